@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from benchmarks.report import Act, Figure, Target, fastest
 from pyarrow import csv
 
-from trailgate.arrays import PORTION
+from trailgate.arrays import CHUNK
 from trailgate.capture.capture import Capture
 from trailgate.columnar.delimited import Dialect, find_all, index_fields
 from trailgate.columnar.rows import octets
@@ -170,8 +170,8 @@ def _joined(columns: list[pa.Array | str]) -> bytes:
     )
 
 
-def _picked(draw: Draw, texts: list[str], rows: int) -> pa.Array:
-    return pa.array(texts).take(pa.array(draw.integers(0, len(texts), rows)))
+def _picked(draw: Draw, strings: list[str], rows: int) -> pa.Array:
+    return pa.array(strings).take(pa.array(draw.integers(0, len(strings), rows)))
 
 
 def _numbers(numbers: np.ndarray[tuple[int], np.dtype[np.int64]]) -> pa.Array:
@@ -184,8 +184,8 @@ def _words(draw: Draw, rows: int, count: int = 1) -> pa.Array:
     return pc.binary_join_element_wise(*made, " ")
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise('"', texts, '"', "")
+def _quoted(strings: pa.Array) -> pa.Array:
+    return pc.binary_join_element_wise('"', strings, '"', "")
 
 
 PLAIN: Final = Kind("plain, 10 columns", 10, PLAIN_PROPERTIES, plain_lines)
@@ -243,16 +243,16 @@ def _varchars(kind: Kind) -> str:
 
 
 def own_columns(data: bytes, kind: Kind) -> list[list[pa.Array]]:
-    """Return the columns, found and gathered portion by portion, as a message's are."""
+    """Return the columns, found and gathered chunk by chunk, as a message's are."""
     options = kind.options()
     parts = []
     place = 0
     while place < len(data):
         end = len(data)
-        if place + PORTION < len(data):
-            end = data.rindex(kind.line, 0, place + PORTION)
+        if place + CHUNK < len(data):
+            end = data.rindex(kind.line, 0, place + CHUNK)
         buffer = pa.py_buffer(data).slice(place, end - place)
-        parts.append(_portion_columns(_one_message(buffer), options, kind.columns))
+        parts.append(_chunk_columns(_one_message(buffer), options, kind.columns))
         place = end + len(kind.line)
     return parts
 
@@ -262,7 +262,7 @@ def _one_message(buffer: pa.Buffer) -> MessageBatch:
     return MessageBatch(buffer, zero, zero + buffer.size, zero, zero)
 
 
-def _portion_columns(
+def _chunk_columns(
     messages: MessageBatch, options: DelimitedOptions, columns: int
 ) -> list[pa.Array]:
     data = octets(messages.data)
@@ -274,12 +274,12 @@ def _portion_columns(
 
 
 def parsed(data: bytes, capture: Capture, line: bytes = b"\n") -> int:
-    """Return how many operations the lines hold, each a message, parsed portion by portion."""
+    """Return how many operations the lines hold, each a message, parsed chunk by chunk."""
     count = 0
-    for start in range(0, len(data), PORTION):
-        # Lines that a portion's edge cuts are parsed with the portion they begin in.
+    for start in range(0, len(data), CHUNK):
+        # Lines that a chunk's edge cuts are parsed with the chunk they begin in.
         first = data.rfind(b"\n", 0, start) + 1 if start else 0
-        end = data.rfind(b"\n", 0, start + PORTION) + 1
+        end = data.rfind(b"\n", 0, start + CHUNK) + 1
         buffer = pa.py_buffer(data).slice(first, end - first)
         done = capture.parse(_lines(buffer, line))
         assert not done.problems, done.problems[0].error

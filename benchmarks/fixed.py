@@ -18,7 +18,7 @@ from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.layouts import Field, Layout, Usage
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import RecordDecoder
-from trailgate.cobol.records.encoding import RecordEncoder, framed
+from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 
@@ -52,7 +52,7 @@ def mixed() -> str:
     return "\n".join(["01 MIXED.", *lines, "   05 FILLER PIC X(59)."])
 
 
-def texts() -> str:
+def strings() -> str:
     """Return a copybook of nothing but text: 12 fields, 240 bytes."""
     sizes = (2, 4, 8, 10, 16, 20, 20, 20, 30, 30, 40, 40)
     lines = [f"   05 T-{i} PIC X({size})." for i, size in enumerate(sizes)]
@@ -111,9 +111,9 @@ def framing(total: int) -> list[Figure]:
     (layout,) = read_copybook(SALES)
     few = sample(layout, SAMPLE_ROWS)
     how = Framing(FrameKind.RDW)
-    data = np.tile(framed(few, how), max(1, total // len(few.data)))
+    data = np.tile(frame(few, how), max(1, total // len(few.data)))
     finding = fastest(lambda: find_frames(data, how, finish=True), 3)
-    writing = fastest(lambda: framed(few, how), 3)
+    writing = fastest(lambda: frame(few, how), 3)
     copied = len(data) / fastest(data.copy, 3) / 1e6
     return [
         Figure("RDW found", len(data) / finding / 1e6, "MB/s", "memory copy", copied),
@@ -143,7 +143,7 @@ def _decode_few(layout: Layout) -> object:
 LAYOUTS: Final[tuple[tuple[str, Callable[[], str]], ...]] = (
     ("27 bytes, packed", lambda: SALES),
     ("1,300 bytes, 170 mixed fields", mixed),
-    ("240 bytes, text", texts),
+    ("240 bytes, text", strings),
 )
 
 

@@ -18,7 +18,7 @@ from trailgate.capture.capture import Capture
 from trailgate.messages.messages import MessageBatch
 
 ROWS: Final = 400_000
-PORTION: Final = 1 << 20  # bytes parsed at once
+CHUNK: Final = 1 << 20  # bytes parsed at once
 NAIVE_ROWS: Final = 20_000
 NEWLINE: Final = ord("\n")
 COPYBOOK: Final = """
@@ -92,10 +92,10 @@ def messages(data: bytes, first: int, end: int) -> MessageBatch:
 
 
 def parsed(data: bytes, capture: Capture) -> int:
-    """Return how many operations the lines hold, parsed portion by portion."""
+    """Return how many operations the lines hold, parsed chunk by chunk."""
     count, first = 0, 0
     while first < len(data):
-        end = data.rfind(b"\n", first, first + PORTION) + 1
+        end = data.rfind(b"\n", first, first + CHUNK) + 1
         done = capture.parse(messages(data, first, end))
         assert not done.problems, done.problems[0].error
         count, first = count + done.batch.rows, end

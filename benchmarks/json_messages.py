@@ -25,7 +25,7 @@ from trailgate.messages.selection import CaptureRules
 from trailgate.model.changes import WHOLE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 
-PORTION: Final = 16_384  # messages at once
+CHUNK: Final = 16_384  # messages at once
 ORDERS: Final = Table(
     "SALES.ORDERS",
     (
@@ -103,9 +103,7 @@ def run(*, quick: bool) -> list[Figure]:
     """Return the rates of each format, in 1,000 messages a second of processor time."""
     pa.set_cpu_count(1)
     times = 3 if quick else 9
-    operations = parsed(
-        Capture(JSON, Definitions((ORDERS,)), ALL), batch_of(first_messages(PORTION))
-    )
+    operations = parsed(Capture(JSON, Definitions((ORDERS,)), ALL), batch_of(first_messages(CHUNK)))
     assert bool((operations.tx_indicators() == WHOLE).all())
     figures = []
     for name, writer in OUT.items():

@@ -85,17 +85,17 @@ def joined_rows(batch: ChangeBatch) -> list[pa.Array]:
     """Return the yardstick of writing: the values of each row put together by one call of Arrow's, without its header and quotes."""
     found = []
     for block in batch.blocks:
-        texts = [
+        strings = [
             pc.fill_null(pc.cast(column.values, pa.string()), "")
             for column in (*block.before, *block.after)
             if column.values is not None
         ]
-        found.append(pc.binary_join_element_wise(*texts, ","))
+        found.append(pc.binary_join_element_wise(*strings, ","))
     return found
 
 
 def delimited_out(times: int) -> Figure:
-    """Return writing beside joining the values' texts."""
+    """Return writing beside joining the values' strings."""
     batches = operations()
     rows = sum(batch.rows for batch in batches)
 

@@ -65,7 +65,7 @@ def message(draw: random.Random, number: int, rows: int) -> bytes:
 
 
 def cell(draw: random.Random, kind: str, i: int) -> str:
-    """Return a column with its value; 5 % are NULL, 2 % of the texts have references."""
+    """Return a column with its value; 5 % are NULL, 2 % of the strings have references."""
     name, word = TABLE.columns[i].name, TYPES[i]
     note = "a note of some words about it" if draw.random() > 0.02 else "words &amp; more"
     value = (

@@ -56,10 +56,10 @@ NEWER = TrailFormat(level=METADATA_LEVEL, order=ByteOrder.LITTLE)
 
 
 def sample(rows: int) -> ChangeBatch:
-    """Return inserts of 8 columns, ten to a transaction: 5 texts, 2 int64, 1 timestamp."""
+    """Return inserts of 8 columns, ten to a transaction: 5 strings, 2 int64, 1 timestamp."""
     random = np.random.default_rng(7)
     words = pa.array(["w" * length for length in range(4, 24)])
-    texts = [words.take(pa.array(random.integers(0, 20, rows))) for _ in range(5)]
+    strings = [words.take(pa.array(random.integers(0, 20, rows))) for _ in range(5)]
     amounts = pa.array(random.integers(0, 9**15, rows))
     stamps = pa.array([f"2024-01-02 03:04:{i:02d}.123456" for i in range(60)])
     times = stamps.take(pa.array(np.arange(rows) % 60))
@@ -78,7 +78,7 @@ def sample(rows: int) -> ChangeBatch:
         seq_id=None,
         position=transaction,
         before=(ABSENT,) * len(TABLE.columns),
-        after=tuple(StateColumn(v) for v in (pa.array(number), *texts, amounts, times)),
+        after=tuple(StateColumn(v) for v in (pa.array(number), *strings, amounts, times)),
     )
     return ChangeBatch([block], rows)
 

@@ -26,7 +26,7 @@ from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.writing.writer import encode
 
-PORTION: Final = 4 << 20  # bytes parsed at once
+CHUNK: Final = 4 << 20  # bytes parsed at once
 MEGABYTES: Final = 32
 DIFFERENT: Final = 200  # messages, then they are repeated
 FILES: Final = 8  # that Spark reads
@@ -154,9 +154,9 @@ def messages_of(kind: Kind, size: int) -> list[bytes]:
 
 
 def batches_of(bodies: Sequence[bytes]) -> list[MessageBatch]:
-    """Return the messages in batches of about ``PORTION`` bytes."""
+    """Return the messages in batches of about ``CHUNK`` bytes."""
     lengths = np.array([len(body) for body in bodies], np.int64)
-    parts = np.cumsum(lengths) // PORTION
+    parts = np.cumsum(lengths) // CHUNK
     found = []
     for part in np.unique(parts).tolist():
         mine = np.flatnonzero(parts == part)

@@ -7,7 +7,7 @@ import json
 from hypothesis import strategies as st
 
 from publication_files import column, message, row, transaction
-from publication_texts import record
+from publication_strings import record
 
 
 def part_of(number: int, text: str, last: int, total: int) -> str:
@@ -54,11 +54,11 @@ def xml_runs(draw: st.DrawFn) -> list[bytes]:
                     )
                 )
                 if large:
-                    texts = draw(st.lists(st.text("abc", max_size=3), min_size=1, max_size=3))
-                    total = sum(map(len, texts))
+                    strings = draw(st.lists(st.text("abc", max_size=3), min_size=1, max_size=3))
+                    total = sum(map(len, strings))
                     parts += [
-                        part_of(number, text, int(at == len(texts) - 1), total)
-                        for at, text in enumerate(texts)
+                        part_of(number, text, int(at == len(strings) - 1), total)
+                        for at, text in enumerate(strings)
                     ]
             last = int(segment == segments)
             found.append(transaction(*rows, segment=segment, last=last, commit=f"00{commit:02}"))

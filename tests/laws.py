@@ -51,7 +51,7 @@ def kills(usual: int) -> int:
 
 
 def sampled(places: Sequence[Place], count: int, name: str) -> list[Place]:
-    """Return ``count`` places in their order, all of them with TRAILGATE_EVERY: the first and the last, and one of each stretch between."""
+    """Return ``count`` places in their order, all of them with TRAILGATE_EVERY: the first and the last, and one of each run between."""
     if WHOLE or len(places) <= count:
         return list(places)
     draw, inner = chance(name), len(places) - 2

@@ -75,7 +75,7 @@ class _Files:
         raise NotImplementedError
 
 
-def said(operation: Operation) -> Operation:
+def warnings(operation: Operation) -> Operation:
     """Return what messages say of an operation: a key update is an update."""
     names = ("table", "op_type", "op_ts", "before", "after")
     kind = operation["op_type"].replace("K", "U")

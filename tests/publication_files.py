@@ -78,7 +78,7 @@ def xml_publications(
     parsed = parse_properties("\n".join(["parser.type=event_publishing", *lines]).encode())
     options, _ = parser_of(parsed).setup(parsed, HeldFiles({}))
     assert isinstance(options, EventPublishingOptions)
-    return Capture(replace(options, definitions=definitions, learns=False), definitions, rules)
+    return Capture(replace(options, definitions=definitions, infers=False), definitions, rules)
 
 
 class Captured(NamedTuple):
@@ -120,9 +120,9 @@ def captured(capture: Capture, messages: MessageBatch, cuts: Iterable[int] = ())
             if problem.message < 0:  # of a part before: a job states the place
                 last = (_last_of_rows(messages, begin), 0)
                 number, place = problem.place or last  # each message is a file of its own
-                problem.error.located(source=messages.source, message=place)
+                problem.error.with_place(source=messages.source, message=place)
             problems.append((number, str(problem.error)))
             bad.add(int(units[problem.message]))
         unit = int(units[:-1].max(initial=unit))
     good = [row for own, row in rows if own not in bad]
-    return Captured(good, sorted(problems), capture.said(notes))
+    return Captured(good, sorted(problems), capture.warnings(notes))

@@ -42,7 +42,7 @@ def test_an_error_keeps_its_type_and_text_through_pickle(kind: type[TrailgateErr
 def test_located_fills_only_what_is_unknown() -> None:
     error = DecodeError("bad", where=Where(record=3))
 
-    assert error.located(record=9, field="A", unknown=1).where == Where(record=3, field="A")
+    assert error.with_place(record=9, field="A", unknown=1).where == Where(record=3, field="A")
 
 
 def test_the_text_holds_place_and_hint() -> None:
@@ -90,9 +90,9 @@ def test_the_hint_of_an_extra_installs_all_its_packages_for_this_python() -> Non
 
 def test_no_text_of_ours_installs_this_package_by_its_name() -> None:
     root = Path(__file__).parents[1]
-    texts = [root / "README.md", *root.glob("src/**/*.py"), *root.glob("docs/*.md")]
+    strings = [root / "README.md", *root.glob("src/**/*.py"), *root.glob("docs/*.md")]
 
-    assert [text for text in texts if "pip install 'trailgate" in text.read_text()] == []
+    assert [text for text in strings if "pip install 'trailgate" in text.read_text()] == []
 
 
 def test_bytes_are_shown_as_the_text_that_is_given() -> None:

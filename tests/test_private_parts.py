@@ -98,8 +98,10 @@ def test_an_object_has_the_private_attributes_that_are_used(package: str, path: 
 @pytest.mark.parametrize("package", sorted({package for package, _ in [*NAMES, *ATTRIBUTES]}))
 def test_a_package_whose_private_parts_are_used_has_an_upper_bound(package: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    texts = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
-    asked = [requirement for requirement in map(Requirement, texts) if requirement.name == package]
+    strings = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    asked = [
+        requirement for requirement in map(Requirement, strings) if requirement.name == package
+    ]
 
     assert asked
     for requirement in asked:

@@ -130,11 +130,11 @@ def test_the_keywords_are_the_options_with_their_defaults(
 def test_the_words_of_a_typed_keyword_are_those_of_its_option() -> None:
     hints = get_type_hints(RecordKeywords)
     for row in RECORD_OPTIONS:
-        texts = [text for text in get_args(hints.get(row.name)) if isinstance(text, str)]
-        for text in texts:
+        strings = [text for text in get_args(hints.get(row.name)) if isinstance(text, str)]
+        for text in strings:
             row.value(text)
         if isinstance(row.default, Enum):
-            assert set(texts) == {one.value for one in type(row.default)}, row.name
+            assert set(strings) == {one.value for one in type(row.default)}, row.name
 
 
 @pytest.mark.parametrize("module", ["trailgate", "trailgate.spark"])

@@ -32,9 +32,9 @@ HELD_BACK: Final = {"pandas": "3.1"}
 
 def _requirements() -> dict[str, Requirement]:
     """Return what is asked for, of the packages that were tried."""
-    texts = chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
+    strings = chain(PROJECT["dependencies"], *PROJECT["optional-dependencies"].values())
     found: dict[str, Requirement] = {}
-    for requirement in map(Requirement, texts):
+    for requirement in map(Requirement, strings):
         found.setdefault(canonicalize_name(requirement.name), requirement)
     return {name: found[name] for name in TRIED[0]["versions"]}
 

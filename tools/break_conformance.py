@@ -78,7 +78,7 @@ class Change(NamedTuple):
 
 
 def changes_of(path: str, source: str) -> Iterator[Change]:
-    """Return each change of a module; texts of errors, of notes and of annotations stay."""
+    """Return each change of a module; strings of errors, of notes and of annotations stay."""
     starts = [0]
     for text in source.encode().splitlines(keepends=True):
         starts.append(starts[-1] + len(text))

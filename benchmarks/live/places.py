@@ -20,7 +20,7 @@ from brokers.real_brokers import Process
 from brokers.stomp_sender import Sender
 from trailgate.brokers.address import parse_address
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.job import opened
+from trailgate.jobs.receive.job import open_live
 from trailgate.jobs.receive.run import ReceiveOptions
 
 SENT_AT_ONCE: Final = 1000
@@ -46,7 +46,7 @@ def captured(address: str, place: LivePlace, name: str, count: int) -> float:
     options = ReceiveOptions(until_empty=True)
     started = time.perf_counter()
     seen, last = 0, 0.0
-    with opened(capture, parse_address(address), f"{place.prefix}.{name}", options) as live:
+    with open_live(capture, parse_address(address), f"{place.prefix}.{name}", options) as live:
         for report in live.run():
             seen, last = seen + report.messages, time.perf_counter()
     assert seen == count, (seen, count)

@@ -19,4 +19,4 @@ Words: TypeAlias = npt.NDArray[np.uint64]  # eight bytes each, unsigned
 Structs: TypeAlias = npt.NDArray[np.void]  # fixed layouts, one a row
 
 # Bytes of a file that are worked on at once, about 16 k records: the arrays of their places stay in cache, memory stays flat.
-PORTION: Final = 4 << 20
+CHUNK: Final = 4 << 20

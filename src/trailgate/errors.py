@@ -17,7 +17,7 @@ LOGIN: Final = re.compile(
 SECRET: Final = re.compile(r"(?i)(?<=[?&]client_secret=)[^\s&'\"]+|(?<=[?&]sig=)[^\s&'\"]+")
 
 
-def masked(text: str) -> str:
+def mask_logins(text: str) -> str:
     """Return a text with addresses in it, without the logins of these: ``s3://***@bucket/...``."""
     shown = LOGIN.sub("***@", text) if "@" in text else text
     return SECRET.sub("***", shown) if "=" in shown else shown
@@ -56,7 +56,7 @@ class Where:
         if self.raw is not None:
             text = _utf8(self.raw) if self.text is None else self.text
             if _readable(text):
-                parts.append(f"text {_quoted(text)}")
+                parts.append(f"text {_quote(text)}")
             parts.append(f"bytes {_hex(self.raw)}" if self.raw else "no bytes")
         return ", ".join(parts) or "unknown place"
 
@@ -73,7 +73,7 @@ def _readable(text: str) -> bool:
     return bool(text.strip()) and all(c.isprintable() or c in "\r\n\t" for c in text)
 
 
-def _quoted(text: str, shown: int = 60) -> str:
+def _quote(text: str, shown: int = 60) -> str:
     return repr(text) if len(text) <= shown else f"{text[:shown]!r}..."
 
 
@@ -91,9 +91,9 @@ class TrailgateError(Exception):
 
     def __str__(self) -> str:
         text = f"{self.problem} ({self.where})" if self.where != Where() else self.problem
-        return masked(f"{text}. {self.hint}" if self.hint else text)
+        return mask_logins(f"{text}. {self.hint}" if self.hint else text)
 
-    def located(self, **place: object) -> Self:
+    def with_place(self, **place: object) -> Self:
         """Return the same error with the parts of its place that were still unknown filled in."""
         known = {
             f.name: place[f.name]

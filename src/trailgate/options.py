@@ -20,12 +20,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def instance(*types: type) -> Callable[[Any], Any]:
     """Return what passes values of these types; it raises ValueError for others."""
 
-    def passed(value: Any) -> Any:
+    def check_value(value: Any) -> Any:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError
         return value
 
-    return passed
+    return check_value
 
 
 class Kind(NamedTuple):
@@ -58,7 +58,7 @@ class Option(NamedTuple):
         try:
             return self.kind.read(given) if isinstance(given, str) else self.kind.passed(given)
         except OptionError as error:
-            where = error.located(field=self.spelled).where
+            where = error.with_place(field=self.spelled).where
             raise OptionError(error.problem, where=where, hint=error.hint) from None
         except ValueError:
             problem = f"{self.spelled} must be {self.kind.words}, not {given!r}"
@@ -70,7 +70,7 @@ class Options:
 
     def __init__(self, what: str, rows: Iterable[Option]) -> None:
         self.what = what
-        self.rows = {_folded(row.name): row for row in rows}
+        self.rows = {_fold(row.name): row for row in rows}
 
     def __iter__(self) -> Iterator[Option]:
         return iter(self.rows.values())
@@ -82,20 +82,20 @@ class Options:
         """
         values = {row.name: row.default for row in self}
         for name, given in named.items():
-            row = self.rows.get(_folded(name))
+            row = self.rows.get(_fold(name))
             if row is None:
-                raise self._unknown(name)
+                raise self._unknown_error(name)
             if given is not None:
                 values[row.name] = row.value(given)
         return values
 
-    def _unknown(self, name: str) -> OptionError:
+    def _unknown_error(self, name: str) -> OptionError:
         known = [row.spelled for row in self]
-        hint = did_you_mean(_folded(name), known) or f"Known: {', '.join(known)}"
+        hint = did_you_mean(_fold(name), known) or f"Known: {', '.join(known)}"
         return OptionError(f"the format {self.what} has no option {name}", hint=hint)
 
 
-def listed(keywords: type[Any], options: Options) -> Callable[[Function], Function]:
+def list_names(keywords: type[Any], options: Options) -> Callable[[Function], Function]:
     """Return a decorator that lists typed keywords and their defaults in a function's signature, for help and completion."""
     defaults = {row.name: row.default for row in options}
     named = [
@@ -108,16 +108,16 @@ def listed(keywords: type[Any], options: Options) -> Callable[[Function], Functi
         for name, hint in keywords.__annotations__.items()
     ]
 
-    def decorated(function: Function) -> Function:
+    def decorate(function: Function) -> Function:
         plain = signature(function)
         own = [one for one in plain.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
         vars(function)["__signature__"] = plain.replace(parameters=[*own, *named])
         return function
 
-    return decorated
+    return decorate
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
@@ -144,11 +144,11 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def _counted(value: Any) -> int:
+def _passed_count(value: Any) -> int:
     return _count(str(instance(int)(value)))
 
 
-def _named(value: Any) -> tuple[str, ...]:
+def _name(value: Any) -> tuple[str, ...]:
     if not isinstance(value, Iterable):
         raise ValueError  # noqa: TRY004  becomes an OptionError
     return tuple(_path(name) for name in value)
@@ -162,13 +162,13 @@ def _path(value: Any) -> str:
 TEXT: Final = Kind("a text", _text)
 PATH: Final = Kind("a path", _text, _path)
 WHOLE: Final = Kind("a whole number", _whole, instance(int))
-COUNT: Final = Kind("a number above 0", _count, _counted)
-NAMES: Final = Kind("a list of names", names_in, _named)
-PATHS: Final = Kind("a list of paths", names_in, _named)
+COUNT: Final = Kind("a number above 0", _count, _passed_count)
+NAMES: Final = Kind("a list of names", names_in, _name)
+PATHS: Final = Kind("a list of paths", names_in, _name)
 
 
 def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
-    """Return the kind of one of these values, by their texts in lower case."""
+    """Return the kind of one of these values, by their strings in lower case."""
     known = values if isinstance(values, Mapping) else {str(one.value): one for one in values}
     *most, last = known
 
@@ -177,12 +177,12 @@ def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
             raise ValueError
         return known[text.casefold()]
 
-    def passed(value: Any) -> Any:
+    def check_value(value: Any) -> Any:
         if not any(value is one for one in known.values()):
             raise ValueError
         return value
 
-    return Kind(f"{', '.join(most)} or {last}" if most else last, read, passed)
+    return Kind(f"{', '.join(most)} or {last}" if most else last, read, check_value)
 
 
 FLAG: Final = choice({"true": True, "false": False})

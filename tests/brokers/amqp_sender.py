@@ -13,12 +13,12 @@ from proton.utils import BlockingConnection
 
 
 def send(port: int, login: tuple[str, str], target: str, bodies: Iterable[str]) -> None:
-    """Send texts as JMS clients do, each with an id; they are stored when this returns."""
+    """Send strings as JMS clients do, each with an id; they are stored when this returns."""
     name = uuid.uuid4().hex
-    texts = (
+    strings = (
         Message(body, id=f"ID:{name}:{number}", durable=True) for number, body in enumerate(bodies)
     )
-    send_messages(port, login, target, texts)
+    send_messages(port, login, target, strings)
 
 
 def send_messages(

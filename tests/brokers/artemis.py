@@ -82,9 +82,9 @@ class Artemis:
         found = [line.split("|") for line in lines if line.startswith(f"|{queue} ")]
         return sum(int(cells[4]) for cells in found)
 
-    def produce(self, queue: str, texts: list[str], **properties: str) -> None:
-        """Send texts by the broker's own JMS producer."""
-        for text in texts:
+    def produce(self, queue: str, strings: list[str], **properties: str) -> None:
+        """Send strings by the broker's own JMS producer."""
+        for text in strings:
             self.tool(
                 "producer", "--destination", f"queue://{queue}", "--message-count", 1, "--message", text,
                 "--properties", json.dumps([_property(item) for item in properties.items()]),

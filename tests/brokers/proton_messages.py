@@ -103,7 +103,7 @@ def _milliseconds(seconds: Any) -> str | None:
     return str(round(float(seconds) * MILLISECONDS)) if seconds else None
 
 
-# How fields are written that are not texts, by their names in proton.
+# How fields are written that are not strings, by their names in proton.
 _FIELDS: Final[Mapping[str, Callable[[Any], str | None]]] = {
     "creation_time": _milliseconds,
     "expiry_time": _milliseconds,

@@ -70,13 +70,13 @@ def test_typed_properties_and_kinds_of_bodies(artemis: Artemis) -> None:
 
 
 def test_what_is_not_acknowledged_comes_again_with_the_same_ids(artemis: Artemis) -> None:
-    texts = [f"number {i}" for i in range(300)]
-    send(artemis, "amqp.again", *(proton.Message(text, id=text, durable=True) for text in texts))
+    strings = [f"number {i}" for i in range(300)]
+    send(artemis, "amqp.again", *(proton.Message(text, id=text, durable=True) for text in strings))
     windowed = artemis.address("amqp.again", "amqp", window=50)
 
     first, rest = received_again(artemis.address("amqp.again", "amqp"), windowed, 300)
 
-    assert [one["body"].decode() for one in first] + [one["id"] for one in rest] == texts
+    assert [one["body"].decode() for one in first] + [one["id"] for one in rest] == strings
 
 
 def test_only_what_the_selector_matches_is_received(artemis: Artemis) -> None:

@@ -33,15 +33,15 @@ def test_messages_of_every_protocol_arrive_with_their_jms_ids(classic: Classic) 
 
 
 def test_what_is_not_acknowledged_comes_again_in_order(classic: Classic) -> None:
-    texts: list[bytes | str] = [f"number {i}" for i in range(300)]
+    strings: list[bytes | str] = [f"number {i}" for i in range(300)]
     sender = Sender(classic.stomp, "/queue/amqp.again", LOGIN)
-    sender.send(texts)
+    sender.send(strings)
     sender.close()
     address = classic.address("amqp.again", "amqp")
 
     first, rest = received_again(address, f"{address}?window=50", 300)
 
-    assert [one["body"].decode() for one in [*first, *rest]] == texts
+    assert [one["body"].decode() for one in [*first, *rest]] == strings
 
 
 def test_a_durable_subscription_gets_what_came_while_nobody_listened(classic: Classic) -> None:

@@ -18,7 +18,7 @@ AHEAD = 10
 
 
 class Pair:
-    """A sender and a receiver, whose bytes are moved from one to the other in portions."""
+    """A sender and a receiver, whose bytes are moved from one to the other in chunks."""
 
     def __init__(self) -> None:
         self._ends = []
@@ -42,13 +42,13 @@ class Pair:
         self.found.ask()
         self.move()
 
-    def move(self, portion: int = 1 << 16) -> None:
-        """Move all bytes that wait, both ways; what has come is taken after each portion."""
+    def move(self, chunk: int = 1 << 16) -> None:
+        """Move all bytes that wait, both ways; what has come is taken after each chunk."""
         moved = True
         while moved:
             moved = False
             for (sends, _), (takes, _) in (self._ends, self._ends[::-1]):
-                while (size := min(sends.pending(), takes.capacity(), portion)) > 0:
+                while (size := min(sends.pending(), takes.capacity(), chunk)) > 0:
                     takes.push(sends.peek(size))
                     sends.pop(size)
                     moved = True
@@ -73,11 +73,11 @@ def window(found: Deliveries | None, limit: int = 100) -> tuple[Delivered, list[
 
 
 @given(st.lists(st.binary(min_size=1, max_size=300), max_size=AHEAD), st.integers(1, 200))
-def test_messages_are_whole_however_their_bytes_come(raws: Sequence[bytes], portion: int) -> None:
+def test_messages_are_whole_however_their_bytes_come(raws: Sequence[bytes], chunk: int) -> None:
     pair = Pair()
     for raw in raws:
         pair.send(raw)
-    pair.move(portion)
+    pair.move(chunk)
 
     assert window(pair.found)[1] == list(raws)
 
@@ -118,7 +118,7 @@ def test_a_window_has_so_many_messages_at_most_and_the_next_one_the_rest() -> No
     assert (len(pair.found), pair.found.waiting) == (0, len(b"begun"))
 
 
-def test_the_sender_learns_what_was_accepted_and_that_more_may_come() -> None:
+def test_the_sender_infers_what_was_accepted_and_that_more_may_come() -> None:
     pair = Pair()
     sent = [pair.send(b"%d" % number) for number in range(AHEAD)]
     pair.move()

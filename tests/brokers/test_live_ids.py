@@ -90,8 +90,8 @@ def test_messages_with_one_id_and_other_bodies_are_captured_or_refused(
     from brokers.amqp_sender import send_messages  # noqa: PLC0415  as above
 
     queue, wanted = f"one.id.{scheme}", [(number, "W") for number in range(10)]
-    texts = [Message(row(*one), id="ID:one", durable=True) for one in wanted]
-    send_messages(artemis.amqp, LOGIN, queue, texts)
+    strings = [Message(row(*one), id="ID:one", durable=True) for one in wanted]
+    send_messages(artemis.amqp, LOGIN, queue, strings)
     process = place.start("--from", artemis.address(queue, scheme), output=subprocess.DEVNULL)
 
     if scheme == "stomp":  # by which Artemis gives ids of its own

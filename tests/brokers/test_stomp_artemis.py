@@ -67,8 +67,8 @@ def test_the_headers_of_a_jms_client_arrive_by_their_jms_names(artemis: Artemis)
 
 
 def test_what_is_not_acknowledged_comes_again_with_the_same_ids(artemis: Artemis) -> None:
-    texts: list[str | bytes] = [f"number {i}" for i in range(5000)]
-    sent(artemis, "again", texts)
+    strings: list[str | bytes] = [f"number {i}" for i in range(5000)]
+    sent(artemis, "again", strings)
     with opened(artemis.address("again", window=100)) as receiver:
         first = received(receiver, 1000)
         for window in first[:5]:
@@ -80,7 +80,7 @@ def test_what_is_not_acknowledged_comes_again_with_the_same_ids(artemis: Artemis
         receiver.acknowledge(second[-1])
         assert receiver.settle(PATIENCE)
 
-    assert bodies(first[:5]) + bodies(second) == texts
+    assert bodies(first[:5]) + bodies(second) == strings
     again = ids(second)
     assert ids(first[5:10]) == again[: len(ids(first[5:10]))]
     assert None not in again

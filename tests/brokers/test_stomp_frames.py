@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from brokers.frame_strategies import HEADERS, Frame, frames, naive_frames
 from trailgate.brokers.stomp import kernels
-from trailgate.brokers.stomp.frames import FrameReader, encode_frame, unescaped
+from trailgate.brokers.stomp.frames import FrameReader, encode_frame, unescape
 from trailgate.errors import BrokerError
 
 KINDS = {
@@ -117,7 +117,7 @@ def test_what_is_not_a_frame_is_an_error(data: bytes, problem: str) -> None:
 
 def test_an_escape_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(BrokerError, match="escape"):
-        unescaped("a\\tb")
+        unescape("a\\tb")
 
 
 @given(HEADERS)

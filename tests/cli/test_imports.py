@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.capture.formats import PARSERS, imported
+from trailgate.capture.formats import PARSERS, import_name
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS
 
@@ -44,7 +44,7 @@ def test_the_help_of_a_command_imports_nothing_that_is_slow() -> None:
 @pytest.mark.parametrize("row", PARSERS, ids=lambda row: row.name)
 def test_the_rows_of_parsers_name_what_there_is(row: tuple[str, ...]) -> None:
     for place in row[1:]:
-        assert not place or callable(imported(place))
+        assert not place or callable(import_name(place))
 
 
 def test_a_capture_of_delimited_messages_imports_no_other_parser(tmp_path: Path) -> None:

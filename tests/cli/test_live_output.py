@@ -41,12 +41,12 @@ def on_terminal(folder: Path, columns: int, *asked: str, **more: str) -> str:
     output = bytearray()
     while True:
         try:
-            portion = os.read(reading, 1 << 16)
+            chunk = os.read(reading, 1 << 16)
         except OSError:  # Linux: the other side is closed
             break
-        if not portion:
+        if not chunk:
             break
-        output += portion
+        output += chunk
     os.close(reading)
     assert process.wait(240) == 0, output.decode()
     return output.decode().removesuffix(RESET)

@@ -25,8 +25,8 @@ from trailgate.model.changes import OPERATIONS_SCHEMA
 
 LETTERS = "aB7 =\t\n\x00\x7fé\xad\u0301µЖλ漢カ한\uff21😀"
 PLAIN = st.text("aB7 =", max_size=9) | st.integers(0, 45).map("x".__mul__)
-TEXTS = st.one_of(PLAIN, PLAIN, PLAIN, st.text("aé漢 ", max_size=5), st.text(LETTERS, max_size=2))
-VALUES = st.none() | TEXTS
+STRINGS = st.one_of(PLAIN, PLAIN, PLAIN, st.text("aé漢 ", max_size=5), st.text(LETTERS, max_size=2))
+VALUES = st.none() | STRINGS
 MAPS = st.none() | st.dictionaries(
     st.sampled_from(["ID", "NAME", "LONG_NAME", "é"]), VALUES, max_size=4
 )
@@ -35,7 +35,7 @@ ROWS = st.fixed_dictionaries(
         "table": st.none() | st.sampled_from(["MY.T", "MY.LONGER_TABLE", "MÜ.T"]),
         "op_type": st.none() | st.sampled_from("IUKDT"),
         "op_ts": st.none() | st.integers(0, 4_000_000_000).map(lambda n: n * 500_000),
-        "tx_id": st.none() | st.sampled_from(["1", "t2", "long id 3"]) | TEXTS,
+        "tx_id": st.none() | st.sampled_from(["1", "t2", "long id 3"]) | STRINGS,
         "tx_ind": st.none() | st.sampled_from("BMEW"),
         "csn": VALUES,
         "seq_id": VALUES,
@@ -104,10 +104,10 @@ def test_characters_that_are_measured_by_their_range_are_printable_and_have_that
     for pattern, width in ((NARROW, 1), (DOUBLE, 2)):
         bounds = [int(code, 16) for code in re.findall(r"[0-9A-F]{2,}", pattern)]
         for low, high in zip(bounds[::2], bounds[1::2], strict=True):
-            texts = [chr(code) for code in range(low, high + 1)]
-            assert sizes_of(pa.array(texts)).tolist() == [width] * len(texts)
+            strings = [chr(code) for code in range(low, high + 1)]
+            assert sizes_of(pa.array(strings)).tolist() == [width] * len(strings)
             assert [
-                text for text in texts if cell_len(text) != width or printable(text) != text
+                text for text in strings if cell_len(text) != width or printable(text) != text
             ] == []
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trailgate.cli.rows import Part, RowLayout, Shown, flowed, width_of
+from trailgate.cli.rows import Part, RowLayout, Shown, flow, width_of
 
-TEXTS = st.text(st.sampled_from("abcXYZ=:.é漢字"), min_size=1, max_size=60)
-PARTS = st.lists(TEXTS, min_size=1, max_size=8).map(lambda texts: [Part(t, t) for t in texts])
+STRINGS = st.text(st.sampled_from("abcXYZ=:.é漢字"), min_size=1, max_size=60)
+PARTS = st.lists(STRINGS, min_size=1, max_size=8).map(lambda strings: [Part(t, t) for t in strings])
 
 
 def squeezed(lines: list[str]) -> str:
@@ -18,14 +18,14 @@ def squeezed(lines: list[str]) -> str:
 @given(PARTS, st.integers(12, 100), st.sampled_from(["", "    "]))
 @example([Part(":" * 21, ":" * 21)], 12, "")
 def test_flowed_parts_keep_all_and_fit(parts: list[Part], width: int, indent: str) -> None:
-    lines = list(flowed(parts, width, indent))
+    lines = list(flow(parts, width, indent))
 
     assert squeezed(lines) == "".join(part.text for part in parts)
     assert all(width_of(line) <= width for line in lines)
 
 
 @given(
-    st.lists(st.tuples(TEXTS, TEXTS, st.lists(TEXTS, max_size=6)), min_size=1, max_size=6),
+    st.lists(st.tuples(STRINGS, STRINGS, st.lists(STRINGS, max_size=6)), min_size=1, max_size=6),
     st.one_of(st.none(), st.integers(12, 150)),
     st.integers(1, 6),
 )

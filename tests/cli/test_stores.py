@@ -10,7 +10,7 @@ import pytest
 from capture_place import DEFINITIONS, PROPERTIES, row
 from store_servers.bucket import Bucket
 from trailgate.cli.main import run
-from trailgate.errors import OptionError, masked
+from trailgate.errors import OptionError, mask_logins
 from trailgate.storage.files.addresses import absolute, addresses_like, locate, name_of
 
 
@@ -155,8 +155,11 @@ def test_an_address_that_cannot_be_used_is_named_without_its_login() -> None:
 
 def test_only_logins_are_masked() -> None:
     for text in ("s3://bucket/a:b@c", "user@host", "abfs://container@account/x", "http://h:80/x"):
-        assert masked(text) == text
-    assert masked("at stomp://u:p@h/q and s3://K:a/b@c/d") == "at stomp://***@h/q and s3://***@c/d"
+        assert mask_logins(text) == text
+    assert (
+        mask_logins("at stomp://u:p@h/q and s3://K:a/b@c/d")
+        == "at stomp://***@h/q and s3://***@c/d"
+    )
 
 
 @pytest.mark.parametrize("line", [["show", "{}"], ["sql", "FROM '{}'"]])

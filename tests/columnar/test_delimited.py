@@ -32,7 +32,7 @@ DIALECTS = (
     PIPES,
 )
 CRLF = Dialect(b",", b"\r\n", b'"')
-# Known to be read otherwise than byte by byte, the smallest texts found.
+# Known to be read otherwise than byte by byte, the smallest strings found.
 OTHERWISE = {
     "half a quote in front of an escaped one is data": (
         Dialect(b"~!", b"#!", b"``", b"`^`"),
@@ -110,13 +110,13 @@ def test_any_text_is_split_as_byte_by_byte(
 @given(data=st.data(), ended=st.booleans())
 def test_written_rows_come_back(dialect: Dialect, data: st.DataObject, ended: bool) -> None:
     rows = data.draw(rows_of(dialect))
-    texts = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
+    strings = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
     if ended:
-        texts = [text + dialect.line for text in texts]
+        strings = [text + dialect.line for text in strings]
 
-    found = indexed(texts, dialect, b"\n")
+    found = indexed(strings, dialect, b"\n")
 
-    assert found == [split(text, dialect) for text in texts]
+    assert found == [split(text, dialect) for text in strings]
     assert dialect is PIPES or found == rows  # an empty field makes "||" of two "|"
 
 
@@ -232,20 +232,20 @@ ALIKE = (b"", b"I", b"U", b"a\0", b"eight by", b"eight bytes", b"eight bytez", b
 
 
 @given(st.lists(st.sampled_from(ALIKE) | st.binary(max_size=3), min_size=1, max_size=40))
-def test_texts_of_a_field_are_numbered_in_the_order_they_occur(texts: list[bytes]) -> None:
-    data = np.frombuffer(b",".join(texts), np.uint8)
-    ends = np.cumsum([len(text) + 1 for text in texts]) - 1
-    starts = ends - [len(text) for text in texts]
-    codes, known = np.empty(len(texts), np.int64), np.empty(64, np.int64)
+def test_strings_of_a_field_are_numbered_in_the_order_they_occur(strings: list[bytes]) -> None:
+    data = np.frombuffer(b",".join(strings), np.uint8)
+    ends = np.cumsum([len(text) + 1 for text in strings]) - 1
+    starts = ends - [len(text) for text in strings]
+    codes, known = np.empty(len(strings), np.int64), np.empty(64, np.int64)
     recent = np.full(kernels.RECENT, -1)
 
     places = starts.astype(np.int32), ends.astype(np.int32)
     recents = (recent, np.empty(kernels.RECENT, np.uint64), recent.copy())
-    count = kernels.code_fields(data, *places, np.arange(len(texts)), 0, codes, known, *recents)
+    count = kernels.code_fields(data, *places, np.arange(len(strings)), 0, codes, known, *recents)
 
-    different = list(dict.fromkeys(texts))
-    assert [texts[row] for row in known[:count]] == different
-    assert [different[code] for code in codes] == texts
+    different = list(dict.fromkeys(strings))
+    assert [strings[row] for row in known[:count]] == different
+    assert [different[code] for code in codes] == strings
 
 
 USUAL = (
@@ -265,8 +265,8 @@ def test_text_longer_than_a_window_is_split_as_byte_by_byte(
 ) -> None:
     rows = data.draw(rows_of(dialect))
     odd = data.draw(bodies_of(dialect))
-    texts = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
-    bodies = [b"x" * shift + dialect.field + text * 4 for text in [*texts, odd[0]]]
+    strings = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
+    bodies = [b"x" * shift + dialect.field + text * 4 for text in [*strings, odd[0]]]
     try:
         expected = [split(body, dialect) for body in bodies]
     except MalformedError as error:
@@ -284,8 +284,8 @@ def test_written_rows_need_no_scanner_of_odd_text(
     dialect: Dialect, data: st.DataObject, shift: int
 ) -> None:
     rows = data.draw(rows_of(dialect))
-    texts = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
-    bodies = [b"x" * shift + dialect.field + text for text in texts]
+    strings = [dialect.line.join(dialect.field.join(record) for record in body) for body in rows]
+    bodies = [b"x" * shift + dialect.field + text for text in strings]
 
     with patch.object(kernels, "scan", side_effect=AssertionError):
         found = indexed(bodies, dialect, b"\n")

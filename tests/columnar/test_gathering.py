@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.gather import gathered
+from trailgate.columnar.gather import gather_objects
 
 
 @given(st.lists(st.integers(0, 9), max_size=12), st.integers(1, 12), st.integers(1, 200))
@@ -19,7 +19,7 @@ def test_rows_stay_in_their_order_in_batches_of_no_more_than_is_allowed(
         batches.append(pa.record_batch({"n": range(count, count + own)}))
         count += own
 
-    found = list(gathered(batches, rows, size))
+    found = list(gather_objects(batches, rows, size))
 
     assert [n for batch in found for n in batch["n"].to_pylist()] == list(range(count))
     largest = max(sizes, default=0)
@@ -32,6 +32,6 @@ def test_rows_stay_in_their_order_in_batches_of_no_more_than_is_allowed(
 def test_small_batches_are_joined_and_other_columns_are_not() -> None:
     numbers, names = pa.record_batch({"n": [1]}), pa.record_batch({"name": ["a"]})
 
-    assert [len(batch) for batch in gathered([numbers] * 5)] == [5]
-    assert [len(batch) for batch in gathered([numbers, numbers, names, numbers])] == [2, 1, 1]
-    assert list(gathered([])) == []
+    assert [len(batch) for batch in gather_objects([numbers] * 5)] == [5]
+    assert [len(batch) for batch in gather_objects([numbers, numbers, names, numbers])] == [2, 1, 1]
+    assert list(gather_objects([])) == []

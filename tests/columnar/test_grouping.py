@@ -9,28 +9,28 @@ from hypothesis import strategies as st
 
 from trailgate.columnar.delimited import find_all
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import FEW, grouped, octets
+from trailgate.columnar.rows import FEW, group, octets
 
 
 @given(keys=st.lists(st.integers(-3, 2 * FEW), max_size=200))
 def test_groups_have_the_rows_of_each_key_in_order(keys: list[int]) -> None:
     expected = {key: [i for i, k in enumerate(keys) if k == key] for key in sorted(set(keys))}
 
-    found = [(key, rows.tolist()) for key, rows in grouped(np.array(keys, np.int64))]
+    found = [(key, rows.tolist()) for key, rows in group(np.array(keys, np.int64))]
 
     assert found == list(expected.items())
 
 
 @given(
-    texts=st.lists(st.one_of(st.none(), st.text(max_size=30)), min_size=1, max_size=8),
+    strings=st.lists(st.one_of(st.none(), st.text(max_size=30)), min_size=1, max_size=8),
     picked=st.lists(st.integers(0, 7), max_size=12),
     begin=st.integers(0, 3),
 )
-def test_texts_are_taken_as_arrow_takes_them(
-    texts: list[str | None], picked: list[int], begin: int
+def test_strings_are_taken_as_arrow_takes_them(
+    strings: list[str | None], picked: list[int], begin: int
 ) -> None:
-    values = pa.array(["before"] * begin + texts, pa.string()).slice(begin)
-    rows = np.array([row % len(texts) for row in picked], np.int64)
+    values = pa.array(["before"] * begin + strings, pa.string()).slice(begin)
+    rows = np.array([row % len(strings) for row in picked], np.int64)
 
     assert take_text(values, rows).equals(values.take(pa.array(rows)))
 

@@ -37,7 +37,7 @@ def naive(text: str, scale: int, width: int, signed: bool) -> Decimal | None:
     return value if units == int(units) and low <= units <= high else None
 
 
-texts = st.one_of(
+strings = st.one_of(
     st.from_regex(r"[ ]?[+-]?[0-9]{1,21}(\.[0-9]{0,4}0{0,3})?[ ]?", fullmatch=True),
     st.from_regex(r"[+-]?[0-9]{0,3}(\.[0-9]{0,3})?([eE][+-]?[0-9]{1,2})?", fullmatch=True),
     st.text("0123456789+-.eExXnaif ", max_size=8),
@@ -46,7 +46,7 @@ texts = st.one_of(
 
 
 @given(
-    st.lists(st.none() | texts, max_size=6),
+    st.lists(st.none() | strings, max_size=6),
     st.sampled_from([0, 2, 9]),
     st.sampled_from([2, 4, 8]),
     st.booleans(),
@@ -72,7 +72,7 @@ def test_integers_equal_the_naive_reading(
         assert found.to_pylist() == expected
 
 
-@given(st.lists(st.none() | texts, max_size=6))
+@given(st.lists(st.none() | strings, max_size=6))
 def test_number_text_is_checked_and_kept(values: list[str | None]) -> None:
     stripped = [None if v is None else v.strip(" \t\r\n") for v in values]
     bad = [i for i, v in enumerate(stripped) if v is not None and not NUMBER.fullmatch(v)]

@@ -18,10 +18,10 @@ def test_positions_go_there_and_back(pairs: list[tuple[int, int]]) -> None:
     numbers = np.array([a for a, _ in pairs], np.int64)
     offsets = np.array([b for _, b in pairs], np.int64)
 
-    texts = format_positions(numbers, offsets).to_pylist()
+    strings = format_positions(numbers, offsets).to_pylist()
 
-    assert [parse_position(text) for text in texts] == pairs
-    assert sorted(texts) == [f"{a:010}{b:010}" for a, b in sorted(pairs)]
+    assert [parse_position(text) for text in strings] == pairs
+    assert sorted(strings) == [f"{a:010}{b:010}" for a, b in sorted(pairs)]
 
 
 def test_one_number_serves_all_rows() -> None:

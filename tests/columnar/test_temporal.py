@@ -95,10 +95,10 @@ def test_default_times_equal_the_naive_reading(
         v and v.replace(microsecond=v.microsecond // 10 ** (6 - digits) * 10 ** (6 - digits))
         for v in values
     ]
-    texts = [
+    strings = [
         v and v.isoformat(separator, "microseconds")[: 20 + digits if digits else 19] for v in cut
     ]
-    column = pa.array(texts, pa.string())
+    column = pa.array(strings, pa.string())
     iso = parse_datetimes(column, DEFAULT_FORMAT, 26)
 
     assert iso.to_pylist() == [v and v.isoformat(" ", "microseconds") for v in cut]
@@ -125,7 +125,7 @@ def test_dates_equal_the_naive_reading(values: list[datetime]) -> None:
     st.sampled_from([10, *range(19, 30)]),
     st.none() | st.tuples(st.integers(0, 28), st.sampled_from("0 9-:.Tx/é")),
 )
-def test_iso_texts_are_read_as_any_text_of_the_usual_format(
+def test_iso_strings_are_read_as_any_text_of_the_usual_format(
     value: datetime, width: int, change: tuple[int, str] | None
 ) -> None:
     text = f"{value.isoformat(' ', 'microseconds')}000"[:width]
@@ -171,8 +171,8 @@ def test_milliseconds_are_read_without_a_format() -> None:
 
 
 def test_commit_times_are_cut_to_microseconds_and_the_first_row_is_named() -> None:
-    texts = ["2020-01-01 00:00:00.123456000", *2 * ["1969-12-31 23:59:59.999999999"]]
-    micros, first = parse_timestamps(pa.array(texts), DEFAULT_FORMAT)
+    strings = ["2020-01-01 00:00:00.123456000", *2 * ["1969-12-31 23:59:59.999999999"]]
+    micros, first = parse_timestamps(pa.array(strings), DEFAULT_FORMAT)
 
     assert micros.tolist() == [1_577_836_800_123_456, -1, -1]
     assert first == 1

@@ -16,9 +16,9 @@ from laws import examples
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS, order_records
 from trailgate.logdump import open_trail
+from trailgate.logdump.chunks import number_transactions
 from trailgate.logdump.commands.table import COMMANDS
 from trailgate.logdump.filter_options import OPTIONS_BY_NAME
-from trailgate.logdump.portions import number_transactions
 from trailgate.logdump.printing.json import json_values
 from trailgate.logdump.printing.results import text_lines
 from trailgate.logdump.results import Counts, Failure, Note
@@ -137,7 +137,7 @@ def test_how_reading_is_cut_changes_nothing(
     backward = ("FILTER CSN <= 201", "POS EOF", "POS REVERSE", "N 3000")
     reversed_whole = offsets(answers(opened(tmp_path, raw), *backward))
 
-    monkeypatch.setattr(open_trail, "PORTION", open_trail.SMALL)
+    monkeypatch.setattr(open_trail, "CHUNK", open_trail.SMALL)
     cut = answers(opened(tmp_path, raw), "N 1; POS 0", *commands)
 
     (one,), (other,) = ([r for r in found if isinstance(r, Counts)] for found in (whole, cut))

@@ -33,17 +33,17 @@ def found(sent: Sequence[Sent], sizes: Sequence[int], rule: MessageIdRule) -> li
     for size in [*sizes, len(sent)]:
         part = sent[at : at + size]
         at += len(part)
-        screened = ids.screen(batch(part))
+        deduplicated = ids.screen(batch(part))
         own = ["kept"] * len(part)
         for place in set(range(len(part))) - set(
-            range(len(part)) if screened.kept is None else screened.kept.tolist()
+            range(len(part)) if deduplicated.kept is None else deduplicated.kept.tolist()
         ):
             own[place] = "left out"
-        for problem in screened.problems:
+        for problem in deduplicated.problems:
             own[problem.message] = "bad"
         became += own
-        assert screened.duplicates == own.count("left out")
-        assert len(screened.last) == len(part)
+        assert deduplicated.duplicates == own.count("left out")
+        assert len(deduplicated.last) == len(part)
     return became
 
 
@@ -103,12 +103,12 @@ def test_an_id_that_falls_is_an_error_that_names_both() -> None:
 
 def test_an_id_with_another_body_is_never_taken_for_the_same_message() -> None:
     ids = MessageIds(MessageIdRule("Id", ordered=False))
-    screened = ids.screen(batch([("5", "a"), ("5", "b"), ("5", "a")]))
+    deduplicated = ids.screen(batch([("5", "a"), ("5", "b"), ("5", "a")]))
 
-    assert [problem.message for problem in screened.problems] == [1]
-    assert screened.kept is not None
-    assert screened.kept.tolist() == [0, 1]
-    messages, problems = screened.applied(batch([("5", "a"), ("5", "b"), ("5", "a")]), ())
+    assert [problem.message for problem in deduplicated.problems] == [1]
+    assert deduplicated.kept is not None
+    assert deduplicated.kept.tolist() == [0, 1]
+    messages, problems = deduplicated.apply(batch([("5", "a"), ("5", "b"), ("5", "a")]), ())
     assert len(messages) == 2
     assert [problem.message for problem in problems] == [1]
 
@@ -158,10 +158,10 @@ def test_ids_of_activemq_are_padded_to_one_length(given_id: str, padded: str) ->
 
 
 @given(st.lists(st.one_of(st.none(), st.text(max_size=40)), max_size=5))
-def test_any_header_gives_an_id_or_none(texts: list[str | None]) -> None:
-    ids = message_ids(batch([(text, "") for text in texts], "JMSMessageID"), "activemq")
+def test_any_header_gives_an_id_or_none(strings: list[str | None]) -> None:
+    ids = message_ids(batch([(text, "") for text in strings], "JMSMessageID"), "activemq")
 
-    assert ids.is_null().to_pylist() == [text is None for text in texts]
+    assert ids.is_null().to_pylist() == [text is None for text in strings]
 
 
 def test_numbers_of_one_producer_ascend_as_text() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from full_operations import TABLE, transactions
 from laws import examples
-from operations_for_messages import captured, said
+from operations_for_messages import captured, warnings
 from trail.batches import batch_of, operations_of
 from trailgate.capture.formats import PARSERS, PUBLICATIONS, publish_options, writer_for
 from trailgate.errors import EncodeError
@@ -67,7 +67,7 @@ def test_operations_are_read_again(row: Any, rows: list[dict[str, Any]], at: int
     properties = f"parser.type={row.parser}\n{row.parser}.sourcedefs=x\n{trip.properties}"
     found = captured(properties, bodies, DEFINITIONS)
     expected = [operation for part in parts for operation in operations_of(part)]
-    assert list(map(said, found)) == list(map(said, expected))
+    assert list(map(warnings, found)) == list(map(warnings, expected))
     assert [op["tx_ind"] for op in found] == [op["tx_ind"] for op in expected]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.rows import isolated
+from trailgate.columnar.rows import isolate
 from trailgate.errors import DecodeError
 
 
@@ -21,7 +21,7 @@ def test_each_bad_row_has_its_error_and_each_good_one_is_worked_on_once(
             raise DecodeError(f"row {wrong[0]}")
         done.extend(rows)
 
-    errors = isolated(count, act)
+    errors = isolate(count, act)
 
     assert {row: error.problem for row, error in errors.items()} == {
         row: f"row {row}" for row in sorted(bad) if row < count

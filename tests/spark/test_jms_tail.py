@@ -127,15 +127,15 @@ def test_a_journal_that_is_not_the_streams_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_batch_of_many_bytes_is_several_tasks_in_order(tmp_path: Path) -> None:
-    texts = [str(number) for number in range(20)]
+    strings = [str(number) for number in range(20)]
     with Journal(tmp_path / "j", SMALL) as journal:
-        for text in texts:
+        for text in strings:
             journal.append(received([text]))
     own = tail(tmp_path, splitBytes="3000")
     start, end = {"message": 3}, own.latestOffset({"message": 3}, ALL)
 
     assert len(own.partitions(start, end)) > 3
-    assert bodies(own, start, end) == [text.encode() for text in texts[3:]]
+    assert bodies(own, start, end) == [text.encode() for text in strings[3:]]
     assert own.partitions(end, end) == []
 
 

@@ -25,7 +25,7 @@ def expected() -> list[int]:
 
 
 class Writer(threading.Thread):
-    """Appends to a trail in torn portions, rolls over, and breaks off transactions in between."""
+    """Appends to a trail in torn chunks, rolls over, and breaks off transactions in between."""
 
     def __init__(self, prefix: Path) -> None:
         super().__init__()

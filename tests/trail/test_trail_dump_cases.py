@@ -89,7 +89,7 @@ def test_a_printed_header_reads_in_columns_too(case: dict[str, Any]) -> None:
     require_sound(source, view)
     assert view.io_time.tolist() == [fields["io_time"]]
     assert view.indicator.tolist() == [fields["trans_ind"]]
-    assert find_names(source, view).texts(lambda _: None) == [fields["name"]]
+    assert find_names(source, view).strings(lambda _: None) == [fields["name"]]
     assert view.role[0] != Role.REFUSED
 
 

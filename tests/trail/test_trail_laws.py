@@ -75,8 +75,8 @@ def test_how_the_stream_is_cut_changes_nothing(operations: Operations, data: st.
     state, done, found = ReaderState(), 0, []
 
     for cut in [*cuts, len(body)]:
-        portion = body[done:cut]
-        part = decode(portion, DEFINITIONS, file_number=7, base_offset=100 + done, state=state)
+        chunk = body[done:cut]
+        part = decode(chunk, DEFINITIONS, file_number=7, base_offset=100 + done, state=state)
         found += operations_of(part.batch)
         state, done = part.state, done + part.consumed
 
@@ -176,7 +176,7 @@ def test_a_batch_of_sliced_columns_writes_the_same(operations: Operations) -> No
 def sliced(block: Any, start: int) -> Any:
     from trailgate.trail.writing import writer  # noqa: PLC0415 - its slicing is what is tested
 
-    part = writer._sliced(block, start, len(block))
+    part = writer._slice(block, start, len(block))
     object.__setattr__(part, "order", np.arange(len(block) - start))
     assert isinstance(part.csn, pa.Array)
     return part

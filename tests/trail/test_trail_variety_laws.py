@@ -126,8 +126,8 @@ def test_how_the_stream_is_cut_changes_nothing(
     state, done, found = ReaderState(order=order), 0, []
 
     for cut in [*cuts, len(body)]:
-        portion = body[done:cut]
-        part = decode(portion, DEFINITIONS, file_number=1, base_offset=done, state=state)
+        chunk = body[done:cut]
+        part = decode(chunk, DEFINITIONS, file_number=1, base_offset=done, state=state)
         found += operations_of(part.batch)
         state, done = part.state, done + part.consumed
 

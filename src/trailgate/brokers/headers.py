@@ -1,6 +1,6 @@
 """The headers of a window's messages as one Arrow array of maps, put together from columns.
 
-Texts of headers, whether or not a broker wrote them in UTF-8.
+Strings of headers, whether or not a broker wrote them in UTF-8.
 
 JMS headers by what each protocol calls them: one table, which every receiver obeys (docs/brokers.md).
 """
@@ -20,14 +20,14 @@ from trailgate.errors import DecodeError
 
 
 class HeaderLines(NamedTuple):
-    """Headers, each with the number of its message, its name and its value: texts, coded by a dictionary or not."""
+    """Headers, each with the number of its message, its name and its value: strings, coded by a dictionary or not."""
 
     messages: Longs
     names: Any
     values: Any
 
 
-def repeated(name: str, messages: Longs, values: Any) -> HeaderLines:
+def repeat(name: str, messages: Longs, values: Any) -> HeaderLines:
     """Return one header of some messages; ``values`` are theirs, or a text that all of them have."""
     if isinstance(values, str):
         values = pa.repeat(values, len(messages))
@@ -60,8 +60,8 @@ def last_of_each(lines: Sequence[HeaderLines]) -> HeaderLines:
 BAD_HEADER: Final = "a header of the message is not UTF-8"
 
 
-def header_texts(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
-    """Return texts of headers, and which of them are not UTF-8: those are shown with escapes."""
+def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
+    """Return strings of headers, and which of them are not UTF-8: those are shown with escapes."""
     try:
         return gather(data, starts, ends, text=True), np.zeros(len(starts), bool)
     except DecodeError:

@@ -24,7 +24,7 @@ from trailgate.brokers.headers import (
     HeaderLines,
     header_maps,
     last_of_each,
-    repeated,
+    repeat,
 )
 from trailgate.brokers.receiver import PATIENCE, Window
 from trailgate.errors import (
@@ -71,13 +71,13 @@ def _own_lines(messages: Sequence[Any], ids: pa.Array) -> list[HeaderLines]:
     times = np.array([message.timestamp() for message in messages], np.int64).reshape(-1, 2)
     timed = np.flatnonzero(times[:, 0])
     return [
-        repeated(
+        repeat(
             MESSAGE_ID, every, pc.binary_join_element_wise(f"ID:{topic}:{partition}:", digits, "")
         ),
-        repeated("JMSDestination", every, topic),
-        repeated("JMSRedelivered", every, "false"),
-        repeated("JMSDeliveryMode", every, PERSISTENT),
-        repeated("JMSTimestamp", timed, pa.array(times[timed, 1]).cast(pa.string())),
+        repeat("JMSDestination", every, topic),
+        repeat("JMSRedelivered", every, "false"),
+        repeat("JMSDeliveryMode", every, PERSISTENT),
+        repeat("JMSTimestamp", timed, pa.array(times[timed, 1]).cast(pa.string())),
     ]
 
 
@@ -93,15 +93,15 @@ def _header_lines(messages: Sequence[Any]) -> tuple[HeaderLines, list[int]]:
         if pair[1] is not None
     ]
     numbers, names, raws = zip(*found, strict=True) if found else ((), (), ())
-    texts, wrong = [], []
+    strings, wrong = [], []
     for at, raw in zip(numbers, raws, strict=True):
         try:
-            texts.append(raw.decode() if isinstance(raw, bytes) else str(raw))
+            strings.append(raw.decode() if isinstance(raw, bytes) else str(raw))
         except UnicodeDecodeError:
-            texts.append(raw.decode("utf-8", "backslashreplace"))
+            strings.append(raw.decode("utf-8", "backslashreplace"))
             wrong.append(at)
     rows = np.array(numbers, np.int64)
-    return HeaderLines(rows, pa.array(names, pa.string()), pa.array(texts, pa.string())), wrong
+    return HeaderLines(rows, pa.array(names, pa.string()), pa.array(strings, pa.string())), wrong
 
 
 WINDOW: Final = 4096  # messages of a batch, at most
@@ -209,7 +209,7 @@ class KafkaReceiver:
     def _partition(self) -> int:
         """Return the partition that is received; raises BrokerRefusedError where none is chosen among several."""
         topic = self._address.destination
-        known = self._asked(topic)
+        known = self._ask(topic)
         if known.error is not None:
             raise self._error(self._kafka.KafkaException(known.error))
         numbers = sorted(known.partitions)
@@ -224,7 +224,7 @@ class KafkaReceiver:
             raise BrokerRefusedError(problem, where=self._where)
         return number
 
-    def _asked(self, topic: str) -> Any:
+    def _ask(self, topic: str) -> Any:
         """Return what the broker states of a topic; raises BrokerError, at once where the login or the certificate is refused."""
         until = time.monotonic() + self._patience
         while True:

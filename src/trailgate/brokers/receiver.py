@@ -145,7 +145,7 @@ class Reconnecting(ABC):
         until = time.monotonic() + seconds
         while self.is_connected or self._backoff.is_due(until):
             try:
-                window = self._received(max(0.0, until - time.monotonic()))
+                window = self._receive(max(0.0, until - time.monotonic()))
             except BrokerError as error:
                 self._forget(error)
                 self._backoff.failed(error)
@@ -158,7 +158,7 @@ class Reconnecting(ABC):
         return None
 
     @abstractmethod
-    def _received(self, seconds: float) -> Window | None:
+    def _receive(self, seconds: float) -> Window | None:
         """Connect if there is no connection, and return what has arrived; raises BrokerError."""
 
     def _lost(self, error: BrokerError) -> None:
@@ -175,7 +175,7 @@ CONNECT_SECONDS: Final = 10.0
 _ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
 
 
-def connected(address: BrokerAddress) -> socket.socket:
+def connect(address: BrokerAddress) -> socket.socket:
     """Return a socket that does not block; raises BrokerError where there is none, BrokerRefusedError where there never will be."""
     where = Where(source=str(address))
     place = (address.host, address.port)
@@ -185,7 +185,7 @@ def connected(address: BrokerAddress) -> socket.socket:
         raise BrokerError(f"the broker cannot be reached: {error}", where=where) from error
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
-        opened = _encrypted(plain, address) if address.tls else plain
+        opened = _encrypt(plain, address) if address.tls else plain
         opened.setblocking(False)
     except (OSError, ValueError) as error:
         plain.close()
@@ -220,7 +220,7 @@ def _may_help(error: Exception) -> bool:
     return isinstance(error, ended) or not isinstance(error, (ssl.SSLError, ValueError))
 
 
-def _encrypted(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:
+def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=address.options.get("ca"))
     if "cert" in address.options:
         context.load_cert_chain(address.options["cert"], address.options.get("key"))

@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import cutter_for, format_for
-from trailgate.columnar.digits import numbered
+from trailgate.columnar.digits import with_numbers
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import isolated
+from trailgate.columnar.rows import isolate
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.bounds import (
     Held,
@@ -36,7 +36,7 @@ from trailgate.messages.bounds import (
     unended,
 )
 from trailgate.messages.by_id import NOTHING_LATER, Later, Remaining, chain_by_id, remaining
-from trailgate.messages.images import image_notes, one_row, shaped, taken, with_operation_types
+from trailgate.messages.images import image_notes, one_row, shape, taken, with_operation_types
 from trailgate.messages.messages import (
     Holding,
     MessageBatch,
@@ -86,7 +86,7 @@ def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
                 found.parts.append(replace(raw, message=numbers[raw.message]))
                 return
 
-    bad |= isolated(len(messages), parse)
+    bad |= isolate(len(messages), parse)
     found.problems += [
         Problem(number, error, parser.ids_of(messages.only(np.array([number]))))
         for number, error in bad.items()
@@ -205,16 +205,16 @@ class Capture:
         """
         state, holding = state or TransactionState(), self._parser.format
         if not isinstance(holding, Holding):
-            return self._parsed(messages, state, unreadable)
+            return self._parse(messages, state, unreadable)
         waiting = waiting_in(state)
         before = sum(map(len, waiting))
-        unreadable = (*unreadable_in(state), *_moved(unreadable, before))
+        unreadable = (*unreadable_in(state), *_move(unreadable, before))
         if waiting and holding.continues(messages):
             return _nothing(messages, with_waiting(state, (*waiting, messages), unreadable))
-        every = MessageBatch.joined((*waiting, messages))
+        every = MessageBatch.join((*waiting, messages))
         complete = holding.complete(every)
         count, later = complete.count, complete.later
-        parsed = self._parsed(
+        parsed = self._parse(
             every.slice(0, count),
             with_waiting(state, ()),
             tuple(problem for problem in unreadable if problem.message < count),
@@ -229,10 +229,10 @@ class Capture:
         elif count >= before and following not in (None, after.tx_id):
             found.opens[count - before] = found.starts_unit[count - before] = True
         waiting = (every.slice(count, len(every)),)
-        still_bad = _moved([p for p in unreadable if p.message >= count], -count)
+        still_bad = _move([p for p in unreadable if p.message >= count], -count)
         return replace(found, state=with_waiting(after, waiting, still_bad))
 
-    def _parsed(
+    def _parse(
         self,
         messages: MessageBatch,
         state: TransactionState,
@@ -241,7 +241,7 @@ class Capture:
     ) -> Parsed:
         isolated = isolate_bad(self._parser, messages)
         indicated, by_id = self.options.txind is not None, self.options.by_id
-        raw = RawOperations.joined(isolated.parts, indicated=indicated, by_id=by_id)
+        raw = RawOperations.join(isolated.parts, indicated=indicated, by_id=by_id)
         problems = (*unreadable, *isolated.problems)
         if by_id:
             own = self.options.operation_ids
@@ -249,9 +249,9 @@ class Capture:
         else:
             done = chain(raw, len(messages), problems, state)
         hold = by_id or (self.spans_messages and not self.rules.takes_all)
-        return self._finished(raw, done, remaining(raw, done, state, hold=hold), messages)
+        return self._finish(raw, done, remaining(raw, done, state, hold=hold), messages)
 
-    def _finished(
+    def _finish(
         self, raw: RawOperations, done: Transactions, rest: Remaining, messages: MessageBatch
     ) -> Parsed:
         blocks: list[ChangeBlock] = []
@@ -262,34 +262,34 @@ class Capture:
         )
         every = bool(rest.captured.all())
         if rest.released is not None:
-            blocks.extend(self._shaped(rest.released))
+            blocks.extend(self._shape(rest.released))
             message, numbers = np.append(-1, message), numbers + 1
         for block in raw.blocks:
             picked = block if every else taken(block, np.flatnonzero(rest.captured[block.order]))
             if len(picked):
                 order = numbers[picked.order]
-                blocks.extend(self._shaped(_placed(picked, raw, done, rest, order)))
+                blocks.extend(self._shape(_place(picked, raw, done, rest, order)))
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
                 own = one_row(block, int(held[0]))
-                one = _placed(own, raw, done, rest, own.order)
+                one = _place(own, raw, done, rest, own.order)
                 after = replace(after, held=Held(one, rest.held_first))
-        problems = tuple(_sourced(problem, messages) for problem in done.problems)
+        problems = tuple(_source(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), len(message))
         marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
         return Parsed(batch, message, marks.opens, marks.starts, problems, after, notes)
 
-    def _shaped(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
+    def _shape(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
         """Yield what the trail gets of operations of one type."""
         selection = self._selections.of(block.table)
         assert selection is not None
         typed = with_operation_types(block) if selection.asks_types else block
         tokens = selection.with_tokens(typed).tokens
         with_tokens = block if tokens is block.tokens else replace(block, tokens=tokens)
-        return shaped(selection.without_columns(with_tokens), self.rules)
+        return shape(selection.without_columns(with_tokens), self.rules)
 
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
+    def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all that it parsed."""
-        return self._parser.format.said(notes) | self.options.notes
+        return self._parser.format.warnings(notes) | self.options.notes
 
     def finish(self, state: TransactionState) -> TrailgateError | None:
         """Return the error of what the input's end leaves open, if anything is: a transaction, or messages that wait for others."""
@@ -308,11 +308,11 @@ class Capture:
             return replace(_nothing(nothing, state), problems=problems)
         parsed, waiting = _nothing(nothing, state), waiting_in(state)
         if waiting:
-            every = MessageBatch.joined(waiting)
+            every = MessageBatch.join(waiting)
             assert isinstance(self._parser.format, Holding)
             later = replace(self._parser.format.complete(every).later, following=None)
             known = unreadable_in(state)
-            parsed = self._parsed(every, with_waiting(state, ()), known, later)
+            parsed = self._parse(every, with_waiting(state, ()), known, later)
             parsed = _of_batch(parsed, every, len(every))
         open_still = unended(parsed.state)
         if open_still is not None:
@@ -321,7 +321,7 @@ class Capture:
         if held is None or parsed.state.broken:
             return parsed
         batch, after = parsed.batch, replace(parsed.state, held=None)
-        last = self._shaped(held.released(last=True))
+        last = self._shape(held.released(last=True))
         blocks = (*batch.blocks, *(replace(b, order=b.order + batch.rows) for b in last))
         return replace(
             parsed,
@@ -331,7 +331,7 @@ class Capture:
         )
 
 
-def _placed(
+def _place(
     block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining, order: Longs
 ) -> ChangeBlock:
     """Return operations with what is known of their transactions, and their places in the batch."""
@@ -343,11 +343,11 @@ def _placed(
         tx_ind=rest.tx_ind[block.order],
         tx_id=take_text(done.tx_id, block.order),
         csn=given if own_csn else take_text(done.csn, block.order),
-        seq_id=given if done.ordinals is None else numbered(given, done.ordinals[block.order]),
+        seq_id=given if done.ordinals is None else with_numbers(given, done.ordinals[block.order]),
     )
 
 
-def _moved(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
+def _move(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
     """Return problems of messages that have so many more before them."""
     return tuple(replace(problem, message=problem.message + by) for problem in problems)
 
@@ -383,8 +383,8 @@ def _of_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
     )
 
 
-def _sourced(problem: Problem, messages: MessageBatch) -> Problem:
+def _source(problem: Problem, messages: MessageBatch) -> Problem:
     if problem.message >= 0:
         source, place = messages.place(problem.message)
-        problem.error.located(source=source, message=place)
+        problem.error.with_place(source=source, message=place)
     return problem

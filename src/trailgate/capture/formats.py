@@ -18,7 +18,7 @@ from trailgate.formats.json.options import JsonPublishOptions
 from trailgate.formats.json.writer import JsonWriter
 from trailgate.formats.publications.delimited_writer import DelimitedPublishOptions, DelimitedWriter
 from trailgate.formats.publications.xml_writer import XmlPublishOptions, XmlWriter
-from trailgate.messages.learning import TableLearner
+from trailgate.messages.inference import TableInference
 from trailgate.messages.messages import MessageCutter
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.properties import DefinitionFiles, MetadataOptions, Properties
@@ -31,7 +31,7 @@ class ParserType(NamedTuple):
 
     Each is ``module:name`` below this package, so that only the parser in use is imported. ``tables_at`` gives the definitions
     alone, where they do not need the other properties. ``cutter_at`` gives what cuts messages that are too long for memory,
-    ``learner_at`` what learns the tables of messages that describe them.
+    ``inference_at`` what infers the tables of messages that describe them.
     """
 
     name: str
@@ -40,39 +40,41 @@ class ParserType(NamedTuple):
     format_at: str
     tables_at: str = ""
     cutter_at: str = ""
-    learner_at: str = ""
+    inference_at: str = ""
 
     def setup(
         self, properties: Properties, files: DefinitionFiles
     ) -> tuple[MetadataOptions, Definitions]:
         """Return the options and the definitions that properties state; raises OptionError."""
-        options, definitions = imported(self.setup_at)(properties, files)
+        options, definitions = import_name(self.setup_at)(properties, files)
         return options, definitions
 
     def tables(self, properties: Properties, files: DefinitionFiles) -> Definitions:
         """Return the definitions alone; raises OptionError."""
         if not self.tables_at:
             return self.setup(properties, files)[1]
-        found: Definitions = imported(self.tables_at)(properties, files)
+        found: Definitions = import_name(self.tables_at)(properties, files)
         return found
 
     def format(self, options: MetadataOptions) -> MessageFormat[Any]:
         """Return what reads messages by these options."""
-        found: MessageFormat[Any] = imported(self.format_at)(options)
+        found: MessageFormat[Any] = import_name(self.format_at)(options)
         return found
 
     def cutter(self, options: MetadataOptions) -> MessageCutter | None:
         """Return what cuts messages that are too long for memory, None where there are none such."""
-        found: MessageCutter | None = imported(self.cutter_at)(options) if self.cutter_at else None
+        found: MessageCutter | None = (
+            import_name(self.cutter_at)(options) if self.cutter_at else None
+        )
         return found
 
-    def learner(self, options: MetadataOptions) -> TableLearner:
-        """Return what learns the tables of messages, for options that say so."""
-        found: TableLearner = imported(self.learner_at)(options)
+    def inference(self, options: MetadataOptions) -> TableInference:
+        """Return what infers the tables of messages, for options that say so."""
+        found: TableInference = import_name(self.inference_at)(options)
         return found
 
 
-def imported(place: str) -> Any:
+def import_name(place: str) -> Any:
     """Return what ``module:name`` below this package means."""
     module, _, name = place.partition(":")
     return getattr(import_module(f"trailgate.formats.{module}"), name)
@@ -112,14 +114,14 @@ PARSERS: Final = (
         "debezium.options:debezium_setup",
         "debezium.reader:DebeziumFormat",
         "debezium.options:debezium_tables",
-        learner_at="debezium.reader:LearntTables",
+        inference_at="debezium.reader:InferredTables",
     ),
     ParserType(
         "event_publishing",
         "publications.options:EventPublishingOptions",
         "publications.options:event_publishing_setup",
         "publications.reader:EventPublishingFormat",
-        learner_at="publications.reader:LearntTables",
+        inference_at="publications.reader:InferredTables",
     ),
 )
 _NAMES: Final = ", ".join(row.name for row in PARSERS)
@@ -188,7 +190,7 @@ def publication(name: str) -> Publication:
 
 
 def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
-    """Return a format's options, of values or their texts; raises OptionError for one that it does not have."""
+    """Return a format's options, of values or their strings; raises OptionError for one that it does not have."""
     row = publication(name)
     known = {field.name: field.default for field in fields(row.options)}
     for option in given:
@@ -196,12 +198,12 @@ def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
             hint = did_you_mean(option, known) or f"There are {', '.join(known)}"
             raise OptionError(f"the format {row.name} has no option {option}", hint=hint)
     return row.options(
-        **{option: _typed(option, value, known[option]) for option, value in given.items()}
+        **{option: _convert_type(option, value, known[option]) for option, value in given.items()}
     )
 
 
-def _typed(name: str, value: Any, default: Any) -> Any:
-    """Return an option's value in its type, that of its default; command lines and Spark give texts."""
+def _convert_type(name: str, value: Any, default: Any) -> Any:
+    """Return an option's value in its type, that of its default; command lines and Spark give strings."""
     kind = type(default)
     if not isinstance(value, str) or kind is str or default is None:
         return value

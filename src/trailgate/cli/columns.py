@@ -5,9 +5,9 @@ control characters, or with characters whose width is not known by their range.
 
 Operations of a trail as they are shown, in whole columns: what ``trail_output`` makes of one operation.
 
-JSON lines and lines of CSV, made of the texts of whole columns.
+JSON lines and lines of CSV, made of the strings of whole columns.
 
-Texts, times, integers, and lists and maps of texts are made at once; other columns value by value.
+Strings, times, integers, and lists and maps of strings are made at once; other columns value by value.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels.texts import DIGITS, flow_texts, measure_ascii
-from trailgate.columnar.kernels.texts import GAP as GAP_SIZE
+from trailgate.columnar.kernels.strings import DIGITS, flow_strings, measure_ascii
+from trailgate.columnar.kernels.strings import GAP as GAP_SIZE
 from trailgate.columnar.maps import map_entries
 from trailgate.columnar.rows import octets
 
@@ -50,14 +50,14 @@ class RowParts(NamedTuple):
     starts: Longs
 
 
-def sizes_of(texts: pa.Array) -> Longs:
+def sizes_of(strings: pa.Array) -> Longs:
     """Return how many columns of a terminal each text takes, -1 where that is not known here."""
-    _, bounds, data = texts.buffers()
-    ends = np.frombuffer(bounds, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    sizes = np.empty(len(texts), np.int64)
+    _, bounds, data = strings.buffers()
+    ends = np.frombuffer(bounds, np.int32)[strings.offset : strings.offset + len(strings) + 1]
+    sizes = np.empty(len(strings), np.int64)
     if measure_ascii(octets(data or b""), ends, sizes):
         others = np.flatnonzero(sizes < 0)
-        found = texts.take(pa.array(others))
+        found = strings.take(pa.array(others))
         doubles = pc.count_substring_regex(found, f"[{DOUBLE}]").to_numpy()
         known = _mask(pc.match_substring_regex(found, MEASURED))
         sizes[others] = np.where(known, pc.utf8_length(found).to_numpy() + doubles, -1)
@@ -78,13 +78,13 @@ def laid_out(
     if width is None:
         fits[np.repeat(np.arange(count), np.diff(rows.starts))[sizes < 0]] = 0
     else:
-        flow_texts(sizes, rows.starts, width, indent, before, ends_line, fits)
+        flow_strings(sizes, rows.starts, width, indent, before, ends_line, fits)
     in_columns = np.ones(count, bool)
     for size, most in zip(cells, widths, strict=True):
         fits &= size >= 0
         in_columns &= (size <= most) | (width is None)
     padded = zip(rows.head, cells, widths, strict=True)
-    head = pc.binary_join_element_wise(*(_padded(*cell) for cell in padded), GAP)
+    head = pc.binary_join_element_wise(*(_pad(*cell) for cell in padded), GAP)
     parts, lengths = rows.parts, np.diff(rows.starts)
     after = np.where(lengths == 0, EMPTY, BELOW)
     if width is not None and beside:
@@ -103,10 +103,10 @@ def laid_out(
     separators = pa.array(["", GAP, "\n" + " " * indent]).take(pa.array(before))
     pieces = pc.binary_join_element_wise(separators, parts, "")
     lists = pa.ListArray.from_arrays(pa.array(rows.starts.astype(np.int32)), pieces)
-    texts = pc.binary_join_element_wise(head, pc.binary_join(lists, ""), "")
+    strings = pc.binary_join_element_wise(head, pc.binary_join(lists, ""), "")
     if width is None:
-        texts = pc.utf8_rtrim(texts, " ")
-    return pc.if_else(_bools(fits), texts, pa.scalar(None, pa.string()))
+        strings = pc.utf8_rtrim(strings, " ")
+    return pc.if_else(_bools(fits), strings, pa.scalar(None, pa.string()))
 
 
 def _without_blanks(cells: Sequence[pa.Array]) -> pa.Array:
@@ -116,7 +116,7 @@ def _without_blanks(cells: Sequence[pa.Array]) -> pa.Array:
     return pc.binary_join_element_wise(cells[0], *some, GAP, null_handling="skip")
 
 
-def _padded(cell: pa.Array, sizes: Longs, most: int) -> pa.Array:
+def _pad(cell: pa.Array, sizes: Longs, most: int) -> pa.Array:
     """Return cells with blanks up to a width."""
     if not len(cell):
         return cell
@@ -138,10 +138,10 @@ NULL: Final = "NULL"
 ARROW: Final = " -> "  # between the value before and the one after
 
 
-class Texts(NamedTuple):
-    """Texts, and the row of each; rows ascend."""
+class Strings(NamedTuple):
+    """Strings, and the row of each; rows ascend."""
 
-    texts: pa.Array
+    strings: pa.Array
     rows: Longs
 
 
@@ -160,15 +160,15 @@ def operation_columns(batch: pa.RecordBatch, *, wide: bool) -> RowParts | None:
     if parts is None:
         return None
     if wide:
-        parts += [_named(name, batch[name]) for name in ("csn", "tx_owner", "tx_name")]
+        parts += [_name(name, batch[name]) for name in ("csn", "tx_owner", "tx_name")]
         tokens = _Entries(*map_entries(batch["tokens"]))
         if not distinct_keys(tokens.keys, tokens.rows, batch.num_rows):
             return None
         keys = pc.binary_join_element_wise("@", tokens.keys, "")
-        parts.append(Texts(_joined(keys, tokens.values), tokens.rows))
-    texts, rows = _in_order(parts)
+        parts.append(Strings(_join(keys, tokens.values), tokens.rows))
+    strings, rows = _in_order(parts)
     starts = np.searchsorted(rows, np.arange(batch.num_rows + 1)).astype(np.int64)
-    return RowParts(_head(batch), texts, starts)
+    return RowParts(_head(batch), strings, starts)
 
 
 def _head(batch: pa.RecordBatch) -> list[pa.Array]:
@@ -201,7 +201,7 @@ def short_times(times: pa.Array) -> pa.Array:
     return pc.if_else(whole, pc.utf8_slice_codeunits(text, 0, -7), text).fill_null("")
 
 
-def _changes(before: _Entries, after: _Entries, count: int) -> list[Texts] | None:
+def _changes(before: _Entries, after: _Entries, count: int) -> list[Strings] | None:
     """Return columns as ``NAME=value``, as ``NAME=old -> new`` if both are known, and those that are not after; None where a key comes twice."""
     codes, names = _codes(pa.concat_arrays([after.keys, before.keys]))
     own, others = codes[: len(after.keys)], codes[len(after.keys) :]
@@ -211,24 +211,27 @@ def _changes(before: _Entries, after: _Entries, count: int) -> list[Texts] | Non
     )
     if places is None or old_places is None:
         return None
-    texts = _joined(after.keys, after.values)
+    strings = _join(after.keys, after.values)
     old = old_places[after.rows * names + own]
     both = np.flatnonzero(old >= 0)
     pairs = after.values.take(pa.array(both)), before.values.take(pa.array(old[both]))
     changed = both[~_same(*pairs)]
     if len(changed):
         keys, values = (column.take(pa.array(changed)) for column in (after.keys, after.values))
-        was = _joined(keys, before.values.take(pa.array(old[changed])))
-        mask = np.zeros(len(texts), bool)
+        was = _join(keys, before.values.take(pa.array(old[changed])))
+        mask = np.zeros(len(strings), bool)
         mask[changed] = True
         made = pc.binary_join_element_wise(was, values.fill_null(NULL), ARROW)
-        texts = pc.replace_with_mask(texts, pa.array(mask), made)
+        strings = pc.replace_with_mask(strings, pa.array(mask), made)
     left = np.flatnonzero(places[before.rows * names + others] < 0)
     rows = before.rows[left]
-    gone = _joined(before.keys.take(pa.array(left)), before.values.take(pa.array(left)))
+    gone = _join(before.keys.take(pa.array(left)), before.values.take(pa.array(left)))
     logged = np.bincount(after.rows, minlength=count)[rows] > 0
     ends = pa.array(["", f"{ARROW}not logged"]).take(pa.array(logged.astype(np.int8)))
-    return [Texts(texts, after.rows), Texts(pc.binary_join_element_wise(gone, ends, ""), rows)]
+    return [
+        Strings(strings, after.rows),
+        Strings(pc.binary_join_element_wise(gone, ends, ""), rows),
+    ]
 
 
 def distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
@@ -258,24 +261,26 @@ def _same(one: pa.Array, other: pa.Array) -> Mask:
     return same
 
 
-def _joined(names: pa.Array, values: pa.Array) -> pa.Array:
+def _join(names: pa.Array, values: pa.Array) -> pa.Array:
     return pc.binary_join_element_wise(names, values.fill_null(NULL), "=")
 
 
-def _named(name: str, values: pa.Array) -> Texts:
-    """Return the texts of a column that are not empty, with its name."""
+def _name(name: str, values: pa.Array) -> Strings:
+    """Return the strings of a column that are not empty, with its name."""
     rows = np.flatnonzero(pc.not_equal(values, "").fill_null(fill_value=False))
-    return Texts(pc.binary_join_element_wise(name, values.take(pa.array(rows)), "="), rows)
+    return Strings(pc.binary_join_element_wise(name, values.take(pa.array(rows)), "="), rows)
 
 
-def _in_order(parts: list[Texts]) -> Texts:
-    """Return all texts row by row, those of a row in the order of the lists."""
+def _in_order(parts: list[Strings]) -> Strings:
+    """Return all strings row by row, those of a row in the order of the lists."""
     some = [part for part in parts if len(part.rows)] or parts[:1]
     if len(some) == 1:
         return some[0]
     rows = np.concatenate([part.rows for part in some])
     order = np.argsort(rows, kind="stable")
-    return Texts(pa.concat_arrays([part.texts for part in some]).take(pa.array(order)), rows[order])
+    return Strings(
+        pa.concat_arrays([part.strings for part in some]).take(pa.array(order)), rows[order]
+    )
 
 
 ESCAPED: Final = r'["\\\x00-\x1f]'  # what a text of JSON has only in escapes
@@ -303,13 +308,13 @@ def csv_lines(batch: pa.RecordBatch) -> list[str]:
 
 def json_values(column: pa.Array) -> pa.Array:
     """Return the values of a column as JSON."""
-    texts = texts_of(column)
+    strings = strings_of(column)
     if pa.types.is_boolean(column.type) or pa.types.is_integer(column.type):
         found = column.cast(pa.string())
-    elif texts is not None:
-        found = _quoted(texts)
+    elif strings is not None:
+        found = _quote(strings)
     else:
-        found = _nested(column)
+        found = _format_nested(column)
     if found is None:
         return pa.array(map(json_text, values_of(column)), pa.string())
     return found.fill_null("null")
@@ -319,15 +324,15 @@ def csv_cells(column: pa.Array) -> pa.Array:
     """Return the values of a column as cells of CSV: NULL is empty, maps and lists are JSON, and an empty text is in quotes."""
     if pa.types.is_integer(column.type):
         return column.cast(pa.string()).fill_null("")
-    texts = texts_of(column)
-    if texts is None:
-        texts = _nested(column)
-    if texts is None:
-        texts = pa.array([_plain(value) for value in values_of(column)], pa.string())
-    doubled = pc.replace_substring(texts, '"', '""')
+    strings = strings_of(column)
+    if strings is None:
+        strings = _format_nested(column)
+    if strings is None:
+        strings = pa.array([_plain(value) for value in values_of(column)], pa.string())
+    doubled = pc.replace_substring(strings, '"', '""')
     quoted = pc.binary_join_element_wise('"', doubled, '"', "")
-    needs_quotes = pc.or_(pc.match_substring_regex(texts, QUOTED), pc.equal(texts, ""))
-    return pc.if_else(needs_quotes, quoted, texts).fill_null("")
+    needs_quotes = pc.or_(pc.match_substring_regex(strings, QUOTED), pc.equal(strings, ""))
+    return pc.if_else(needs_quotes, quoted, strings).fill_null("")
 
 
 def values_of(column: pa.Array) -> list[Any]:
@@ -358,8 +363,8 @@ def _plain(value: Any) -> str | None:
     return json_text(value) if isinstance(value, (dict, list)) else str(value)
 
 
-def texts_of(column: pa.Array) -> pa.Array | None:
-    """Return texts as they are, and times in ISO form; None for other columns."""
+def strings_of(column: pa.Array) -> pa.Array | None:
+    """Return strings as they are, and times in ISO form; None for other columns."""
     if pa.types.is_string(column.type):
         return column
     return iso(column) if pa.types.is_timestamp(column.type) else None
@@ -373,13 +378,13 @@ def iso(column: pa.Array) -> pa.Array:
     return dated if column.type.tz is None else pc.binary_join_element_wise(dated, "Z", "")
 
 
-def _nested(column: pa.Array) -> pa.Array | None:
-    """Return lists and maps of texts as JSON; None for other columns, and where a map has a key twice."""
+def _format_nested(column: pa.Array) -> pa.Array | None:
+    """Return lists and maps of strings as JSON; None for other columns, and where a map has a key twice."""
     kind = column.type
     if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
-        items = _quoted(column.flatten()).fill_null("null")
+        items = _quote(column.flatten()).fill_null("null")
         sizes = pc.list_value_length(column).fill_null(0).to_numpy()
-        return _joined_texts(items, np.append(0, np.cumsum(sizes)), "[]", column)
+        return _joined_strings(items, np.append(0, np.cumsum(sizes)), "[]", column)
     if not (
         pa.types.is_map(kind)
         and pa.types.is_string(kind.key_type)
@@ -390,12 +395,12 @@ def _nested(column: pa.Array) -> pa.Array | None:
     if not distinct_keys(keys, rows, len(column)):
         return None
     names = keys.dictionary_encode()
-    named = _quoted(names.dictionary).take(names.indices)
-    entries = pc.binary_join_element_wise(named, _quoted(values).fill_null("null"), ": ")
-    return _joined_texts(entries, np.searchsorted(rows, np.arange(len(column) + 1)), "{}", column)
+    named = _quote(names.dictionary).take(names.indices)
+    entries = pc.binary_join_element_wise(named, _quote(values).fill_null("null"), ": ")
+    return _joined_strings(entries, np.searchsorted(rows, np.arange(len(column) + 1)), "{}", column)
 
 
-def _joined_texts(entries: pa.Array, ends: Longs, brackets: str, column: pa.Array) -> pa.Array:
+def _joined_strings(entries: pa.Array, ends: Longs, brackets: str, column: pa.Array) -> pa.Array:
     """Return the entries of each row in brackets, null where the column is."""
     lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), entries)
     inside = pc.binary_join(lists, ", ")
@@ -403,12 +408,12 @@ def _joined_texts(entries: pa.Array, ends: Longs, brackets: str, column: pa.Arra
     return pc.if_else(column.is_valid(), found, pa.scalar(None, pa.string()))
 
 
-def _quoted(texts: pa.Array) -> pa.Array:
-    """Return texts as JSON; a text that needs escapes is written by itself."""
-    found = pc.binary_join_element_wise('"', texts, '"', "")
-    special = pc.match_substring_regex(texts, ESCAPED).fill_null(fill_value=False)
+def _quote(strings: pa.Array) -> pa.Array:
+    """Return strings as JSON; a text that needs escapes is written by itself."""
+    found = pc.binary_join_element_wise('"', strings, '"', "")
+    special = pc.match_substring_regex(strings, ESCAPED).fill_null(fill_value=False)
     if pc.any(special).as_py():
-        odd: Sequence[str] = texts.filter(special).to_pylist()
+        odd: Sequence[str] = strings.filter(special).to_pylist()
         escaped = pa.array(map(json_text, odd), pa.string())
         found = pc.replace_with_mask(found, special, escaped)
     return found

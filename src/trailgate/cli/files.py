@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from trailgate.cli.options import Format
 from trailgate.cli.output import done_already
-from trailgate.cli.rows import Counted, check_names, limited, print_csv, print_json
-from trailgate.errors import OptionError, StorageError, Where, masked
+from trailgate.cli.rows import Counted, check_names, limit_rows, print_csv, print_json
+from trailgate.errors import OptionError, StorageError, Where, mask_logins
 from trailgate.storage.files.addresses import is_stored, is_there, locate
 from trailgate.storage.files.durable import writing
 from trailgate.storage.stores.kinds import writable_store
@@ -36,7 +36,7 @@ def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None)
     """Write rows to a new file, and print how many; raises as ``write_rows`` does."""
     count = write_rows(address, rows, rows.schema, limit)
     with done_already():
-        print(f"{count:,} rows: {masked(address)}")
+        print(f"{count:,} rows: {mask_logins(address)}")
 
 
 def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | None) -> int:
@@ -50,8 +50,8 @@ def write_rows(address: str, batches: Batches, schema: pa.Schema, limit: int | N
     if is_there(address):
         raise there_already(address)
     counted = Counted()
-    with _uploaded(address) if is_stored(address) else _whole(_path(address)) as unfinished:
-        write(unfinished, counted.of(limited(batches, limit)), schema)
+    with _upload(address) if is_stored(address) else _whole(_path(address)) as unfinished:
+        write(unfinished, counted.of(limit_rows(batches, limit)), schema)
     return counted.rows
 
 
@@ -92,7 +92,7 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _uploaded(address: str) -> Iterator[Path]:
+def _upload(address: str) -> Iterator[Path]:
     """Give a temporary file to write to, which becomes an object where nothing raises."""
     store, key = writable_store(address, "a file of rows")
     with TemporaryDirectory(prefix="trailgate-") as folder:

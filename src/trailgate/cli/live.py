@@ -134,7 +134,7 @@ class _Notes(logging.Handler):
 
 
 @contextmanager
-def viewed(source: str, trail: str, log: logging.Logger) -> Iterator[LiveView]:
+def live_view(source: str, trail: str, log: logging.Logger) -> Iterator[LiveView]:
     """Yield a view that is drawn on the terminal until the end, and gets what is logged meanwhile."""
     from rich.live import Live  # noqa: PLC0415  only a terminal needs it
 
@@ -236,7 +236,7 @@ class _Watch:
             self._metrics = held.enter_context(metrics_output(output.metrics, output.trail))
         self._view: LiveView | None = None
         if output.is_viewed:
-            self._view = held.enter_context(viewed(output.source, output.trail, LOG))
+            self._view = held.enter_context(live_view(output.source, output.trail, LOG))
 
     def batch(self, report: BatchReport) -> None:
         """Hand on what a batch did."""

@@ -112,10 +112,10 @@ def _program(arguments: list[str]) -> Callable[..., object]:
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Database changes from text messages to GoldenGate trails and back.",
     )
-    words = arguments or _completed()
+    words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")
     for name, summary in COMMANDS.items():
-        function = _imported(name) if name == asked else _stub
+        function = _import(name) if name == asked else _stub
         program.command(name, help=summary)(function)
     version = typer.Option(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
@@ -146,13 +146,13 @@ def _program(arguments: list[str]) -> Callable[..., object]:
     return running
 
 
-def _completed() -> list[str]:
+def _complete() -> list[str]:
     """Return the words of the line that the shell asks to complete, without the program's name; mostly there is none."""
     line = os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", ""))
     return line.split()[1:] if "_TRAILGATE_COMPLETE" in os.environ else []
 
 
-def _imported(name: str) -> Callable[..., object]:
+def _import(name: str) -> Callable[..., object]:
     module = importlib.import_module(f"trailgate.cli.commands.{name}")
     function: Callable[..., object] = module.command
 

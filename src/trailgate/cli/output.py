@@ -105,11 +105,11 @@ def plain_table(**options: Any) -> Any:
     return Table(box=None, pad_edge=False, header_style="bold", **options)
 
 
-def as_cells(*texts: str) -> list[Any]:
-    """Return texts as cells of a table, in which square brackets have no meaning."""
+def as_cells(*strings: str) -> list[Any]:
+    """Return strings as cells of a table, in which square brackets have no meaning."""
     from rich.text import Text  # noqa: PLC0415  only output for people needs it
 
-    return [Text(text) for text in texts]
+    return [Text(text) for text in strings]
 
 
 def printable(text: str) -> str:
@@ -132,7 +132,7 @@ class _Page(io.TextIOWrapper):
 
 
 @contextmanager
-def paged() -> Iterator[None]:
+def show_in_pager() -> Iterator[None]:
     """Show what is printed in the pager, if the output is a terminal and there is a pager.
 
     What goes to stderr on a terminal is shown there too, since the pager would overwrite it.

@@ -31,11 +31,11 @@ from trailgate.cli.columns import (
 from trailgate.cli.options import Format
 from trailgate.cli.output import (
     in_colours,
-    paged,
     painter,
     printable,
     quiet_pipe,
     say,
+    show_in_pager,
     terminal_width,
 )
 from trailgate.errors import OptionError, TrailgateError
@@ -89,21 +89,21 @@ class RowLayout:
         names = [Part(name, name) for name in self._headings]
         if not self._beside:
             return self._head(names)
-        return [f"{self._padded(names)}{GAP}{self._data}".rstrip()]
+        return [f"{self._pad(names)}{GAP}{self._data}".rstrip()]
 
     def lines(self, row: Shown) -> Iterator[str]:
         """Yield the lines of a row."""
         if self._width is None:
-            yield GAP.join([self._padded(row.head), *(part.painted for part in row.data)]).rstrip()
+            yield GAP.join([self._pad(row.head), *(part.painted for part in row.data)]).rstrip()
         elif not self._widths and not self._data:
-            yield from flowed(self._named(row.head), self._width)
+            yield from flow(self._name(row.head), self._width)
         elif self._beside:
             yield from self._side_by_side(row, self._width)
         else:
             yield from self._head(row.head)
-            yield from flowed(row.data, self._width, INDENT)
+            yield from flow(row.data, self._width, INDENT)
 
-    def texts(self, rows: RowParts) -> pa.Array:
+    def strings(self, rows: RowParts) -> pa.Array:
         """Return the lines of each row without the last line break; null where ``lines`` must make them."""
         if not self._widths:
             return pa.nulls(len(rows.starts) - 1, pa.string())
@@ -117,9 +117,9 @@ class RowLayout:
     def _head(self, parts: Sequence[Part]) -> list[str]:
         """Return the cells of a head in columns, or over several lines where these are too wide."""
         if self._fits(parts):
-            return [self._padded(parts).rstrip()]
+            return [self._pad(parts).rstrip()]
         first, *rest = parts
-        return list(flowed([first, *_unpadded(rest)], self._width or 0))
+        return list(flow([first, *_remove_padding(rest)], self._width or 0))
 
     def _fits(self, parts: Sequence[Part]) -> bool:
         """Return whether each cell fits its column."""
@@ -127,7 +127,7 @@ class RowLayout:
             width_of(part.text) <= width for part, width in zip(parts, self._widths, strict=True)
         )
 
-    def _padded(self, parts: Sequence[Part]) -> str:
+    def _pad(self, parts: Sequence[Part]) -> str:
         return GAP.join(
             part.painted + " " * (width - width_of(part.text))
             for part, width in zip(parts, self._widths, strict=True)
@@ -135,26 +135,26 @@ class RowLayout:
 
     def _side_by_side(self, row: Shown, width: int) -> Iterator[str]:
         indent = " " * (self._head_width + len(GAP))
-        rest = flowed(row.data, width, indent)
+        rest = flow(row.data, width, indent)
         if self._fits(row.head):
-            yield f"{self._padded(row.head)}{GAP}{next(rest, indent)[len(indent) :]}".rstrip()
+            yield f"{self._pad(row.head)}{GAP}{next(rest, indent)[len(indent) :]}".rstrip()
         else:
             yield from self._head(row.head)
         yield from rest
 
-    def _named(self, parts: Sequence[Part]) -> list[Part]:
+    def _name(self, parts: Sequence[Part]) -> list[Part]:
         return [
             Part(f"{name}={part.text}", f"{name}={part.painted}")
             for name, part in zip(self._headings, parts, strict=True)
         ]
 
 
-def _unpadded(parts: Sequence[Part]) -> list[Part]:
+def _remove_padding(parts: Sequence[Part]) -> list[Part]:
     """Return the parts that are not empty, without the blanks that align them in a column."""
     return [Part(p.text.strip(), p.painted.strip()) for p in parts if p.text.strip()]
 
 
-def flowed(parts: Sequence[Part], width: int, indent: str = "") -> Iterator[str]:
+def flow(parts: Sequence[Part], width: int, indent: str = "") -> Iterator[str]:
     """Yield lines of parts; a part longer than a line is cut, all lines but the first are indented."""
     line, used = indent, len(indent)
     later = indent or INDENT  # of the lines after the first
@@ -224,8 +224,8 @@ class RowForm:
         """Return the form in which each column is shown as it is."""
 
         def parts(row: Row, _: Paint) -> Shown:
-            texts = map(_text, row.values())
-            return Shown([Part(text, text) for text in texts])
+            strings = map(_text, row.values())
+            return Shown([Part(text, text) for text in strings])
 
         return cls(names, parts, rows)
 
@@ -247,11 +247,11 @@ def print_batches(
     counted = Counted()
     with quiet_pipe():
         if format is Format.JSON:
-            print_json(counted.of(limited(batches, limit)))
+            print_json(counted.of(limit_rows(batches, limit)))
         elif format is Format.CSV:
-            print_csv(counted.of(limited(batches, limit)), names)
+            print_csv(counted.of(limit_rows(batches, limit)), names)
         else:
-            with paged():
+            with show_in_pager():
                 shown = form.rows if limit is None else limit
                 print_table(counted.of(batches), shown, form, wide=wide)
     return counted.rows
@@ -277,7 +277,7 @@ class Counted:
             yield batch
 
 
-def limited(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+def limit_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
     """Yield small batches of at most ``limit`` rows together; the rest is not read."""
     left = limit
     if left == 0:
@@ -322,7 +322,7 @@ def print_table(
     paint = painter()
     layout = RowLayout(form.headings, form.data, None if wide else terminal_width())
     printed, more, begun = 0, False, False
-    for batch in _until_shown(limited(batches, limit + 1), limit):
+    for batch in _until_shown(limit_rows(batches, limit + 1), limit):
         if batch is None:
             more = True
             break
@@ -332,7 +332,7 @@ def print_table(
             begun = True
             shown = [form.parts(row, paint) for row in rows(part)]
             sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin(shown))
-        for text in _texts(part, form, layout, paint):
+        for text in _strings(part, form, layout, paint):
             print(text)
         printed += part.num_rows
     if not begun:
@@ -356,16 +356,18 @@ def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.R
         yield None
 
 
-def _texts(batch: pa.RecordBatch, form: RowForm, layout: RowLayout, paint: Paint) -> Iterator[str]:
+def _strings(
+    batch: pa.RecordBatch, form: RowForm, layout: RowLayout, paint: Paint
+) -> Iterator[str]:
     """Yield the lines of rows: those of as many rows as can be made in whole columns, or of a row."""
     if not batch.num_rows:
         return
     made = None if in_colours() or form.columns is None else form.columns(batch)
-    texts = pa.nulls(batch.num_rows, pa.string()) if made is None else layout.texts(made)
-    ends = np.flatnonzero(np.diff(np.asarray(texts.is_null()))) + 1
+    strings = pa.nulls(batch.num_rows, pa.string()) if made is None else layout.strings(made)
+    ends = np.flatnonzero(np.diff(np.asarray(strings.is_null()))) + 1
     for start, end in pairwise([0, *ends.tolist(), batch.num_rows]):
-        if texts[start].is_valid:
-            yield "\n".join(texts.slice(start, end - start).to_pylist())
+        if strings[start].is_valid:
+            yield "\n".join(strings.slice(start, end - start).to_pylist())
             continue
         for row in rows(batch.slice(start, end - start)):
             yield from layout.lines(form.parts(row, paint))

@@ -35,8 +35,8 @@ def _operation(row: Row, paint: Paint) -> Shown:
 def _wide_operation(row: Row, paint: Paint) -> Shown:
     """Return an operation with everything that is known of it."""
     head, data = _operation(row, paint)
-    more = [_named(name, row[name], paint) for name in ("csn", "tx_owner", "tx_name") if row[name]]
-    tokens = [_named(f"@{key}", value, paint) for key, value in (row["tokens"] or {}).items()]
+    more = [_name(name, row[name], paint) for name in ("csn", "tx_owner", "tx_name") if row[name]]
+    tokens = [_name(f"@{key}", value, paint) for key, value in (row["tokens"] or {}).items()]
     return Shown(head, [*data, *more, *tokens])
 
 
@@ -59,7 +59,7 @@ def _change(before: Values, after: Values, paint: Paint) -> Iterator[Part]:
             yield Part(f"{name}={old} -> {new}", painted)
 
 
-def _named(name: str, value: Any, paint: Paint) -> Part:
+def _name(name: str, value: Any, paint: Paint) -> Part:
     text = value_text(value if value is None else str(value))
     return Part(f"{name}={text}", paint(f"{name}=", "dim") + text)
 
@@ -72,7 +72,7 @@ def _wide_record(row: Row, paint: Paint) -> Shown:
     """Return a record with all of its header and its data."""
     shown = {*_RECORD_HEAD, *_CONTENTS}
     rest = (name for name, value in row.items() if name not in shown and value is not None)
-    header = [_named(name, row[name], paint) for name in rest]
+    header = [_name(name, row[name], paint) for name in rest]
     return Shown(_record_head(row), [*header, *_contents(row, paint, None)])
 
 
@@ -96,7 +96,7 @@ def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[Part]:
         yield Part(problem, paint(problem, "red"))
     for name in ("tokens", "user_tokens", "ddl"):
         for key, value in (row[name] or {}).items():
-            yield _named(key, value, paint)
+            yield _name(key, value, paint)
     data = row["data"]
     if data:
         cut = shown is not None and len(data) > shown

@@ -102,16 +102,16 @@ def decode_each(matrix: Octets, decode: Callable[[bytes], str]) -> Text:
 def decode_distinct(raws: pa.BinaryArray, decode: Callable[[bytes], str]) -> Text:
     """Return the text of each value, of which none is null, called once a distinct value."""
     found = raws.dictionary_encode()
-    texts: list[str | None] = []
+    rows: list[str | None] = []
     for raw in found.dictionary.to_pylist():
         try:
             text = decode(raw)
             text.encode()  # half a surrogate pair is not text
         except UnicodeError:
-            texts.append(None)
+            rows.append(None)
         else:
-            texts.append(text)
-    values = pa.array(texts, pa.string()).take(found.indices)
+            rows.append(text)
+    values = pa.array(rows, pa.string()).take(found.indices)
     bad = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
     return Text(values, bad)
 
@@ -232,8 +232,8 @@ def double_codes(page: str) -> Codes:
 def _pair_of(page: str) -> Mapping[str, bytes]:
     codes = double_codes(page)
     pairs = np.flatnonzero(codes)[::-1]  # of two pairs for a character the first one stays
-    texts = codes[pairs].tolist()
-    return {chr(c): p.to_bytes(2, "big") for c, p in zip(texts, pairs.tolist(), strict=True)}
+    numbers = codes[pairs].tolist()
+    return {chr(c): p.to_bytes(2, "big") for c, p in zip(numbers, pairs.tolist(), strict=True)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,9 +258,9 @@ class DoubleBytePage:
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text; raises EncodeError with its row as the record."""
-        return encode_each(values, self.name, self._encoded)
+        return encode_each(values, self.name, self._encode)
 
-    def _encoded(self, text: str) -> bytes:
+    def _encode(self, text: str) -> bytes:
         pairs = _pair_of(self.name)
         try:
             return b"".join(pairs[character] for character in text)
@@ -291,8 +291,8 @@ class MixedPage:
         if not shifted.any():
             return self.single.decode(matrix)
         if shifted.all():
-            return self._shifted(matrix)
-        plain, mixed = self.single.decode(matrix[~shifted]), self._shifted(matrix[shifted])
+            return self._shift(matrix)
+        plain, mixed = self.single.decode(matrix[~shifted]), self._shift(matrix[shifted])
         order = np.empty(len(matrix), np.int64)
         order[~shifted] = np.arange(len(plain.values))
         order[shifted] = np.arange(len(mixed.values)) + len(plain.values)
@@ -300,7 +300,7 @@ class MixedPage:
         bad = values.is_null().to_numpy(zero_copy_only=False) if values.null_count else None
         return Text(values, bad)
 
-    def _shifted(self, matrix: Octets) -> Text:
+    def _shift(self, matrix: Octets) -> Text:
         column = np.arange(matrix.shape[1])
         shift = (matrix == SHIFT_OUT) | (matrix == SHIFT_IN)
         last = np.maximum.accumulate(np.where(shift, column, -1), axis=1)
@@ -312,16 +312,16 @@ class MixedPage:
         codes = np.where(double, double_codes(self.double.name)[pairs], self._codes[matrix])
         kept = ~shift & (first | ~double)
         unknown = kept & ((codes == ord(NONE)) | (double & (codes == 0)))
-        bad = some(unknown.any(axis=1) | _unbalanced(matrix, shift, column))
+        bad = some(unknown.any(axis=1) | _is_unbalanced(matrix, shift, column))
         if bad is not None:
             kept &= ~bad[:, None]
         return Text(without(from_codes(codes, kept), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text; raises EncodeError with its row as the record."""
-        return encode_each(values, self.name, self._encoded)
+        return encode_each(values, self.name, self._encode)
 
-    def _encoded(self, text: str) -> bytes:
+    def _encode(self, text: str) -> bytes:
         made = bytearray()
         pairs, single = _pair_of(self.double.name), self.single.characters
         wide = False
@@ -345,7 +345,7 @@ def _pairs(matrix: Octets) -> Codes:
     return np.ascontiguousarray(matrix).view(">u2").astype(np.uint16)
 
 
-def _unbalanced(matrix: Octets, shift: Mask, column: npt.NDArray[np.int64]) -> Mask:
+def _is_unbalanced(matrix: Octets, shift: Mask, column: npt.NDArray[np.int64]) -> Mask:
     """Return the rows whose shifts do not come in turn, or that have half a pair between them."""
     depth = np.cumsum(
         np.where(shift, np.where(matrix == SHIFT_OUT, 1, -1), 0), axis=1, dtype=np.int32
@@ -460,11 +460,11 @@ def _each(page: CodePage, values: pa.BinaryArray) -> Text:
     if isinstance(page, CodecPage):
         return decode_distinct(values, lambda raw: raw.decode(page.name))
     found = values.dictionary_encode()
-    texts = []
+    rows = []
     for raw in found.dictionary.to_pylist():
         row = np.frombuffer(raw, np.uint8).reshape(1, -1)
-        texts.append(page.decode(row).values[0].as_py() if raw else "")
-    decoded = pa.array(texts, pa.string()).take(found.indices)
+        rows.append(page.decode(row).values[0].as_py() if raw else "")
+    decoded = pa.array(rows, pa.string()).take(found.indices)
     bad = decoded.is_null().to_numpy(zero_copy_only=False) if decoded.null_count else None
     return Text(decoded, bad)
 
@@ -513,7 +513,7 @@ def _of_python(codec: str, asked: str) -> CodePage:
         known = codecs.lookup(codec).name
         " 0".encode(known)
     except (LookupError, UnicodeError, ValueError):
-        raise _unknown(asked) from None
+        raise _unknown_error(asked) from None
     if known in ("utf-8", "utf-8-sig"):
         return Utf8Page()
     characters = _characters(known)
@@ -536,7 +536,7 @@ def _characters(codec: str) -> str | None:
     return "".join(found) if "0" in found else None
 
 
-def _unknown(name: str) -> OptionError:
+def _unknown_error(name: str) -> OptionError:
     names = [*(f"cp{page.zfill(3)}" for page in PAGES), "ascii", "latin-1", "utf-8", "cp1252"]
     hint = did_you_mean(name, names, cutoff=0.5) or f"There are {', '.join(names)}, ..."
     return OptionError(f"no code page {name!r}", hint=hint)

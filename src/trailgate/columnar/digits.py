@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs
 from trailgate.columnar.gather import NO_NULLS, column, unfit
-from trailgate.columnar.kernels.texts import DIGITS, append_numbers, write_positions
+from trailgate.columnar.kernels.strings import DIGITS, append_numbers, write_positions
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import text_view
 from trailgate.errors import DecodeError, OptionError, Where
@@ -31,19 +31,21 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     Raises OptionError for a number that is negative or has more than 10 digits.
     """
     rows, width = len(offsets), 2 * DIGITS
-    texts = np.empty(rows * width, np.uint8)
+    strings = np.empty(rows * width, np.uint8)
     files = np.full(rows, numbers, np.int64) if isinstance(numbers, int) else numbers
-    if write_positions(files, np.ascontiguousarray(offsets, np.int64), texts) >= 0:
+    if write_positions(files, np.ascontiguousarray(offsets, np.int64), strings) >= 0:
         raise OptionError(f"a part of a position has 1 to {DIGITS} digits")
     ends = np.arange(0, (rows + 1) * width, width, dtype=np.int32)
-    return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(texts))
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(strings))
 
 
-def numbered(texts: pa.StringArray, numbers: Longs) -> pa.StringArray:
+def with_numbers(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
     """Return each text, a point, and ten digits of a number; there are no nulls."""
-    offsets, data = text_view(texts)
-    placed = np.empty(len(texts) + 1, np.int32)
-    out = np.empty(int(offsets[-1]) - int(offsets[0]) + len(texts) * (DIGITS + 1) + SPARE, np.uint8)
+    offsets, data = text_view(strings)
+    placed = np.empty(len(strings) + 1, np.int32)
+    out = np.empty(
+        int(offsets[-1]) - int(offsets[0]) + len(strings) * (DIGITS + 1) + SPARE, np.uint8
+    )
     size = append_numbers(data, offsets, np.ascontiguousarray(numbers, np.int64), placed, out)
     if size < 0:
         raise unfit(size, len(data))

@@ -106,7 +106,7 @@ def check_text(values: pa.Array, starts: Longs) -> None:
 
 
 def take_text(values: pa.Array, rows: Longs) -> pa.Array:
-    """Return rows of a string column, as ``take`` does; several times as fast for short texts."""
+    """Return rows of a string column, as ``take`` does; several times as fast for short strings."""
     if values.null_count or not pa.types.is_string(values.type):
         return values.take(pa.array(rows))
     if len(rows) == len(values) and bool((rows == np.arange(len(rows))).all()):
@@ -132,7 +132,7 @@ ROWS: Final = 8192
 SIZE: Final = 8 << 20  # bytes of buffers, about
 
 
-def gathered(
+def gather_objects(
     batches: Iterable[pa.RecordBatch], rows: int = ROWS, size: int = SIZE
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of batches in their order, joined up to so many rows and bytes; a larger batch stays as it is."""
@@ -141,12 +141,12 @@ def gathered(
     for batch in batches:
         count, total = count + len(batch), total + batch.get_total_buffer_size()
         if held and (count > rows or total > size or batch.schema != held[0].schema):
-            yield _joined(held)
+            yield _join(held)
             held, count, total = [], len(batch), batch.get_total_buffer_size()
         held.append(batch)
     if held:
-        yield _joined(held)
+        yield _join(held)
 
 
-def _joined(held: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _join(held: list[pa.RecordBatch]) -> pa.RecordBatch:
     return held[0] if len(held) == 1 else pa.concat_batches(held)

@@ -39,13 +39,13 @@ def state_map(
     valid = _valid(columns, rows)
     keep = _kept(marks, valid)
     try:
-        items = _interleaved(columns, valid, keep)
+        items = _interleave(columns, valid, keep)
     except pa.ArrowInvalid as error:
         raise EncodeError("the values of one chunk exceed 2 GB") from error
     kept_names = [names[i] for i in present]
     if keep is None:
         offsets = np.arange(0, (rows + 1) * len(present), len(present), dtype=np.int32)
-        keys = _tiled(kept_names, rows)
+        keys = _tile(kept_names, rows)
     else:
         offsets = np.zeros(rows + 1, np.int32)
         np.cumsum(keep.sum(axis=1), out=offsets[1:])
@@ -83,7 +83,7 @@ def _kept(marks: Sequence[Mask | None], valid: Mask | None) -> Mask | None:
     return keep
 
 
-def _interleaved(
+def _interleave(
     columns: Sequence[pa.Array], valid: Mask | None, keep: Mask | None
 ) -> pa.StringArray:
     """Return the values row by row, those of missing columns left out."""
@@ -99,7 +99,7 @@ def _interleaved(
     return column_of(items, out[:size], nulls, text=True)
 
 
-def _tiled(names: Sequence[str], rows: int) -> pa.StringArray:
+def _tile(names: Sequence[str], rows: int) -> pa.StringArray:
     """Return the names one after the other, ``rows`` times."""
     encoded = [name.encode() for name in names]
     ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
@@ -126,7 +126,7 @@ def columns_from_map(
     slots[which, row_of] = np.arange(len(keys))
     if np.count_nonzero(slots >= 0) != len(keys):
         raise _twice(which, row_of, names)
-    return [_picked(items, line) for line in slots]
+    return [_pick(items, line) for line in slots]
 
 
 def map_entries(maps: pa.MapArray) -> tuple[pa.Array, pa.Array, Longs]:
@@ -165,7 +165,7 @@ def _twice(which: Longs, row_of: Longs, names: Sequence[str]) -> DecodeError:
     return DecodeError(f"column {name} occurs twice in one row", where=where)
 
 
-def _picked(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | None]:
+def _pick(items: pa.Array, slots: Longs) -> tuple[pa.StringArray | None, Mask | None]:
     absent = slots < 0
     if absent.all() and len(absent):
         return None, None

@@ -17,7 +17,7 @@ from trailgate.columnar.rows import (
     over_nulls,
     row_error,
     text_view,
-    trimmed,
+    trim,
 )
 from trailgate.errors import DecodeError
 
@@ -49,9 +49,9 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
 
     def parse(dense: pa.Array) -> pa.Array:
         found = _decimals(dense, scale) if scale else _integers(dense, signed)
-        return _checked(found, low, high, scale, signed)
+        return _check(found, low, high, scale, signed)
 
-    def located(dense: pa.Array) -> pa.Array:
+    def with_place(dense: pa.Array) -> pa.Array:
         try:
             return parse(dense)
         except (pa.ArrowException, DecodeError):
@@ -59,7 +59,7 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
         raise _number_error(dense, row, (low, high), scale)
 
     found = None if scale else _digits(values, (low, high), signed)
-    return over_nulls(located, values) if found is None else found
+    return over_nulls(with_place, values) if found is None else found
 
 
 def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa.Array | None:
@@ -79,7 +79,7 @@ def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa
 
 
 def _number_error(values: pa.Array, row: int, bounds: tuple[int, int], scale: int) -> DecodeError:
-    if not pc.match_substring_regex(trimmed(values.slice(row, 1)), NUMBER)[0].as_py():
+    if not pc.match_substring_regex(trim(values.slice(row, 1)), NUMBER)[0].as_py():
         return row_error("not a number", values, row)
     low, high = bounds
     problem = (
@@ -131,12 +131,12 @@ def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def _plain(values: pa.Array) -> pa.Array:
     """Return numbers without blanks around them and without zeros that carry no value."""
-    values = pc.replace_substring_regex(trimmed(values), _LEADING_ZEROS, r"\1\2")
+    values = pc.replace_substring_regex(trim(values), _LEADING_ZEROS, r"\1\2")
     values = pc.replace_substring_regex(values, _ZERO, "0")
     return pc.replace_substring_regex(values, _TRAILING_ZEROS, r"\1")
 
 
-def _checked(found: pa.Array, low: int, high: int, scale: int, signed: bool) -> pa.Array:
+def _check(found: pa.Array, low: int, high: int, scale: int, signed: bool) -> pa.Array:
     if scale:
         words = words_from_decimal(found, signed)
         sign = np.frombuffer(found.buffers()[1], np.int64)[2 * found.offset :][: 2 * len(found)]
@@ -159,19 +159,19 @@ def check_number_text(values: pa.StringArray) -> pa.StringArray:
     """
 
     def check(dense: pa.Array) -> pa.Array:
-        dense = trimmed(dense)
+        dense = trim(dense)
         if not _surely_numbers(dense) and not _match(dense):
             raise DecodeError("not a number")
         return dense
 
-    def located(dense: pa.Array) -> pa.Array:
+    def with_place(dense: pa.Array) -> pa.Array:
         try:
             return check(dense)
         except DecodeError:
             row = failing_row(check, dense)
         raise row_error("not a number", dense, row)
 
-    return over_nulls(located, values)
+    return over_nulls(with_place, values)
 
 
 def _surely_numbers(values: pa.Array) -> bool:
@@ -220,7 +220,7 @@ def format_integers(values: pa.Array) -> pa.StringArray:
     scale = values.type.scale if pa.types.is_decimal(values.type) else 0
     if scale <= _PLAIN_SCALE:
         return pc.cast(values, pa.string())
-    text = pc.cast(_unscaled(values), pa.string())
+    text = pc.cast(_unscale(values), pa.string())
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
     digits = pc.utf8_lpad(pc.utf8_ltrim(text, "-"), scale + 1, "0")
     whole = pc.utf8_slice_codeunits(digits, 0, -scale)
@@ -228,7 +228,7 @@ def format_integers(values: pa.Array) -> pa.StringArray:
     return pc.binary_join_element_wise(minus, point, "")
 
 
-def _unscaled(values: pa.Array) -> pa.Array:
+def _unscale(values: pa.Array) -> pa.Array:
     kind = pa.decimal128(values.type.precision, 0)
     return pa.Array.from_buffers(
         kind, len(values), values.buffers(), values.null_count, values.offset

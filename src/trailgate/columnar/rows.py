@@ -114,7 +114,7 @@ def starts_before(values: pa.StringArray, width: int, mark: str) -> int:
     return found
 
 
-def paired(left: pa.StringArray, right: pa.StringArray, between: str) -> pa.StringArray:
+def pair(left: pa.StringArray, right: pa.StringArray, between: str) -> pa.StringArray:
     """Return two columns joined row by row, with a character of one byte between; there are no nulls."""
     one, other = text_view(left), text_view(right)
     size = sum(int(offsets[-1]) - int(offsets[0]) for offsets, _ in (one, other)) + len(left)
@@ -156,7 +156,7 @@ def _parts(values: pa.StringArray) -> tuple[Offsets, Octets, Octets]:
     return *text_view(values), _ALL_VALID if valid is None else np.frombuffer(valid, np.uint8)
 
 
-def trimmed(values: pa.StringArray) -> pa.StringArray:
+def trim(values: pa.StringArray) -> pa.StringArray:
     """Return the values without blanks around them; the same column where there are none."""
     offsets, data = byte_view(values)
     full = offsets[1:] > offsets[:-1]
@@ -212,7 +212,7 @@ def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
 FEW: Final = 64  # keys up to which comparing with each is faster than sorting
 
 
-def grouped(keys: Longs) -> Iterator[tuple[int, Longs]]:
+def group(keys: Longs) -> Iterator[tuple[int, Longs]]:
     """Yield each key and its rows, by ascending key."""
     codes = np.empty(len(keys), np.int64)
     known, sizes = np.empty(FEW, np.int64), np.empty(FEW, np.int64)
@@ -227,7 +227,7 @@ def grouped(keys: Longs) -> Iterator[tuple[int, Longs]]:
         yield int(known[code]), rows[ends[code] - sizes[code] : ends[code]]
 
 
-def isolated(count: int, act: Callable[[range], object]) -> dict[int, TrailgateError]:
+def isolate(count: int, act: Callable[[range], object]) -> dict[int, TrailgateError]:
     """Call ``act`` with the rows 0 to ``count`` - 1 in as few parts as have no bad row; return the error of each bad row.
 
     ``act`` raises TrailgateError where one of its rows is bad. Parts are tried in ascending order.

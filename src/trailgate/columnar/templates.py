@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels import texts as kernels
+from trailgate.columnar.kernels import strings as kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import octets
 
@@ -37,9 +37,9 @@ class MeasuredRows:
     def write(self, to: Longs, out: Octets) -> None:
         """Write each row's bytes from its place in ``to`` on."""
         own = np.ascontiguousarray(to, np.int64)
-        kinds, texts, literals = self._parts
+        kinds, strings, literals = self._parts
         done = kernels.write_rows(
-            kinds, texts, literals, self.data, *self._rest, self.sizes, own, out
+            kinds, strings, literals, self.data, *self._rest, self.sizes, own, out
         )
         assert done == 0, "the rows have other bytes than were measured"
 
@@ -78,8 +78,8 @@ def measure(pieces: Sequence[Piece], last: bytes, rows: int, quote: int = 0) -> 
         np.array(valid_at, np.int64),
         quote,
     )
-    texts = octets(b"".join(literals) + bytes(SPARE))
-    parts = (np.array(kinds, np.int64), texts, bounds)
+    strings = octets(b"".join(literals) + bytes(SPARE))
+    parts = (np.array(kinds, np.int64), strings, bounds)
     sizes = np.empty(rows, np.int64)
     done = kernels.measure_rows(parts[0], bounds, data, *rest, sizes)
     assert done == 0, "values are within their columns"

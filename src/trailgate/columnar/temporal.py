@@ -24,7 +24,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Octets, Words
 from trailgate.columnar.gather import NO_NULLS, column
 from trailgate.columnar.kernels import dates as date_kernels
-from trailgate.columnar.kernels import texts as text_kernels
+from trailgate.columnar.kernels import strings as text_kernels
 from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.numbers import parse_integers
 from trailgate.columnar.rows import octets, over_nulls, row_error, strings_of, text_view
@@ -125,7 +125,7 @@ def compile_format(text: str) -> DateFormat:
     for i, token in enumerate(tokens):
         open_end = token.part is Part.FRACTION and i == len(tokens) - 1
         widths = _any_width(token.widths[0]) if open_end else token.widths
-        layouts = [_extended(layout, token, width) for layout in layouts for width in widths]
+        layouts = [_extend(layout, token, width) for layout in layouts for width in widths]
     return DateFormat(text, tuple(layouts))
 
 
@@ -209,7 +209,7 @@ def _check_capitals(tokens: list[_Token], text: str) -> None:
         )
 
 
-def _extended(layout: Layout, token: _Token, width: int) -> Layout:
+def _extend(layout: Layout, token: _Token, width: int) -> Layout:
     at = layout.length
     if token.part is not None:
         field = Field(token.part, at, width, token.letters)
@@ -352,7 +352,7 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
     tables, part = _tables(fmt), np.empty(date_kernels.PARTS, np.int64)
     row = date_kernels.read_times(data, offsets, *tables, size, part, micros, iso)
     if row >= 0:
-        hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configured(fmt)
+        hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configure(fmt)
         raise row_error(_wrong(fmt), values, row, hint)
     return int(part[date_kernels.CUT])
 
@@ -361,7 +361,7 @@ def _wrong(fmt: DateFormat) -> str:
     return f"not a date in the form {fmt.text}, or digits that would be lost"
 
 
-def _configured(fmt: DateFormat) -> str:
+def _configure(fmt: DateFormat) -> str:
     return f"The form is that of {fmt.origin}" if fmt.origin else ""
 
 
@@ -454,8 +454,8 @@ def format_ordinals(micros: Longs) -> tuple[pa.StringArray, pa.StringArray]:
     return strings_of(dates), strings_of(clocks)
 
 
-def marked(values: pa.StringArray, marks: bytes) -> pa.StringArray:
-    """Return ISO texts with other marks before hours, minutes and seconds, where they are long enough to have them."""
+def with_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
+    """Return ISO strings with other marks before hours, minutes and seconds, where they are long enough to have them."""
     offsets, data = text_view(values)
     own = data[offsets[0] : offsets[-1]].copy()
     lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import DefinitionError, EncodeError, Where
-from trailgate.model.table_patterns import name_parts, table_name, unquoted
+from trailgate.model.table_patterns import name_parts, table_name, unquote
 from trailgate.model.tables import Column, Database, Definitions, Table
 from trailgate.model.types import TYPES, Family
 
@@ -119,7 +119,7 @@ class Line:
                 word = Word(rest, self.number, at + 1, rest)
                 raise word.error("expected a closing quote and a blank after it", encoding)
             written = found.group()
-            yield Word(unquoted(written), self.number, at + 1, written)
+            yield Word(unquote(written), self.number, at + 1, written)
             at = found.end()
 
 
@@ -165,7 +165,7 @@ def read_text(data: bytes) -> DefgenText:
         )
     if data.startswith(codecs.BOM_UTF8) and codec == "utf-8":
         codec = "utf-8-sig"
-    text = _decoded(data, codec)
+    text = _decode(data, codec)
     rows = [row.removesuffix("\r") for row in text.split("\n")]
     kept = (Line(i, row) for i, row in enumerate(rows, 1) if row.strip(" \t") and row[0] != "*")
     return DefgenText(version, encoding, codec, tuple(kept), len(rows))
@@ -182,7 +182,7 @@ def _line_one(line: str) -> tuple[str, str]:
     return found.group(1), found.group(2) or DEFAULT_ENCODING
 
 
-def _decoded(data: bytes, codec: str) -> str:
+def _decode(data: bytes, codec: str) -> str:
     try:
         return data.decode(codec)
     except UnicodeError as error:
@@ -260,7 +260,7 @@ def read_column(words: Sequence[Word], codec: str) -> Column:
         last = words[-1]
         raise last.error(
             f"expected {SHORT} or {LONG} attributes, found {len(words)}", codec
-        ).located(field=name.text)
+        ).with_place(field=name.text)
     if not name.text or CONTROL.search(name.text):
         raise name.error("expected a column name", codec)
     values: dict[str, Any] = {"name": name.text}
@@ -272,7 +272,7 @@ def read_column(words: Sequence[Word], codec: str) -> Column:
         raise (
             words[1]
             .error(f"expected a known data type code, found {values['data_type']}", codec)
-            .located(field=name.text)
+            .with_place(field=name.text)
         )
     return Column(**values)
 
@@ -447,7 +447,7 @@ class _Cursor:
         self.at += 1
         return line
 
-    def labelled(self, label: str) -> Word:
+    def label(self, label: str) -> Word:
         line = self.take(f"'{label}'")
         word = line.after(label)
         if word is None:
@@ -465,7 +465,7 @@ def read_sourcedefs(data: bytes, source: str = "") -> Definitions:
     try:
         return _read(data)
     except DefinitionError as error:
-        raise error.located(source=source or None) from None
+        raise error.with_place(source=source or None) from None
 
 
 @lru_cache(KEPT)
@@ -478,7 +478,7 @@ def _read(data: bytes) -> Definitions:
     database = _read_database(cursor)
     tables: dict[str, Table] = {}
     while cursor.peek() is not None:
-        name = cursor.labelled(_TABLE)
+        name = cursor.label(_TABLE)
         table = _read_table(cursor, name)
         if table.name.casefold() in tables:
             raise name.error(f"table {table.name} is defined twice", text.codec)
@@ -510,9 +510,9 @@ def _read_table(cursor: _Cursor, name_word: Word) -> Table:
     codec = cursor.text.codec
     name = _table_name(name_word, codec)
     try:
-        record_length = number(cursor.labelled("Record length:"), "the record length", codec)
-        syskey = number(cursor.labelled("Syskey:"), "Syskey", codec)
-        count_word = cursor.labelled("Columns:")
+        record_length = number(cursor.label("Record length:"), "the record length", codec)
+        syskey = number(cursor.label("Syskey:"), "Syskey", codec)
+        count_word = cursor.label("Columns:")
         count = number(count_word, "the number of columns", codec, 1, _MOST_COLUMNS)
         rows = [_column_words(cursor, i, count) for i in range(1, count + 1)]
         columns = tuple(read_column(words, codec) for words in rows)
@@ -522,7 +522,7 @@ def _read_table(cursor: _Cursor, name_word: Word) -> Table:
             raise end.whole.error(f"expected '{_END}' after {count} columns", codec)
         table = Table(name, columns, record_length, syskey)
     except DefinitionError as error:
-        raise error.located(table=name) from None
+        raise error.with_place(table=name) from None
     return table if table.record_length else complete(table)
 
 
@@ -601,7 +601,7 @@ def _table_lines(table: Table, count: int) -> list[str]:
     where = Where(table=table.name)
     if not 1 <= len(table.columns) <= _MOST_COLUMNS:
         raise EncodeError(f"a table has 1 to {_MOST_COLUMNS} columns", where=where)
-    names = [_quoted(column.name, where) for column in table.columns]
+    names = [_quote(column.name, where) for column in table.columns]
     width = max(map(len, names))
     return [
         f"{_TABLE} {_quoted_table(table.name, where)}",
@@ -617,7 +617,7 @@ def _table_lines(table: Table, count: int) -> list[str]:
     ]
 
 
-def _quoted(name: str, where: Where) -> str:
+def _quote(name: str, where: Where) -> str:
     if not name or CONTROL.search(name):
         raise EncodeError(f"name {name!r} does not fit a line", where=where)
     if any(c in name for c in ' "') or name[0] == "*":
@@ -629,4 +629,4 @@ def _quoted_table(name: str, where: Where) -> str:
     parts = name_parts(name)
     if not parts:
         raise EncodeError(f"table name {name!r} does not fit a line", where=where)
-    return ".".join(part if part[0] == '"' else _quoted(part, where) for part in parts)
+    return ".".join(part if part[0] == '"' else _quote(part, where) for part in parts)

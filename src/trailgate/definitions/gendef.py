@@ -36,10 +36,10 @@ def table_of(layout: Layout, name: str | None = None) -> Table:
 def column_of(column: FlatColumn) -> Column:
     """Return a column's definition by the translation of types (capture properties §5.1, §9.4)."""
     field = column.field
-    return replace(_typed(field), name=column.name, key=field.key, nullable=not field.key)
+    return replace(_convert_type(field), name=column.name, key=field.key, nullable=not field.key)
 
 
-def _typed(field: Field) -> Column:
+def _convert_type(field: Field) -> Column:
     if field.date_format is not None:
         return Column("", _DATETIME, _date_length(field.date_format, field))
     if field.usage in (Usage.FLOAT, Usage.DOUBLE):
@@ -73,7 +73,7 @@ def _date_length(form: str, field: Field) -> int:
     try:
         layouts = compile_format(form).layouts
     except OptionError as error:
-        raise error.located(field=field.name) from None
+        raise error.with_place(field=field.name) from None
     layout = next((one for one in layouts if one.length == field.size), layouts[0])
     widths = {part.part: part.width for part in layout.fields}
     if Part.FRACTION in widths:
@@ -91,7 +91,7 @@ GENERATED: Final = Database(
 )
 
 
-def generated(definitions: Definitions) -> bytes:
+def generate(definitions: Definitions) -> bytes:
     """Return the file's bytes; database lines that the tables' own file has are kept."""
     given = definitions.database
     database = given if given.version else replace(GENERATED, time_zone=given.time_zone)

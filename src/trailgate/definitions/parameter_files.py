@@ -44,7 +44,7 @@ class Statement:
             return None if found is None else found + 1
         return None if self.text.endswith("&") else len(self.text)
 
-    def joined(self, line: str) -> Statement:
+    def join(self, line: str) -> Statement:
         """Return the statement with a further line."""
         return replace(self, text=f"{self.text.removesuffix('&').rstrip()} {line}")
 
@@ -89,10 +89,10 @@ def statements(text: str) -> Iterator[Statement]:
     """Yield the parameters: one a line, continued by ``&``, or for TABLE until ``;``."""
     begun: Statement | None = None
     for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-        line = _uncommented(raw).strip()
+        line = _remove_comments(raw).strip()
         if not line or re.match(r"COMMENT\b", line, re.IGNORECASE):
             continue
-        begun = Statement(number, line) if begun is None else begun.joined(line)
+        begun = Statement(number, line) if begun is None else begun.join(line)
         while begun is not None and (end := begun.end) is not None:
             yield replace(begun, text=begun.text[:end])
             rest = begun.text[end:].strip()
@@ -115,12 +115,12 @@ def parts(text: str) -> Iterator[str]:
     yield text[begin:].strip()
 
 
-def unquoted(word: str) -> str:
+def unquote(word: str) -> str:
     """Return a word without the quotes around it."""
     return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word
 
 
-def _uncommented(line: str) -> str:
+def _remove_comments(line: str) -> str:
     at = _first_mark(_COMMENT, line)
     return line if at is None else line[:at]
 

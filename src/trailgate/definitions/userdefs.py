@@ -59,7 +59,7 @@ def userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tupl
     """
     own = [entry for entry in properties if entry.written.startswith(prefix)]
     listing = next((entry for entry in own if entry.written == prefix + _TABLES), None)
-    layouts = {} if listing is None else _listed(listing)
+    layouts = {} if listing is None else _list(listing)
     for entry in own:
         if entry is not listing:
             _sort_in(entry, layouts, prefix)
@@ -72,15 +72,15 @@ def userdefs(properties: Iterable[PropertyLine], prefix: str = USERDEFS) -> tupl
     return tuple(tables)
 
 
-def _listed(listing: PropertyLine) -> dict[Parts, _Layout]:
+def _list(listing: PropertyLine) -> dict[Parts, _Layout]:
     layouts: dict[Parts, _Layout] = {}
     for name in _names(listing):
         if not _TABLE_NAME.fullmatch(name) or CONTROL.search(name):
             raise _error(f"expected a table name such as SCHEMA.TABLE, found {name!r}", listing)
         parts = _parts(name)
-        if _folded(parts) in layouts:
+        if _fold(parts) in layouts:
             raise _error(f"{name} is named twice", listing)
-        layouts[_folded(parts)] = _Layout(_joined(parts), None, {})
+        layouts[_fold(parts)] = _Layout(_join(parts), None, {})
     return layouts
 
 
@@ -88,9 +88,9 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
     """Put a property to its table, which all parts of its name but the last one name."""
     written = _PART.findall(entry.written[len(prefix) :])
     parts = _parts(entry.written[len(prefix) :])
-    layout = layouts.get(_folded(parts[:-1]))
+    layout = layouts.get(_fold(parts[:-1]))
     if layout is None:
-        raise _unlisted(_joined(parts[:-1]), entry, layouts, prefix)
+        raise _remove_list(_join(parts[:-1]), entry, layouts, prefix)
     if written[-1].casefold() == _COLUMNS:  # in quotes it is a column of that name
         layout.columns = entry
         return
@@ -100,7 +100,7 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
     layout.types[column] = entry
 
 
-def _unlisted(
+def _remove_list(
     table: str, entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str
 ) -> OptionError:
     known = [layout.name for layout in layouts.values()]
@@ -153,11 +153,11 @@ def _parts(name: str) -> Parts:
     return tuple(part.strip('"') for part in _PART.findall(name))
 
 
-def _folded(parts: Parts) -> Parts:
+def _fold(parts: Parts) -> Parts:
     return tuple(part.casefold() for part in parts)
 
 
-def _joined(parts: Parts) -> str:
+def _join(parts: Parts) -> str:
     return ".".join(f'"{part}"' if "." in part else part for part in parts)
 
 

@@ -36,7 +36,7 @@ Data: TypeAlias = Any  # a column or a constant of Arrow
 Pair = tuple[Data, Data]
 
 
-def compared(sign: str, left: Value, right: Value) -> Data:
+def compare_values(sign: str, left: Value, right: Value) -> Data:
     """Return booleans, null where a value is; raises OptionError where the kinds do not fit together."""
     if left.kind is Kind.LITERAL:
         left = _read(left, right)
@@ -44,7 +44,7 @@ def compared(sign: str, left: Value, right: Value) -> Data:
         right = _read(right, left)
     prepare = _PAIRS.get(frozenset((left.kind, right.kind)))
     if prepare is None:
-        one, other = (_named(value) for value in (left, right))
+        one, other = (_name(value) for value in (left, right))
         hint = "A number that is text is written in single quotes"
         raise OptionError(
             f"{one} and {other} are not compared", hint=hint if _is_number(left, right) else ""
@@ -52,7 +52,7 @@ def compared(sign: str, left: Value, right: Value) -> Data:
     return SIGNS[sign](*prepare(left, right))
 
 
-def _named(value: Value) -> str:
+def _name(value: Value) -> str:
     kind = value.kind.value
     return kind if value.column is None else f"the column {value.column.name} ({kind})"
 
@@ -73,7 +73,7 @@ def _as_text(text: str, _: Value) -> Value:
 
 def _as_number(text: str, other: Value) -> Value:
     if not re.search(NUMBER, text.strip()):
-        raise OptionError(f"{text!r} is not a number, and {_named(other)} is compared with it")
+        raise OptionError(f"{text!r} is not a number, and {_name(other)} is compared with it")
     return Value(pa.scalar(text.strip(), pa.string()), Kind.NUMBER)
 
 
@@ -90,7 +90,7 @@ def _as_datetime(text: str, other: Value) -> Value:
 
 def _as_bytes(text: str, other: Value) -> Value:
     if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", text):
-        raise OptionError(f"{text!r} is not hexadecimal, and {_named(other)} is compared with it")
+        raise OptionError(f"{text!r} is not hexadecimal, and {_name(other)} is compared with it")
     return Value(pa.scalar(text.upper(), pa.string()), Kind.BYTES)
 
 
@@ -104,7 +104,7 @@ _LITERALS: Final[Mapping[Kind, Callable[[str, Value], Value]]] = MappingProxyTyp
 )
 
 
-def _texts(left: Value, right: Value) -> Pair:
+def _strings(left: Value, right: Value) -> Pair:
     """Return text; blanks at the end do not count where a column is padded with them."""
     fixed = any(v.column is not None and v.column.type_row.fixed for v in (left, right))
     if not fixed:
@@ -119,7 +119,7 @@ def _plain(left: Value, right: Value) -> Pair:
 def _datetimes(left: Value, right: Value) -> Pair:
     """Return ISO text of one width; what a shorter one lacks are zeros."""
     widths = _width(left), _width(right)
-    return _padded(left, widths[0], max(widths)), _padded(right, widths[1], max(widths))
+    return _pad(left, widths[0], max(widths)), _pad(right, widths[1], max(widths))
 
 
 def _width(value: Value) -> int:
@@ -128,7 +128,7 @@ def _width(value: Value) -> int:
     return len(sample.as_py() or "")
 
 
-def _padded(value: Value, width: int, wanted: int) -> Data:
+def _pad(value: Value, width: int, wanted: int) -> Data:
     if width in (0, wanted):
         return value.data
     tail = pa.scalar(WHOLE_TIME[width:wanted], pa.string())
@@ -144,7 +144,7 @@ def _numbers(left: Value, right: Value) -> Pair:
     """Return numbers of one type that holds both exactly: that of a column where a constant fits it."""
     for constant, other, swapped in ((right, left, False), (left, right, True)):
         if isinstance(constant.data, pa.Scalar) and not pa.types.is_string(other.data.type):
-            fitted = _fitted(constant, other.data.type)
+            fitted = _fit(constant, other.data.type)
             if fitted is not None:
                 return (fitted, other.data) if swapped else (other.data, fitted)
     if left.data.type == right.data.type and not pa.types.is_string(left.data.type):
@@ -166,7 +166,7 @@ def _decimal(value: Value) -> Decimal | None:
     return found
 
 
-def _fitted(constant: Value, kind: pa.DataType) -> pa.Scalar | None:
+def _fit(constant: Value, kind: pa.DataType) -> pa.Scalar | None:
     """Return a constant in a column's type, None where that would lose digits."""
     found = _decimal(constant)
     if found is None:
@@ -202,7 +202,7 @@ def _float(value: Value) -> Data:
 
 _PAIRS: Final[Mapping[frozenset[Kind], Callable[[Value, Value], Pair]]] = MappingProxyType(
     {
-        frozenset((Kind.TEXT,)): _texts,
+        frozenset((Kind.TEXT,)): _strings,
         frozenset((Kind.NUMBER,)): _numbers,
         frozenset((Kind.FLOAT,)): _floats,
         frozenset((Kind.NUMBER, Kind.FLOAT)): _floats,
@@ -212,7 +212,7 @@ _PAIRS: Final[Mapping[frozenset[Kind], Callable[[Value, Value], Pair]]] = Mappin
 )
 
 
-def keyed(value: Value) -> Data:
+def key_text(value: Value) -> Data:
     """Return text that is equal for equal values, as @RANGE needs it."""
     if value.kind is Kind.NUMBER and pa.types.is_string(value.data.type):
         value = replace(value, data=_wide(value))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Mask
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
-from trailgate.expressions.comparing import compared
+from trailgate.expressions.comparing import compare_values
 from trailgate.expressions.functions import FUNCTIONS
 from trailgate.expressions.syntax import (
     Call,
@@ -28,12 +28,12 @@ from trailgate.expressions.syntax import (
     StateTest,
     expression_error,
 )
-from trailgate.expressions.values import JUNCTIONS, KINDS, Kind, Surroundings, Value, Verdicts
+from trailgate.expressions.values import JUNCTIONS, KINDS, Environment, Kind, Value, Verdicts
 from trailgate.model.changes import ABSENT, DELETE, ChangeBlock, StateColumn
 from trailgate.model.tables import Table
 from trailgate.operations.operations_table import image_of
 
-NOTHING: Final = Surroundings()
+NOTHING: Final = Environment()
 ZERO: Final = Value(pa.scalar("0", pa.string()), Kind.NUMBER)
 
 
@@ -45,19 +45,19 @@ class Selection(NamedTuple):
 
 
 def selected(
-    condition: Expression, block: ChangeBlock, surroundings: Surroundings = NOTHING
+    condition: Expression, block: ChangeBlock, environment: Environment = NOTHING
 ) -> Selection:
     """Return the rows of a block for which a condition is true.
 
     Raises OptionError with a caret where the condition does not fit the table, DecodeError for a number too long to compare.
     """
-    verdicts = _Scope(block, surroundings, condition.text).verdicts(condition.node)
+    verdicts = _Scope(block, environment, condition.text).verdicts(condition.node)
     return Selection(verdicts.selected, verdicts.undecided)
 
 
-def texts(value: Expression, block: ChangeBlock, surroundings: Surroundings = NOTHING) -> pa.Array:
+def strings(value: Expression, block: ChangeBlock, environment: Environment = NOTHING) -> pa.Array:
     """Return a value of each row as text, null where it is NULL or missing."""
-    found = _Scope(block, surroundings, value.text).value(value.node).text()
+    found = _Scope(block, environment, value.text).value(value.node).text()
     return pa.repeat(found, len(block)) if isinstance(found, pa.Scalar) else found
 
 
@@ -74,11 +74,11 @@ class _Scope:
     """A block in which the nodes of one expression are evaluated."""
 
     block: ChangeBlock
-    surroundings: Surroundings
+    environment: Environment
     text: str
 
     def error(self, problem: str, node: Node, hint: str = "") -> OptionError:
-        return expression_error(problem, self.text, node.at, hint).located(
+        return expression_error(problem, self.text, node.at, hint).with_place(
             table=self.block.table.name
         )
 
@@ -129,7 +129,7 @@ class _Scope:
 
     def compare(self, node: Node, sign: str, left: Value, right: Value) -> Verdicts:
         try:
-            result = compared(sign, left, right)
+            result = compare_values(sign, left, right)
         except OptionError as error:
             raise self.placed(error, node) from None
         missing = left.missing

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.columnar.kernels.rows import hash_texts
+from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.expressions.comparing import compared, keyed
+from trailgate.expressions.comparing import compare_values, key_text
 from trailgate.expressions.syntax import Call, ColumnName, Literal, Number, expression_error
 from trailgate.expressions.values import (
+    Environment,
     Kind,
     Scope,
-    Surroundings,
     Value,
     missing_of,
     number_value,
@@ -109,7 +109,7 @@ def _whole_number(scope: Scope, call: Call, place: int) -> int:
 
 def _equal(scope: Scope, call: Call) -> Value:
     left, right = (scope.value(argument) for argument in call.arguments)
-    return number_value(compared("=", _as_text(left), _as_text(right)), left, right)
+    return number_value(compare_values("=", _as_text(left), _as_text(right)), left, right)
 
 
 def _as_text(value: Value) -> Value:
@@ -122,16 +122,18 @@ def _as_text(value: Value) -> Value:
 def _compare(scope: Scope, call: Call) -> Value:
     """Return -1, 0 or 1 as the first text is before, equal to or after the second."""
     values = _values(scope, call)
-    texts = [_as_text(value) for value in values]
+    strings = [_as_text(value) for value in values]
     if len(values) > 2:
         size = _whole_number(scope, call, 2)
-        texts = [Value(pc.utf8_slice_codeunits(t.text(), 0, size), Kind.TEXT) for t in texts[:2]]
-    before, after = (compared(sign, texts[0], texts[1]) for sign in ("<", ">"))
+        strings = [
+            Value(pc.utf8_slice_codeunits(t.text(), 0, size), Kind.TEXT) for t in strings[:2]
+        ]
+    before, after = (compare_values(sign, strings[0], strings[1]) for sign in ("<", ">"))
     number = pc.subtract(pc.cast(after, pa.int8()), pc.cast(before, pa.int8()))
     return number_value(number, *values)
 
 
-def _changed(change: Callable[[pa.Array], pa.Array]) -> Callable[[Scope, Call], Value]:
+def _change(change: Callable[[pa.Array], pa.Array]) -> Callable[[Scope, Call], Value]:
     def apply(scope: Scope, call: Call) -> Value:
         value = scope.value(call.arguments[0])
         return text_value(change(value.text()), value)
@@ -144,12 +146,12 @@ def _length(scope: Scope, call: Call) -> Value:
     return number_value(pc.utf8_length(value.text()), value)
 
 
-def _joined(scope: Scope, call: Call) -> Value:
+def _join(scope: Scope, call: Call) -> Value:
     values = _values(scope, call)
     return text_value(pc.binary_join_element_wise(*(v.text() for v in values), ""), *values)
 
 
-def _extracted(scope: Scope, call: Call) -> Value:
+def _extract(scope: Scope, call: Call) -> Value:
     value = scope.value(call.arguments[0])
     first, last = (_whole_number(scope, call, place) for place in (1, 2))
     return text_value(pc.utf8_slice_codeunits(value.text(), first - 1, max(last, first - 1)), value)
@@ -164,11 +166,11 @@ def _range(scope: Scope, call: Call) -> Value:
     )
     values = [scope.value(node) for node in nodes]
     rows = len(scope.block)
-    parts = [_column(pc.fill_null(keyed(value), NULL_KEY), rows) for value in values]
+    parts = [_column(pc.fill_null(key_text(value), NULL_KEY), rows) for value in values]
     joined = pc.binary_join_element_wise(*parts, SEPARATOR)
     offsets, data = text_view(joined)
     hashes = np.empty(rows, np.int64)
-    hash_texts(data, offsets, hashes)
+    hash_strings(data, offsets, hashes)
     found = Value(pa.array((hashes % total == number - 1).astype(np.int64)), Kind.NUMBER)
     return Value(found.data, Kind.NUMBER, missing_of(values))
 
@@ -231,14 +233,12 @@ def environment_item(call: Call) -> tuple[str, str]:
 def _environment(scope: Scope, call: Call) -> Value:
     group, item = environment_item(call)
     if group == OS_VARIABLE:
-        return Value(
-            pa.scalar(dict(scope.surroundings.variables).get(item), pa.string()), Kind.TEXT
-        )
+        return Value(pa.scalar(dict(scope.environment.variables).get(item), pa.string()), Kind.TEXT)
     row = ITEMS[group][item]
-    if row.of_transaction and not scope.surroundings.settled:
+    if row.of_transaction and not scope.environment.has_transactions:
         problem = f"{item} is known only after operations are selected"
         raise scope.error(problem, call, "Use it in TOKENS")
-    return Value(row.give(scope.block, scope.surroundings), Kind.TEXT)
+    return Value(row.give(scope.block, scope.environment), Kind.TEXT)
 
 
 def _check_environment(call: Call, text: str) -> None:
@@ -271,23 +271,23 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         "COLTEST": Function(2, 5, _test, _check_test),
         "GETENV": Function(1, 2, _environment, _check_environment),
         "RANGE": Function(2, ANY_NUMBER, _range, _check_range),
-        "STRCAT": Function(1, ANY_NUMBER, _joined),
+        "STRCAT": Function(1, ANY_NUMBER, _join),
         "STRCMP": Function(2, 2, _compare),
         "STREQ": Function(2, 2, _equal),
-        "STREXT": Function(3, 3, _extracted),
+        "STREXT": Function(3, 3, _extract),
         "STRFIND": Function(2, 3, _find),
         "STRLEN": Function(1, 1, _length),
-        "STRLTRIM": Function(1, 1, _changed(lambda text: pc.utf8_ltrim(text, " "))),
+        "STRLTRIM": Function(1, 1, _change(lambda text: pc.utf8_ltrim(text, " "))),
         "STRNCMP": Function(3, 3, _compare),
-        "STRRTRIM": Function(1, 1, _changed(lambda text: pc.utf8_rtrim(text, " "))),
-        "STRTRIM": Function(1, 1, _changed(lambda text: pc.utf8_trim(text, " "))),
-        "STRUP": Function(1, 1, _changed(pc.utf8_upper)),
+        "STRRTRIM": Function(1, 1, _change(lambda text: pc.utf8_rtrim(text, " "))),
+        "STRTRIM": Function(1, 1, _change(lambda text: pc.utf8_trim(text, " "))),
+        "STRUP": Function(1, 1, _change(pc.utf8_upper)),
     }
 )
 
 
 Data: TypeAlias = Any  # a column or a constant of Arrow
-Give = Callable[[ChangeBlock, Surroundings], Data]
+Give = Callable[[ChangeBlock, Environment], Data]
 
 # Names as the manuals print them (H.7 and Table H-1).
 OPERATIONS: Final = {
@@ -308,7 +308,7 @@ class Item(NamedTuple):
     of_transaction: bool = False
 
 
-def commit_time(block: ChangeBlock, _: Surroundings) -> Data:
+def commit_time(block: ChangeBlock, _: Environment) -> Data:
     """Return the time of each operation, as YYYY-MM-DD HH:MI:SS.FFFFFF."""
     # strftime of microseconds writes them after the seconds.
     naive = pa.array(block.op_ts).view(COMMIT_TIME).cast(pa.timestamp("us"))
@@ -326,7 +326,7 @@ def _or_null(values: pa.Array | None) -> Data:
     return pa.scalar(None, pa.string()) if values is None else values
 
 
-def _image(block: ChangeBlock, _: Surroundings) -> Data:
+def _image(block: ChangeBlock, _: Environment) -> Data:
     return pc.if_else(pa.array(block.op_type == DELETE), "BEFORE", "AFTER")
 
 
@@ -334,7 +334,7 @@ def _always(text: str) -> Give:
     return lambda *_: pa.scalar(text, pa.string())
 
 
-def _table(block: ChangeBlock, _: Surroundings) -> Data:
+def _table(block: ChangeBlock, _: Environment) -> Data:
     return pa.scalar(block.table.name, pa.string())
 
 

@@ -95,9 +95,9 @@ class _Parser:
         return node
 
     def condition(self) -> Node:
-        return self.joined("OR", lambda: self.joined("AND", self.negation))
+        return self.join("OR", lambda: self.join("AND", self.negation))
 
-    def joined(self, word: str, part: Callable[[], Node]) -> Node:
+    def join(self, word: str, part: Callable[[], Node]) -> Node:
         at, parts = self.next.at, [part()]
         while self.next.is_word(word):
             self.take()

@@ -90,10 +90,10 @@ def missing_of(values: Sequence[Value]) -> Mask | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class Environment:
     """What @GETENV gives beside the operation itself.
 
-    ``settled``: ids and indicators of transactions are known, which is so when tokens are made but not when operations are
+    ``has_transactions``: ids and indicators of transactions are known, which is so when tokens are made but not when operations are
     selected. ``variables`` are names and values of the operating system's.
     """
 
@@ -101,7 +101,7 @@ class Surroundings:
     host: str = ""
     user: str = ""
     variables: tuple[tuple[str, str], ...] = ()
-    settled: bool = True
+    has_transactions: bool = True
 
 
 class Scope(Protocol):
@@ -113,7 +113,7 @@ class Scope(Protocol):
         ...
 
     @property
-    def surroundings(self) -> Surroundings:
+    def environment(self) -> Environment:
         """Return what is around them."""
         ...
 

@@ -3,7 +3,7 @@
 ``trail.checking`` looks for what is wrong with many records at once. What remains after that is read: without
 values only their indicators and lengths are looked at, with them they are decoded and brought to the columns' types.
 
-Go through the files of a trail once, in portions, and tell all that a check or a rescue needs of each.
+Go through the files of a trail once, in chunks, and tell all that a check or a rescue needs of each.
 
 What the records of one file come to: counts, and the facts that its header has as well.
 
@@ -23,8 +23,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from trailgate.arrays import PORTION, Longs, Octets
-from trailgate.errors import DecodeError, TrailgateError, masked
+from trailgate.arrays import CHUNK, Longs, Octets
+from trailgate.errors import DecodeError, TrailgateError, mask_logins
 from trailgate.model.tables import Definitions
 from trailgate.operations.shapes import check_types
 from trailgate.storage.files.addresses import name_of
@@ -48,14 +48,14 @@ from trailgate.trail.records.record import LONGEST, find_good, guess_order
 from trailgate.trail.records.record_problems import REFUSED
 from trailgate.trail.records.record_view import RecordView, begins_of, view_records
 
-# Bad transactions of a portion that are sought one by one; where there are more, as with the definitions of other tables,
-# whole parts of the portion count as bad.
+# Bad transactions of a chunk that are sought one by one; where there are more, as with the definitions of other tables,
+# whole parts of the chunk count as bad.
 SOUGHT: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How records are read: the definitions, the character set of texts, and whether values are decoded."""
+    """How records are read: the definitions, the character set of strings, and whether values are decoded."""
 
     definitions: Definitions = field(default_factory=lambda: Definitions(()))
     charset: str = "utf-8"
@@ -190,7 +190,7 @@ class FileBegun:
 
 
 @dataclass(frozen=True, slots=True)
-class Portion:
+class Chunk:
     """RecordPlaces that follow each other; ``base`` is the place of ``data`` in the file."""
 
     number: int
@@ -221,12 +221,12 @@ class FileEnded:
     tables: TrailTables
 
 
-Step = FileBegun | Portion | Gap | FileEnded
+Step = FileBegun | Chunk | Gap | FileEnded
 
 
 @dataclass(slots=True)
 class _Place:
-    """What goes along from portion to portion."""
+    """What goes along from chunk to chunk."""
 
     state: TransactionState
     known: Known = field(default_factory=Known)
@@ -264,10 +264,10 @@ def steps(
 def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]:
     begun, begin = _begin(number, reader)
     yield begun
-    said = begun.header.trail.file_size if begun.header is not None else None
+    stated = begun.header.trail.file_size if begun.header is not None else None
     charset = usual_charset(begun.header, place.reading.definitions)
     place.reading = replace(place.reading, charset=charset)
-    place.size = max(place.size, said or 0)
+    place.size = max(place.size, stated or 0)
     if begin > len(begun.raw):
         place.known = replace(place.known, lost=True)
         yield _gap(number, reader, (len(begun.raw), begin), "no record begins here")
@@ -286,7 +286,7 @@ def _begin(number: int, reader: TrailFileReader) -> tuple[FileBegun, int]:
         if head[SIGNATURE_AT : SIGNATURE_AT + len(SIGNATURE)] != SIGNATURE:
             raise DecodeError("the header's signature is missing")
     except TrailgateError as error:
-        length = _framed(head)
+        length = _frame_length(head)
         order = guess_order(reader.read, length, file.size)
         begun = FileBegun(number, file, order, head[:length], problem=error.problem)
     else:
@@ -298,7 +298,7 @@ def _begin(number: int, reader: TrailFileReader) -> tuple[FileBegun, int]:
     return begun, find_good(reader.read, 0, file.size, order)
 
 
-def _framed(head: bytes) -> int:
+def _frame_length(head: bytes) -> int:
     """Return the length of a header whose frame is right, whatever is in it; else 0."""
     order = header_order(head)
     return 0 if order is None else order.number(head[2:FRAME])
@@ -308,7 +308,7 @@ def _body(
     number: int, reader: TrailFileReader, begin: tuple[int, ByteOrder], place: _Place
 ) -> Iterator[Step]:
     at, order = begin
-    size, wanted = reader.file.size, PORTION
+    size, wanted = reader.file.size, CHUNK
     while at < size:
         data = reader.read(at, wanted)
         places, error = find_sound(data, order)
@@ -316,14 +316,14 @@ def _body(
         source = trail_bytes(data, at, order)
         view = view_records(source, places)
         if not problem and at + len(data) < size:
-            # An operation at the end waits for the next portion, which may have more of it.
+            # An operation at the end waits for the next chunk, which may have more of it.
             view = view.take(slice(len(view) - unfinished(view)))
             if not len(view) and wanted < size:
                 wanted = 4 * wanted
                 continue
-        wanted = PORTION if wanted > PORTION else min(2 * wanted, PORTION)
+        wanted = CHUNK if wanted > CHUNK else min(2 * wanted, CHUNK)
         if len(view):
-            yield _portion(number, source, view, place)
+            yield _chunk(number, source, view, place)
             at += view.end
         elif not problem:
             problem = UNFINISHED
@@ -332,10 +332,10 @@ def _body(
             yield _gap(number, reader, (at, end), problem)
             place.state = replace(place.state, is_open=False)
             place.known = replace(place.known, lost=True)
-            at, wanted = end, min(AFTER_DAMAGE, PORTION)
+            at, wanted = end, min(AFTER_DAMAGE, CHUNK)
 
 
-def _portion(number: int, source: TrailBytes, view: RecordView, place: _Place) -> Portion:
+def _chunk(number: int, source: TrailBytes, view: RecordView, place: _Place) -> Chunk:
     tables = place.known.tables
     accepted = place.reading.accepts(source, view, tables)
     found = inspect(source, view, accepted=accepted)
@@ -345,7 +345,7 @@ def _portion(number: int, source: TrailBytes, view: RecordView, place: _Place) -
     place.known = check_tables(found, source, place.known)
     if not accepted:
         place.reading.check(found, followed, source, tables)
-    return Portion(number, source.base, source.data, found, followed)
+    return Chunk(number, source.base, source.data, found, followed)
 
 
 AROUND: Final = 32  # bytes shown before damage
@@ -393,8 +393,8 @@ class FileTotals:
     operations: int = 0
     types: Any = field(default_factory=lambda: np.zeros(256, np.int64))
 
-    def add(self, step: Portion) -> None:
-        """Count the records of a portion."""
+    def add(self, step: Chunk) -> None:
+        """Count the records of a chunk."""
         found, followed = step.found, step.followed
         view = found.view
         change = view.role == Role.CHANGE
@@ -407,20 +407,22 @@ class FileTotals:
         self.types += np.bincount(view.io_type[view.readable], minlength=256)
         self._add_facts(step, change)
 
-    def _add_facts(self, step: Portion, change: Any) -> None:
+    def _add_facts(self, step: Chunk, change: Any) -> None:
         found, facts = step.found, self.facts
-        rows, texts = found.csn
+        rows, strings = found.csn
         at = np.flatnonzero(change)
         if len(at):
             first, last = int(at[0]), int(at[-1])
             if facts.first_time is None:
-                own = [text for row, text in zip(rows.tolist(), texts, strict=True) if row <= first]
+                own = [
+                    text for row, text in zip(rows.tolist(), strings, strict=True) if row <= first
+                ]
                 csn = own[-1] if own else self.csn
                 facts = replace(facts, first_csn=csn, first_time=int(found.view.io_time[first]))
             here = int(np.searchsorted(rows, last, "right"))
-            csn = texts[here - 1] if here else self.csn
+            csn = strings[here - 1] if here else self.csn
             facts = replace(facts, last_csn=csn, last_time=int(found.view.io_time[last]))
-        self.csn = texts[-1] if texts else self.csn
+        self.csn = strings[-1] if strings else self.csn
         self.facts = facts
 
     def report(self) -> FileReport:
@@ -443,7 +445,7 @@ def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ..
     for fault in trail.faults:
         kind = kinds.MANIFEST if fault.startswith("the manifest") else kinds.DEFINITIONS
         findings.add(Finding(kind.name, detail=fault))
-    files = [file for file in map(_sized(trail, findings), trail.files) if file is not None]
+    files = [file for file in map(_size(trail, findings), trail.files) if file is not None]
     there = {name_of(file.path) for file in trail.files}
     for name in trail.manifest or ():
         if not trail.alone and name not in there:
@@ -452,7 +454,7 @@ def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ..
     return tuple(files)
 
 
-def _sized(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], TrailFile | None]:
+def _size(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], TrailFile | None]:
     def sized(file: TrailFile) -> TrailFile | None:
         name = name_of(file.path)
         if trail.manifest is None:
@@ -499,9 +501,9 @@ def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> No
     if number_digits(file.path) and trail.seqno != file.number:
         detail = f"{trail.seqno} there, {file.number} in the name"
         findings.add(Finding(kinds.SEQNO.name, name, detail=detail))
-    for what, said, found in _facts(header, totals.facts):
-        if said is not None and found is not None and said != found:
-            detail = f"{what} is {said} there, {found} here"
+    for what, stated, found in _facts(header, totals.facts):
+        if stated is not None and found is not None and stated != found:
+            detail = f"{what} is {stated} there, {found} here"
             findings.add(Finding(kinds.FACT.name, name, detail=detail))
 
 
@@ -551,12 +553,12 @@ def check_trail(path: str, definitions: str | None = None, *, values: bool = Fal
     findings = Findings()
     files = files_to_check(trail, findings)
     reports: list[FileReport] = []
-    for totals, _ in checked(trail, files, findings, values=values):
+    for totals, _ in check_arguments(trail, files, findings, values=values):
         reports.append(totals.report())
-    return Report(masked(path), tuple(reports), findings.result())
+    return Report(mask_logins(path), tuple(reports), findings.result())
 
 
-def checked(
+def check_arguments(
     trail: FoundTrail,
     files: tuple[TrailFile, ...],
     findings: Findings,
@@ -587,7 +589,7 @@ def checked(
             yield totals, begun
         else:
             assert totals is not None
-            if isinstance(step, Portion):
+            if isinstance(step, Chunk):
                 totals.add(step)
                 is_open = step.followed.state.is_open
             else:
@@ -600,7 +602,7 @@ def checked(
 
 
 def tell(step: Step, file: TrailFile, findings: Findings) -> None:
-    """Add the findings of a portion or a gap."""
+    """Add the findings of a chunk or a gap."""
     name = name_of(file.path)
     if isinstance(step, Gap) and step.start == step.end:
         return  # reported as a wrong size
@@ -619,7 +621,7 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
                 next=following,
             )
         )
-    elif isinstance(step, Portion):
+    elif isinstance(step, Chunk):
         for kind, rows in step.found.faults:
             shown = rows[: findings.room(name, kind.name)]
             for row in shown.tolist():
@@ -627,7 +629,7 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
             findings.skip(name, kind.name, len(rows) - len(shown))
 
 
-def _finding(step: Portion, name: str, kind: Kind, row: int) -> Finding:
+def _finding(step: Chunk, name: str, kind: Kind, row: int) -> Finding:
     found = step.found
     detail = found.details.get(row, "") if kind is kinds.READING else ""
     at, length = int(found.view.offsets[row]), int(found.view.lengths[row])
@@ -648,8 +650,8 @@ def _finding(step: Portion, name: str, kind: Kind, row: int) -> Finding:
     )
 
 
-def transaction_at(step: Portion, row: int) -> str | None:
-    """Return the id of the transaction that a record belongs to, if a record of this portion has it."""
-    rows, texts = step.found.tx
+def transaction_at(step: Chunk, row: int) -> str | None:
+    """Return the id of the transaction that a record belongs to, if a record of this chunk has it."""
+    rows, strings = step.found.tx
     at = int(np.searchsorted(rows, row, "right"))
-    return texts[at - 1] if at else None
+    return strings[at - 1] if at else None

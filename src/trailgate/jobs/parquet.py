@@ -148,7 +148,7 @@ class StoreFolder:
 
     def check_new(self) -> None:
         """Look for keys below the folder, after completing what an interrupted run had decided."""
-        found, completed = self._runs.deciding.settled()
+        found, completed = self._runs.deciding.recover()
         if found is not None:
             self._sweep(edition_in(found.data))
         if found is not None or self._holds_anything():
@@ -270,13 +270,13 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
         job.folder.part(number) as (file, uploads),
         pq.ParquetWriter(file, decoder.schema, compression="snappy") as writer,
     ):
-        for table in _grouped(batches, decoder.schema):
+        for table in _group(batches, decoder.schema):
             writer.write_table(table, row_group_size=max(1, table.num_rows))
             rows += table.num_rows
     return WrittenPart(number, rows, uploads[0] if uploads else None)
 
 
-def _grouped(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+def _group(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
     """Yield tables of about a row group's size."""
     held: list[pa.RecordBatch] = []
     size = 0

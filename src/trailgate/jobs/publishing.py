@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
-from trailgate.errors import OptionError, masked
+from trailgate.errors import OptionError, mask_logins
 from trailgate.messages.publishing import ChosenOperations, MessageWriter
 from trailgate.model.changes import END, WHOLE, ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
@@ -31,7 +31,7 @@ from trailgate.storage.writing.message_folders import (
     check_folder,
     message_folder,
 )
-from trailgate.storage.writing.table_writing import Counts, added, counted
+from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     form |= {name: str(value) for name, value in asdict(own).items() if name != "now"}
     folder = message_folder(to)
     with folder.held():
-        known = check_folder(folder, masked(found.prefix), form)
+        known = check_folder(folder, mask_logins(found.prefix), form)
         files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
         run = _Run(files, writer_for(format, own), progress)
         begin = known.position or after
@@ -212,7 +212,7 @@ class _Run:
         )
 
     def _add_open(self, batch: ChangeBatch, begin: int, stop: int, messages: int) -> None:
-        counts, transactions = counted(batch, begin, stop)
+        counts, transactions = count_operations(batch, begin, stop)
         own = Published(
             "",
             messages=messages,
@@ -230,7 +230,7 @@ def _sum(state: Published, more: Published, position: str) -> Published:
         messages=state.messages + more.messages,
         operations=state.operations + more.operations,
         transactions=state.transactions + more.transactions,
-        counts=added(state.counts, more.counts),
+        counts=add_counts(state.counts, more.counts),
     )
 
 

@@ -58,10 +58,10 @@ class _Rows:
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         rows = read_trail(self._trail, table=self._table)
-        noted = pa.RecordBatchReader.from_batches(rows.schema, self._noted(rows))
+        noted = pa.RecordBatchReader.from_batches(rows.schema, self._note(rows))
         return noted.__arrow_c_stream__(requested_schema)
 
-    def _noted(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    def _note(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         """Yield rows; an error is kept, since DuckDB gives its text alone."""
         try:
             yield from rows

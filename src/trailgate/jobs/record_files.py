@@ -38,7 +38,7 @@ from trailgate.cobol.records.decoding import (
     Shape,
     Surplus,
 )
-from trailgate.cobol.records.encoding import RecordEncoder, framed
+from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
@@ -66,7 +66,7 @@ from trailgate.options import (
     Options,
     choice,
     instance,
-    listed,
+    list_names,
     names_in,
 )
 from trailgate.storage.files.addresses import Address, absolute_value, locate
@@ -365,14 +365,14 @@ def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[
         if name not in known:
             problem = f"codePages: no item {name} in the copybook"
             raise OptionError(problem, hint=did_you_mean(name, known))
-    return tuple(Layout(_paged(layout.root, pages, None)) for layout in layouts)
+    return tuple(Layout(_with_code_page(layout.root, pages, None)) for layout in layouts)
 
 
-def _paged(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
+def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
     page = pages.get(field.name.upper())
     if page is None and around is not None and not has_pages_of_its_own(field, around):
         page = around
-    children = tuple(_paged(child, pages, page) for child in field.children)
+    children = tuple(_with_code_page(child, pages, page) for child in field.children)
     return replace(field, children=children, code_page=page)
 
 
@@ -421,7 +421,7 @@ def _framing(given: Mapping[str, Any], length: int) -> Framing:
 Decoder = RecordDecoder | KindsDecoder
 
 
-@listed(RecordKeywords, OPTIONS)
+@list_names(RecordKeywords, OPTIONS)
 def read_records(
     path: Addresses, copybook: Address | None = None, **options: Unpack[RecordKeywords]
 ) -> pa.RecordBatchReader:
@@ -458,16 +458,16 @@ def read_copybook_split(
     split: RecordSplit, options: CopybookOptions, decoder: Decoder, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of one split as columns."""
-    for portion in read_record_split(split, options.framing):
+    for chunk in read_record_split(split, options.framing):
         records = records_at(
-            portion.data, portion.starts, portion.ends, first=portion.first, base=portion.base
+            chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base
         )
         try:
             for batch in _batches(decoder, records, first):
                 first = max(0, first - batch.num_rows)
                 yield batch
         except TrailgateError as error:
-            raise error.located(source=portion.path) from None
+            raise error.with_place(source=chunk.path) from None
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
@@ -492,7 +492,7 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
 _UNFINISHED = ".unfinished"
 
 
-@listed(RecordKeywords, OPTIONS)
+@list_names(RecordKeywords, OPTIONS)
 def write_records(
     batches: Iterable[pa.RecordBatch],
     path: Address,
@@ -517,7 +517,7 @@ def write_records(
     try:
         with store.open_output_stream(place + _UNFINISHED) as file:
             for batch in batches:
-                file.write(_encoded(encoder, batch, chosen, count))
+                file.write(_encode(encoder, batch, chosen, count))
                 count += batch.num_rows
     except BaseException:
         store.delete_file(place + _UNFINISHED)
@@ -526,12 +526,12 @@ def write_records(
     return count
 
 
-def _encoded(
+def _encode(
     encoder: RecordEncoder, batch: pa.RecordBatch, options: CopybookOptions, before: int
 ) -> bytes:
     """Return the bytes of a batch; an error has the number of its record in the file."""
     try:
-        return framed(encoder.encode(batch), options.framing).tobytes()
+        return frame(encoder.encode(batch), options.framing).tobytes()
     except EncodeError as error:
         record = error.where.record
         where = Where(record=None if record is None else before + record, field=error.where.field)

@@ -1,8 +1,8 @@
 """Which bytes of a damaged trail are kept, and which are left out.
 
-The records of a portion by transactions: which are whole, and why the others are not.
+The records of a chunk by transactions: which are whole, and why the others are not.
 
-Choose, portion by portion, the records of whole transactions, and write them to files of their own.
+Choose, chunk by chunk, the records of whole transactions, and write them to files of their own.
 
 Nothing after a transaction is written before it is known whether that transaction is whole, so order stays as it was.
 Places are held back, not bytes: memory stays flat however long a transaction is.
@@ -33,19 +33,19 @@ from trailgate.arrays import Longs, Mask
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.jobs.checking import (
+    Chunk,
     FileBegun,
     FileEnded,
     FileTotals,
     Gap,
-    Portion,
     Report,
     Step,
-    checked,
+    check_arguments,
     files_to_check,
 )
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.durable import locked, sync_folder
+from trailgate.storage.files.durable import lock, sync_folder
 from trailgate.storage.files.listing import TrailFile, files_on_disk, number_digits
 from trailgate.storage.files.manifest import Manifest, Published, manifest_path, write_manifest
 from trailgate.storage.files.trail_files import FoundTrail, look_at
@@ -98,7 +98,7 @@ SUSPECT: Final = "the next record continues the transaction after its end"
 
 @dataclass(frozen=True, slots=True)
 class RecordGroups:
-    """The groups of a portion by their first records, and what is known of each record.
+    """The groups of a chunk by their first records, and what is known of each record.
 
     What precedes the first group belongs to the one that is pending.
     """
@@ -117,8 +117,8 @@ class RecordGroups:
     kinds: tuple[Kind, ...]
 
     @classmethod
-    def of(cls, step: Portion) -> RecordGroups:
-        """Return the groups of a portion."""
+    def of(cls, step: Chunk) -> RecordGroups:
+        """Return the groups of a chunk."""
         found, followed = step.found, step.followed
         count = len(found)
         errors = [(kind, rows) for kind, rows in found.faults if _counts(kind)]
@@ -182,7 +182,7 @@ def _counts(kind: Kind) -> bool:
     return kind.severity is Severity.ERROR and kind is not kinds.UNENDED
 
 
-def runs(step: Portion, rows: Longs) -> Iterator[tuple[int, int]]:
+def runs(step: Chunk, rows: Longs) -> Iterator[tuple[int, int]]:
     """Yield the byte ranges of records, those that follow each other as one."""
     if not len(rows):
         return
@@ -194,7 +194,7 @@ def runs(step: Portion, rows: Longs) -> Iterator[tuple[int, int]]:
     yield from zip(starts[firsts].tolist(), ends[lasts].tolist(), strict=True)
 
 
-def byte_ranges(step: Portion, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
+def byte_ranges(step: Chunk, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
     """Yield the byte ranges of records in the source file, those that are apart by themselves, in order."""
     if not len(rows):
         return
@@ -205,11 +205,11 @@ def byte_ranges(step: Portion, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
             yield ByteRange(step.number, step.base + start, step.base + end, bool(apart[piece[0]]))
 
 
-def transaction_in(step: Portion, row: int, since: int) -> str | None:
+def transaction_in(step: Chunk, row: int, since: int) -> str | None:
     """Return the last transaction id that the records [since, row] carry."""
-    rows, texts = step.found.tx
+    rows, strings = step.found.tx
     at = int(np.searchsorted(rows, row, "right"))
-    return texts[at - 1] if at and rows[at - 1] >= since else None
+    return strings[at - 1] if at and rows[at - 1] >= since else None
 
 
 @dataclass(slots=True)
@@ -245,8 +245,8 @@ class Selection:
 
     def take(self, step: Step) -> None:
         """Take one step."""
-        if isinstance(step, Portion):
-            self._portion(step)
+        if isinstance(step, Chunk):
+            self._chunk(step)
             self._adjacent = True
         elif isinstance(step, Gap):
             self._settle(kinds.BROKEN.statement)
@@ -264,7 +264,7 @@ class Selection:
         """Settle what is left at the end of the trail."""
         self._settle(kinds.OPEN.statement)
 
-    def _portion(self, step: Portion) -> None:
+    def _chunk(self, step: Chunk) -> None:
         groups = RecordGroups.of(step)
         first = groups.first_row
         self._extend(step, groups, range(first))
@@ -281,7 +281,7 @@ class Selection:
         )
         self._extend(step, groups, range(last, len(step.found)))
 
-    def _extend(self, step: Portion, groups: RecordGroups, span: range) -> None:
+    def _extend(self, step: Chunk, groups: RecordGroups, span: range) -> None:
         """Add records to what is pending; records that are apart need no transaction."""
         start, stop = span.start, span.stop
         if start == stop:
@@ -304,7 +304,7 @@ class Selection:
             if len(faulty) and not pending.fault:
                 pending.fault = groups.why(int(faulty[0]))
 
-    def _choose(self, step: Portion, groups: RecordGroups, span: range) -> None:
+    def _choose(self, step: Chunk, groups: RecordGroups, span: range) -> None:
         """Write the whole groups that begin and end in a span of records."""
         start, stop = span.start, span.stop
         if start == stop:
@@ -331,7 +331,7 @@ class Selection:
             )
             self.leave(left)
 
-    def _leave_apart(self, step: Portion, groups: RecordGroups, span: range) -> None:
+    def _leave_apart(self, step: Chunk, groups: RecordGroups, span: range) -> None:
         start, stop = span.start, span.stop
         for row in (start + np.flatnonzero(groups.dropped_apart[start:stop])).tolist():
             place = step.base + int(step.found.view.offsets[row])
@@ -398,17 +398,17 @@ class NewTrail:
         facts = HeaderFacts("", self.first + step.number)
         if step.header is not None:
             self.headers.append((step.raw, step.header.order))
-            patched = self._patched(step.number, facts)
+            patched = self._patch(step.number, facts)
             if decode_header(patched)[0].trail.seqno == facts.seqno:
                 (self.folder / self.name(step.number)).write_bytes(patched)
                 return
             self.headers.pop()  # it has no place for what a header must say
         made = file_header(self.prefix, self.digits, self.now)
         self.headers.append((encode_header(made), made.order))
-        patched = self._patched(step.number, facts)
+        patched = self._patch(step.number, facts)
         (self.folder / self.name(step.number)).write_bytes(patched)
 
-    def _patched(self, number: int, facts: HeaderFacts) -> bytes:
+    def _patch(self, number: int, facts: HeaderFacts) -> bytes:
         raw, order = self.headers[number]
         filename = str(Path(self.prefix).with_name(self.name(number)))
         return patched_header(raw, order, replace(facts, filename=filename))
@@ -459,7 +459,7 @@ class NewTrail:
             last_io_time=own.last_time,
         )
         with Path(totals.file.path).open("r+b") as file:
-            file.write(self._patched(number, facts))
+            file.write(self._patch(number, facts))
             file.flush()
             os.fsync(file.fileno())
 
@@ -491,13 +491,15 @@ def salvage(
     trail = look_at(path, definitions)
     findings = Findings()
     files = files_to_check(trail, findings)
-    with locked(prefix), _staging(prefix) as folder:
+    with lock(prefix), _staging(prefix) as folder:
         _refuse_existing(prefix)
         work = NewTrail(folder, prefix, files)
-        totals = [one for one, _ in checked(trail, files, findings, work.take, values=values)]
+        totals = [
+            one for one, _ in check_arguments(trail, files, findings, work.take, values=values)
+        ]
         work.selection.finish()
         report = Report(path, tuple(one.report() for one in totals), findings.result())
-        return _published(work, trail, report)
+        return _publish(work, trail, report)
 
 
 def _refuse_existing(prefix: str) -> None:
@@ -523,7 +525,7 @@ def _staging(prefix: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _published(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
+def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
     """Check the new trail, complete it, and give it its names; the manifest comes last."""
     work.list.close()
     staged = work.staged()
@@ -532,7 +534,7 @@ def _published(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
         definitions = Definitions(tuple(work.tables.values()))
     made = FoundTrail(work.prefix, staged, definitions=definitions)
     findings = Findings()
-    totals = [one for one, _ in checked(made, staged, findings)]
+    totals = [one for one, _ in check_arguments(made, staged, findings)]
     for number, one in enumerate(totals):
         work.fill_in(number, one)
     worst = next((found for found in findings.result() if _stays(found)), None)

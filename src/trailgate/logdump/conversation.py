@@ -112,8 +112,8 @@ def table_names(session: Session) -> list[str]:
     names: set[str] = set()
     try:
         names |= {table.name for table in trail.tables(trail.header_length).tables.values()}
-        for portion in trail.forward(trail.header_length):
-            names |= {portion.names.texts[code] for code in portion.names.used}
+        for chunk in trail.forward(trail.header_length):
+            names |= {chunk.names.strings[code] for code in chunk.names.used}
             break
     except (TrailgateError, OSError):
         pass  # the damage is reported where the records are read

@@ -4,7 +4,7 @@ Sums over records: of all, and of groups of them such as tables and intervals of
 
 The largest transactions of a file, for TRANSHIST.
 
-COUNT: records, bytes and types of a file, in columns, portion by portion.
+COUNT: records, bytes and types of a file, in columns, chunk by chunk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.portions import BEFORE, Portion
+from trailgate.logdump.chunks import BEFORE, Chunk
 from trailgate.trail.format.record_types import (
     IO_METADATA,
     IO_RESTART_ABEND,
@@ -133,35 +133,35 @@ class LargeTransactions:
         self._heap: list[tuple[int, int, LargeTransaction]] = []
         self._open: LargeTransaction | None = None
 
-    def add(self, portion: Portion, mask: Mask) -> None:
-        """Add the records of a portion that a mask leaves."""
-        numbers = portion.numbers
+    def add(self, chunk: Chunk, mask: Mask) -> None:
+        """Add the records of a chunk that a mask leaves."""
+        numbers = chunk.numbers
         count = len(numbers.firsts) + 1
         records = np.bincount(numbers.number[mask], minlength=count)
-        data = np.bincount(numbers.number[mask], portion.view.data_length[mask], minlength=count)
+        data = np.bincount(numbers.number[mask], chunk.view.data_length[mask], minlength=count)
         if (numbers.number == BEFORE).any():
-            self._continue_file(portion, int(records[BEFORE]), int(data[BEFORE]))
+            self._continue_file(chunk, int(records[BEFORE]), int(data[BEFORE]))
         if numbers.open != BEFORE:
             self._finish()
         large = (records >= self._records) | (data >= self._bytes)
         large[BEFORE] = False
         for at in np.flatnonzero(large).tolist():
             if at != numbers.open:
-                self._keep_one(self._one(portion, at, records, data))
+                self._keep_one(self._one(chunk, at, records, data))
         if numbers.open > BEFORE:
-            self._open = self._one(portion, numbers.open, records, data)
+            self._open = self._one(chunk, numbers.open, records, data)
 
-    def _one(self, portion: Portion, number: int, records: Longs, data: Longs) -> LargeTransaction:
-        row = int(portion.numbers.firsts[number - 1])
-        return _transaction(portion, row, int(records[number]), int(data[number]))
+    def _one(self, chunk: Chunk, number: int, records: Longs, data: Longs) -> LargeTransaction:
+        row = int(chunk.numbers.firsts[number - 1])
+        return _transaction(chunk, row, int(records[number]), int(data[number]))
 
     def found(self) -> tuple[LargeTransaction, ...]:
         """Return the transactions, the one with the most bytes first."""
         self._finish()
         return tuple(entry[-1] for entry in sorted(self._heap, reverse=True))
 
-    def _continue_file(self, portion: Portion, records: int, data: int) -> None:
-        before = self._open or _transaction(portion, 0, 0, 0)
+    def _continue_file(self, chunk: Chunk, records: int, data: int) -> None:
+        before = self._open or _transaction(chunk, 0, 0, 0)
         self._open = LargeTransaction(
             before.offset, before.time, before.records + records, before.data_bytes + data
         )
@@ -178,9 +178,9 @@ class LargeTransactions:
             heapq.heappop(self._heap)
 
 
-def _transaction(portion: Portion, row: int, records: int, data: int) -> LargeTransaction:
-    place = portion.source.base + int(portion.view.offsets[row])
-    return LargeTransaction(place, int(portion.view.io_time[row]), records, data)
+def _transaction(chunk: Chunk, row: int, records: int, data: int) -> LargeTransaction:
+    place = chunk.source.base + int(chunk.view.offsets[row])
+    return LargeTransaction(place, int(chunk.view.io_time[row]), records, data)
 
 
 MICROSECONDS: Final = 60_000_000  # of a minute
@@ -194,7 +194,7 @@ _IN_TRANSACTIONS.setflags(write=False)
 
 
 class Counting:
-    """Counts portions as they come; what it keeps grows with tables and intervals only."""
+    """Counts chunks as they come; what it keeps grows with tables and intervals only."""
 
     def __init__(
         self, *, tables: bool, minutes: int | None, large: LargeTransactions | None = None
@@ -207,23 +207,23 @@ class Counting:
         self._open: frozenset[str] = frozenset()  # tables of the transaction that is open
         self._large = large
 
-    def add(self, portion: Portion, mask: Mask) -> None:
-        """Count the records of a portion that a mask leaves."""
+    def add(self, chunk: Chunk, mask: Mask) -> None:
+        """Count the records of a chunk that a mask leaves."""
         rows = np.flatnonzero(mask)
-        self.suppressed += len(portion) - len(rows)
-        types = portion.view.io_type
-        counted = Counted(types[rows], portion.view.data_length[rows], portion.view.is_before[rows])
+        self.suppressed += len(chunk) - len(rows)
+        types = chunk.view.io_type
+        counted = Counted(types[rows], chunk.view.data_length[rows], chunk.view.is_before[rows])
         self._total.add(np.zeros(len(rows), np.int64), ("",), counted)
         if self._by_table is not None:
-            self._by_table.add(portion.names.codes[rows], portion.names.texts, counted)
+            self._by_table.add(chunk.names.codes[rows], chunk.names.strings, counted)
         if self._interval is not None:
             steps, group = np.unique(
-                portion.view.io_time[rows] // self._interval, return_inverse=True
+                chunk.view.io_time[rows] // self._interval, return_inverse=True
             )
             self._by_interval.add(group, steps.tolist(), counted)
-        self._add_transactions(portion, rows)
+        self._add_transactions(chunk, rows)
         if self._large is not None:
-            self._large.add(portion, mask)
+            self._large.add(chunk, mask)
 
     def total(self) -> Tally:
         """Return the counts of all records."""
@@ -240,19 +240,19 @@ class Counting:
         found = sorted(self._by_interval.sums.items())
         return tuple(sums.tally("", at * step, (at + 1) * step) for at, sums in found)
 
-    def _add_transactions(self, portion: Portion, rows: Longs) -> None:
+    def _add_transactions(self, chunk: Chunk, rows: Longs) -> None:
         """Count transactions, and how many tables each of them has."""
-        rows = rows[_IN_TRANSACTIONS[portion.view.io_type[rows]]]
+        rows = rows[_IN_TRANSACTIONS[chunk.view.io_type[rows]]]
         if not len(rows):
             return
-        names, number = portion.names, portion.numbers.number
-        keys = number[rows] * len(names.texts) + names.codes[rows]
+        names, number = chunk.names, chunk.numbers.number
+        keys = number[rows] * len(names.strings) + names.codes[rows]
         # Neighbours are mostly alike: what is sorted is little.
         keys = np.unique(keys[np.append(True, keys[1:] != keys[:-1])])
-        owner = keys // len(names.texts)
-        going_on = {names.texts[key] for key in keys[owner == BEFORE].tolist()}
+        owner = keys // len(names.strings)
+        going_on = {names.strings[key] for key in keys[owner == BEFORE].tolist()}
         self.transactions += len(np.unique(owner)) - bool(going_on and self._open)
         self.files += int((owner > BEFORE).sum()) + len(going_on - self._open)
-        last = portion.numbers.open
-        own = {names.texts[key % len(names.texts)] for key in keys[owner == last].tolist()}
+        last = chunk.numbers.open
+        own = {names.strings[key % len(names.strings)] for key in keys[owner == last].tolist()}
         self._open = frozenset(own | self._open if last == BEFORE else own)

@@ -28,7 +28,7 @@ from trailgate.logdump.syntax import (
     read_number,
     read_time,
     type_codes,
-    unquoted,
+    unquote,
 )
 
 
@@ -107,14 +107,14 @@ def image(arguments: OptionArguments) -> RecordTest:
 
 
 def string(arguments: OptionArguments) -> RecordTest:
-    """Return the test of STRING; any of several texts suffices."""
+    """Return the test of STRING; any of several strings suffices."""
 
     def tests() -> Iterator[RecordTest]:
         missing = "a text to look for is missing"
         for first, *rest in arguments.each(missing):
             fold = bool(rest) and first.upper() == "BOTH"
             word, *limits = rest if fold else [first, *rest]
-            text = word.strip("/") if word[:1] == "/" else unquoted(word)
+            text = word.strip("/") if word[:1] == "/" else unquote(word)
             yield filters.of_bytes(text.encode(), read_byte_range(limits), fold=fold)
 
     return filters.any_of(list(tests()))

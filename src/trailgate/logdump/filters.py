@@ -1,4 +1,4 @@
-"""The tests of filters: each takes a portion of records and returns a mask of those that match.
+"""The tests of filters: each takes a chunk of records and returns a mask of those that match.
 
 The filters of a session: which records are included, and which are excluded.
 """
@@ -16,31 +16,31 @@ import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
+from trailgate.logdump.chunks import Chunk
 from trailgate.logdump.images import images_of
-from trailgate.logdump.portions import Portion
-from trailgate.logdump.syntax import ByteRange, Comparison, compare_texts
+from trailgate.logdump.syntax import ByteRange, Comparison, compare_strings
 from trailgate.trail.format.tokens import read_user_tokens
 from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.record import decode_record
 
-RecordTest = Callable[[Portion], Mask]
+RecordTest = Callable[[Chunk], Mask]
 
 
 def any_of(tests: Sequence[RecordTest]) -> RecordTest:
     """Return a test for records that pass any of some tests."""
-    return lambda portion: np.asarray(np.logical_or.reduce([test(portion) for test in tests]))
+    return lambda chunk: np.asarray(np.logical_or.reduce([test(chunk) for test in tests]))
 
 
 def all_of(tests: Sequence[RecordTest]) -> RecordTest:
     """Return a test for records that pass all of some tests."""
-    return lambda portion: np.asarray(np.logical_and.reduce([test(portion) for test in tests]))
+    return lambda chunk: np.asarray(np.logical_and.reduce([test(chunk) for test in tests]))
 
 
 def of_types(codes: Sequence[int]) -> RecordTest:
     """Return a test for record types."""
     table = np.zeros(256, bool)
     table[list(codes)] = True
-    return lambda portion: table[portion.view.io_type]
+    return lambda chunk: table[chunk.view.io_type]
 
 
 def of_names(patterns: Sequence[str]) -> RecordTest:
@@ -48,52 +48,50 @@ def of_names(patterns: Sequence[str]) -> RecordTest:
     return any_of([partial(_is_named, pattern) for pattern in patterns])
 
 
-def _is_named(pattern: str, portion: Portion) -> Mask:
-    return portion.names.like(pattern)
+def _is_named(pattern: str, chunk: Chunk) -> Mask:
+    return chunk.names.like(pattern)
 
 
 def of_field(name: str, compare: Comparison, value: int) -> RecordTest:
     """Return a test for the value of a header field."""
-    return lambda portion: np.asarray(compare(portion.heads[name], value), bool)
+    return lambda chunk: np.asarray(compare(chunk.heads[name], value), bool)
 
 
 def of_indicator(compare: Comparison, value: int) -> RecordTest:
     """Return a test for the transaction indicator."""
-    return lambda portion: np.asarray(compare(portion.view.indicator, value), bool)
+    return lambda chunk: np.asarray(compare(chunk.view.indicator, value), bool)
 
 
 def of_offset(compare: Comparison, value: int) -> RecordTest:
     """Return a test for the RBA."""
-    return lambda portion: np.asarray(
-        compare(portion.source.base + portion.view.offsets, value), bool
-    )
+    return lambda chunk: np.asarray(compare(chunk.source.base + chunk.view.offsets, value), bool)
 
 
 def of_time(compare: Comparison, value: int) -> RecordTest:
     """Return a test for the IO time."""
-    return lambda portion: np.asarray(compare(portion.view.io_time, value), bool)
+    return lambda chunk: np.asarray(compare(chunk.view.io_time, value), bool)
 
 
 def of_image(*, before: bool) -> RecordTest:
     """Return a test for before images, or for after images."""
-    return lambda portion: portion.view.is_before == before
+    return lambda chunk: chunk.view.is_before == before
 
 
 def of_transaction(place: int, compare: Comparison, value: bytes) -> RecordTest:
     """Return a test for whole transactions by TRANID (place 0) or LOGCSN (place 1)."""
-    return lambda portion: portion.transactions.which(
-        lambda ids: compare_texts(compare, ids[place], value)
+    return lambda chunk: chunk.transactions.which(
+        lambda ids: compare_strings(compare, ids[place], value)
     )
 
 
 def of_syskey(compare: Comparison, value: int) -> RecordTest:
     """Return a test for the system key that some NonStop records begin with."""
 
-    def test(portion: Portion) -> Mask:
-        found = np.zeros(len(portion), bool)
-        source, areas = portion.source, portion.view.data
+    def test(chunk: Chunk) -> Mask:
+        found = np.zeros(len(chunk), bool)
+        source, areas = chunk.source, chunk.view.data
         for width in (4, 8):
-            has = (portion.heads["syskey_length"] == width) & (areas.sizes >= width)
+            has = (chunk.heads["syskey_length"] == width) & (areas.sizes >= width)
             rows = np.flatnonzero(has)
             keys = source.order.words(source.data, f"u{width}")[areas.starts[rows]]
             found[rows] = compare(keys, value)
@@ -108,13 +106,13 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
         raise OptionError("nothing to look for")
     first, last = limits.first, limits.last
 
-    def test(portion: Portion) -> Mask:
-        found = np.zeros(len(portion), bool)
-        whole = portion.source.data.tobytes()
+    def test(chunk: Chunk) -> Mask:
+        found = np.zeros(len(chunk), bool)
+        whole = chunk.source.data.tobytes()
         sought = needle.lower() if fold else needle
         whole = whole.lower() if fold else whole
-        offsets = portion.view.offsets.tolist()
-        areas = portion.view.data
+        offsets = chunk.view.offsets.tolist()
+        areas = chunk.view.data
         starts, ends = areas.starts.tolist(), areas.ends.tolist()
         place = whole.find(sought)
         while place >= 0:
@@ -127,7 +125,7 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
                 continue
             # Later hits in the same record lie even further right: continue with the next record.
             found[row] |= low <= place <= high - len(sought)
-            end = offsets[row] + int(portion.view.lengths[row])
+            end = offsets[row] + int(chunk.view.lengths[row])
             place = whole.find(sought, max(end, place + 1))
             if row + 1 == len(offsets):
                 break
@@ -139,13 +137,13 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
 def of_ggs_token(code: int, compare: Comparison | None, value: bytes) -> RecordTest:
     """Return a test for a GGS token and, given a comparison, for its value."""
 
-    def test(portion: Portion) -> Mask:
-        token = find_token(portion.source, portion.view.tokens, code)
-        found = np.zeros(len(portion), bool)
+    def test(chunk: Chunk) -> Mask:
+        token = find_token(chunk.source, chunk.view.tokens, code)
+        found = np.zeros(len(chunk), bool)
         for row in token.rows.tolist():
             start, end = token.spans.starts[row], token.spans.ends[row]
-            payload = portion.source.data[start:end].tobytes()
-            found[row] = compare is None or compare_texts(compare, payload, value)
+            payload = chunk.source.data[start:end].tobytes()
+            found[row] = compare is None or compare_strings(compare, payload, value)
         return found
 
     return test
@@ -157,14 +155,14 @@ def of_user_token(name: str, compare: Comparison | None, value: str) -> RecordTe
     def has(payload: bytes) -> bool:
         for own, text in read_user_tokens(payload) or ():
             if own.upper() == name.upper():
-                return compare is None or compare_texts(compare, text.encode(), value.encode())
+                return compare is None or compare_strings(compare, text.encode(), value.encode())
         return False
 
-    def test(portion: Portion) -> Mask:
-        found = np.zeros(len(portion), bool)
-        areas = portion.view.user
+    def test(chunk: Chunk) -> Mask:
+        found = np.zeros(len(chunk), bool)
+        areas = chunk.view.user
         for row in np.flatnonzero(areas.sizes).tolist():
-            found[row] = has(portion.source.data[areas.starts[row] : areas.ends[row]].tobytes())
+            found[row] = has(chunk.source.data[areas.starts[row] : areas.ends[row]].tobytes())
         return found
 
     return test
@@ -173,39 +171,39 @@ def of_user_token(name: str, compare: Comparison | None, value: str) -> RecordTe
 def of_column(index: int, compare: Comparison | None, value: str) -> RecordTest:
     """Return a test for a column and, given a comparison, for its value."""
 
-    def has(portion: Portion, row: int) -> bool:
+    def has(chunk: Chunk, row: int) -> bool:
         record = decode_record(
-            portion.source.data, int(portion.view.offsets[row]), order=portion.source.order
+            chunk.source.data, int(chunk.view.offsets[row]), order=chunk.source.order
         )
         for image in images_of(record):
             for column in image.columns:
                 if column.index == index:
                     if compare is None:
                         return True
-                    texts = column_texts(column.raw, portion.source.order.label)
-                    if any(compare_texts(compare, text, value.encode()) for text in texts):
+                    strings = column_strings(column.raw, chunk.source.order.label)
+                    if any(compare_strings(compare, text, value.encode()) for text in strings):
                         return True
         return False
 
-    def test(portion: Portion) -> Mask:
-        found = np.zeros(len(portion), bool)
-        for row in np.flatnonzero(portion.view.data_length > 0).tolist():
-            found[row] = has(portion, row)
+    def test(chunk: Chunk) -> Mask:
+        found = np.zeros(len(chunk), bool)
+        for row in np.flatnonzero(chunk.view.data_length > 0).tolist():
+            found[row] = has(chunk, row)
         return found
 
     return test
 
 
-def column_texts(raw: bytes, order: str) -> list[bytes]:
+def column_strings(raw: bytes, order: str) -> list[bytes]:
     """Return what a column's bytes may mean: counted text, plain text, a number."""
     body = raw[2:]
     if raw[:2] != b"\0\0":
         return [b"NULL"]
     counted = len(body) >= 2 and int.from_bytes(body[:2], order) == len(body) - 2  # type: ignore[arg-type]
-    texts = [body[2:] if counted else body.rstrip(b" ")]
+    strings = [body[2:] if counted else body.rstrip(b" ")]
     if len(body) in (2, 4, 8):
-        texts.append(str(int.from_bytes(body, "big", signed=True)).encode())
-    return texts
+        strings.append(str(int.from_bytes(body, "big", signed=True)).encode())
+    return strings
 
 
 class Side(StrEnum):
@@ -235,12 +233,12 @@ class FilterList:
     filters: tuple[Filter, ...] = ()
     match_all: bool = True
 
-    def mask(self, portion: Portion) -> Mask:
+    def mask(self, chunk: Chunk) -> Mask:
         """Return which records match; there must be filters."""
         masks: dict[tuple[str, int], Mask] = {}
         for number, one in enumerate(self.filters):
             key = (one.option, -1 if one.joins else number)
-            mask = one.test(portion)
+            mask = one.test(chunk)
             masks[key] = masks[key] | mask if key in masks else mask
         combine = np.logical_and if self.match_all else np.logical_or
         found: Mask = combine.reduce(list(masks.values()))
@@ -264,18 +262,18 @@ class Filters:
         """Return the filters of a side."""
         return self.include if side is Side.INCLUDE else self.exclude
 
-    def mask(self, portion: Portion) -> Mask:
-        """Return which records of a portion are shown."""
-        found = np.ones(len(portion), bool)
-        if not self.enabled or not len(portion):
+    def mask(self, chunk: Chunk) -> Mask:
+        """Return which records of a chunk are shown."""
+        found = np.ones(len(chunk), bool)
+        if not self.enabled or not len(chunk):
             return found
         if self.include.filters:
-            found &= self.include.mask(portion)
+            found &= self.include.mask(chunk)
         if self.exclude.filters:
-            found &= ~self.exclude.mask(portion)
+            found &= ~self.exclude.mask(chunk)
         return found
 
-    def added(self, side: Side, one: Filter) -> Filters:
+    def add_counts(self, side: Side, one: Filter) -> Filters:
         """Return the filters with one more, switched on."""
         longer = (*self.side(side).filters, one)
         return replace(self._with(side, filters=longer), enabled=True)
@@ -290,7 +288,7 @@ class Filters:
             return replace(self, include=changed)
         return replace(self, exclude=changed)
 
-    def cleared(self, what: str) -> Filters:
+    def clear(self, what: str) -> Filters:
         """Return the filters without a number of FILTER SHOW, or without those of an option."""
         if what.upper() == "ALL":
             return Filters()

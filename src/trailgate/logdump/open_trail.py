@@ -1,4 +1,4 @@
-"""One trail file as a session sees it: records in portions, forward and backward from any place.
+"""One trail file as a session sees it: records in chunks, forward and backward from any place.
 
 The file after a file: a trail's files differ in their numbers.
 """
@@ -12,13 +12,13 @@ from typing import Final
 import numpy as np
 from pyarrow import fs
 
-from trailgate.arrays import PORTION, Octets
+from trailgate.arrays import CHUNK, Octets
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.logdump.portions import (
+from trailgate.logdump.chunks import (
     BACKWARD,
     NONE,
     UNKNOWN,
-    Portion,
+    Chunk,
     last_sound_records,
     open_at,
     sound_records,
@@ -42,7 +42,7 @@ from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import TrailRecord, decode_record
 from trailgate.trail.records.record_view import view_records
 
-SMALL: Final = 64 << 10  # the first portion of a command that may end at its first record
+SMALL: Final = 64 << 10  # the first chunk of a command that may end at its first record
 SEARCH: Final = 4 << 20
 OVERLAP: Final = 4 * LONGEST  # what a search needs after a place to judge it
 
@@ -116,23 +116,23 @@ class OpenTrail:
         except DecodeError:
             return 0
 
-    def forward(self, place: int, size: int = PORTION) -> Iterator[Portion]:
+    def forward(self, place: int, size: int = CHUNK) -> Iterator[Chunk]:
         """Yield the records from a place on; raises DecodeError at the first bad one."""
         while place < self.size:
             data = self.read(place, size)
-            portion, problem = self._sound(data, place)
-            if len(portion):
-                yield portion
-                if "transactions" in portion.__dict__:
-                    self._open_transaction = (portion.end, portion.transactions.last)
+            chunk, problem = self._sound(data, place)
+            if len(chunk):
+                yield chunk
+                if "transactions" in chunk.__dict__:
+                    self._open_transaction = (chunk.end, chunk.transactions.last)
             if problem is not None:
-                raise problem.located(source=self.path)
-            if not len(portion):
+                raise problem.with_place(source=self.path)
+            if not len(chunk):
                 return
-            place, size = portion.end, PORTION
+            place, size = chunk.end, CHUNK
 
-    def backward(self, place: int, size: int = PORTION) -> Iterator[Portion]:
-        """Yield the records before a place, the last portion first, each ascending."""
+    def backward(self, place: int, size: int = CHUNK) -> Iterator[Chunk]:
+        """Yield the records before a place, the last chunk first, each ascending."""
         while place > self.header_length:
             base = max(self.header_length, place - max(size, 2 * LONGEST))
             data = self.read(base, place - base)
@@ -144,22 +144,22 @@ class OpenTrail:
                 source = trail_bytes(data, base, self.order)
                 view, bad = last_sound_records(source, view_records(source, found))
                 if len(view):
-                    yield Portion(source, view, self)
+                    yield Chunk(source, view, self)
                 if bad is not None:
-                    raise bad.located(source=self.path)
-                place, size = base + places[-1], PORTION
+                    raise bad.with_place(source=self.path)
+                place, size = base + places[-1], CHUNK
             if problem is not None:
-                raise problem.located(source=self.path)
+                raise problem.with_place(source=self.path)
 
-    def record(self, portion: Portion, row: int) -> TrailRecord:
-        """Return one record of a portion as a value."""
-        offset = int(portion.view.offsets[row])
+    def record(self, chunk: Chunk, row: int) -> TrailRecord:
+        """Return one record of a chunk as a value."""
+        offset = int(chunk.view.offsets[row])
         try:
             return decode_record(
-                portion.source.data, offset, order=self.order, base=portion.source.base
+                chunk.source.data, offset, order=self.order, base=chunk.source.base
             )
         except TrailgateError as error:
-            raise error.located(source=self.path) from None
+            raise error.with_place(source=self.path) from None
 
     def good_record_from(self, place: int) -> int | None:
         """Return where the next record that can be read begins; None where there is none."""
@@ -194,9 +194,9 @@ class OpenTrail:
         """Return the tables of the metadata records before a place."""
         start = max(self._tables_until, self.header_length)
         until = min(until, self.size)
-        for place in range(start, until, PORTION):
-            data = self.read(place, PORTION + LONGEST)
-            stop = min(PORTION, until - place)
+        for place in range(start, until, CHUNK):
+            data = self.read(place, CHUNK + LONGEST)
+            stop = min(CHUNK, until - place)
             for offset in find_typed(data, self.order, IO_METADATA).tolist():
                 if offset < stop:
                     self._learn(data, offset, place)
@@ -205,9 +205,9 @@ class OpenTrail:
 
     def metadata_records(self, until: int) -> Iterator[bytes]:
         """Yield the metadata records before a place, as their bytes."""
-        for place in range(self.header_length, min(until, self.size), PORTION):
-            data = self.read(place, PORTION + LONGEST)
-            stop = min(PORTION, until - place)
+        for place in range(self.header_length, min(until, self.size), CHUNK):
+            data = self.read(place, CHUNK + LONGEST)
+            stop = min(CHUNK, until - place)
             for offset in find_typed(data, self.order, IO_METADATA).tolist():
                 length = length_at(data, offset, self.order) or 0
                 if offset < stop:
@@ -219,32 +219,32 @@ class OpenTrail:
         if known == place:
             return found
         try:
-            for portion in self.backward(place, SMALL):
-                opened = open_at(portion.view.indicator, portion.apart)
+            for chunk in self.backward(place, SMALL):
+                opened = open_at(chunk.view.indicator, chunk.apart)
                 if opened == NONE:
                     return UNKNOWN
                 if opened is not None:
-                    record = self.record(portion, opened)
+                    record = self.record(chunk, opened)
                     return record.token(TRANID) or b"", record.token(LOGCSN) or b""
         except DecodeError:
             pass
         return UNKNOWN
 
-    def _sound(self, data: Octets, place: int) -> tuple[Portion, DecodeError | None]:
+    def _sound(self, data: Octets, place: int) -> tuple[Chunk, DecodeError | None]:
         """Return the sound records that begin the data, and what is wrong after them."""
         places, error = find_sound(data, self.order)
-        portion, problem = self._portion(data, place, places)
+        chunk, problem = self._chunk(data, place, places)
         if problem is None and error is not None:
             bad = error.where.offset or 0
-            problem = unsound(portion.source, (bad, bad + LONGEST), error.problem)
-        return portion, problem
+            problem = unsound(chunk.source, (bad, bad + LONGEST), error.problem)
+        return chunk, problem
 
-    def _portion(
+    def _chunk(
         self, data: Octets, place: int, places: RecordPlaces
-    ) -> tuple[Portion, DecodeError | None]:
+    ) -> tuple[Chunk, DecodeError | None]:
         source = trail_bytes(data, place, self.order)
         view, problem = sound_records(source, view_records(source, places))
-        return Portion(source, view, self), problem
+        return Chunk(source, view, self), problem
 
     def _chain_back(self, data: Octets, base: int) -> tuple[list[int], DecodeError | None]:
         """Return the begins of records that end the data, last first, as their trailers tell."""

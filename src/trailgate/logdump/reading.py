@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from trailgate.arrays import PORTION, Mask
+from trailgate.arrays import CHUNK, Mask
 from trailgate.errors import OptionError, TrailgateError
+from trailgate.logdump.chunks import Chunk
 from trailgate.logdump.filters import RecordTest
 from trailgate.logdump.images import header_order
 from trailgate.logdump.open_trail import SMALL, exists, next_path
-from trailgate.logdump.portions import Portion
 from trailgate.logdump.results import Note, Result, ShownHeader, ShownRecord
 from trailgate.logdump.session import Session
 from trailgate.logdump.syntax import time_text
@@ -26,13 +26,13 @@ from trailgate.trail.records.metadata import MetadataKind
 from trailgate.trail.records.record import TrailRecord
 
 
-def show_record(session: Session, portion: Portion, row: int) -> ShownRecord:
+def show_record(session: Session, chunk: Chunk, row: int) -> ShownRecord:
     """Return a record to show, and move the session to it."""
-    record = session.trail.record(portion, row)
+    record = session.trail.record(chunk, row)
     forward = session.settings.forward
     session.current = record.offset
     session.position = record.offset + record.length if forward else record.offset
-    return replace(_named(session, record), release=session.trail.release)
+    return replace(_name(session, record), release=session.trail.release)
 
 
 def show_file_header(session: Session) -> ShownHeader:
@@ -49,7 +49,7 @@ def show_file_header(session: Session) -> ShownHeader:
     return ShownHeader(raw, header, header_order(raw), session.settings)
 
 
-def _named(session: Session, record: TrailRecord) -> ShownRecord:
+def _name(session: Session, record: TrailRecord) -> ShownRecord:
     """Return a record with the names of its table and partition."""
     index, name, settings = record.table_index, record.name or "", session.settings
     metadata = record.io_type == IO_METADATA
@@ -69,22 +69,22 @@ def _named(session: Session, record: TrailRecord) -> ShownRecord:
     )
 
 
-def portions(session: Session, size: int = PORTION) -> Iterator[Portion]:
+def chunks(session: Session, size: int = CHUNK) -> Iterator[Chunk]:
     """Yield the records from the session's position in its direction, and move the session."""
     session.position = session.start
     if session.settings.forward:
-        for portion in session.trail.forward(session.position, size):
-            yield portion
-            session.position = portion.end
+        for chunk in session.trail.forward(session.position, size):
+            yield chunk
+            session.position = chunk.end
     else:
-        for portion in session.trail.backward(session.position, size):
-            yield portion
-            session.position = rba_of(portion, 0)
+        for chunk in session.trail.backward(session.position, size):
+            yield chunk
+            session.position = rba_of(chunk, 0)
 
 
-def rba_of(portion: Portion, row: int) -> int:
-    """Return the offset in the file of a record of a portion."""
-    return portion.source.base + int(portion.view.offsets[row])
+def rba_of(chunk: Chunk, row: int) -> int:
+    """Return the offset in the file of a record of a chunk."""
+    return chunk.source.base + int(chunk.view.offsets[row])
 
 
 def chosen(session: Session, mask: Mask) -> list[int]:
@@ -96,22 +96,22 @@ def chosen(session: Session, mask: Mask) -> list[int]:
 def find(session: Session, test: RecordTest) -> Iterator[Result]:
     """Yield the next record that passes a test and the filters, and move the session after it."""
     scanned = 0
-    for portion in portions(session, SMALL):
-        rows = chosen(session, test(portion) & session.filters.mask(portion))
+    for chunk in chunks(session, SMALL):
+        rows = chosen(session, test(chunk) & session.filters.mask(chunk))
         if rows:
-            yield show_record(session, portion, rows[0])
+            yield show_record(session, chunk, rows[0])
             return
-        scanned += len(portion)
-        yield from progress(session, portion, scanned)
+        scanned += len(chunk)
+        yield from progress(session, chunk, scanned)
     yield from at_end(session, f"not found in {scanned} records")
 
 
-def progress(session: Session, portion: Portion, scanned: int) -> Iterator[Result]:
+def progress(session: Session, chunk: Chunk, scanned: int) -> Iterator[Result]:
     """Yield how many records a scan has read, if NOTIFY is set."""
     every = session.settings.notify
-    if every and scanned // every > (scanned - len(portion)) // every:
-        rba = rba_of(portion, -1)
-        time = time_text(int(portion.view.io_time[-1]), session.settings.time_offset)
+    if every and scanned // every > (scanned - len(chunk)) // every:
+        rba = rba_of(chunk, -1)
+        time = time_text(int(chunk.view.io_time[-1]), session.settings.time_offset)
         values = {"scanned": scanned, "rba": rba}
         yield Note(f"Scanned {scanned:>10} records, RBA {rba}, {time}", values)
 
@@ -119,9 +119,9 @@ def progress(session: Session, portion: Portion, scanned: int) -> Iterator[Resul
 def at_end(session: Session, problem: str = "") -> Iterator[Result]:
     """Yield that there are no more records, and what follows the last one."""
     rba = session.position
-    said = f"{problem}; " if problem else ""
+    before = f"{problem}; " if problem else ""
     if not session.settings.forward:
-        yield Note(_sentence(f"{said}beginning of the file"), {"end": "begin", "rba": rba})
+        yield Note(_sentence(f"{before}beginning of the file"), {"end": "begin", "rba": rba})
         return
     left = session.trail.size - rba
     more = f", {left} bytes of an unfinished record" if left else ""
@@ -129,7 +129,7 @@ def at_end(session: Session, problem: str = "") -> Iterator[Result]:
     if following is not None and exists(following):
         more += f"; NEXTTRAIL opens {name_of(following)}"
     yield Note(
-        _sentence(f"{said}end of the file at RBA {rba}{more}"),
+        _sentence(f"{before}end of the file at RBA {rba}{more}"),
         {"end": "end", "rba": rba, "unfinished_bytes": left},
     )
 

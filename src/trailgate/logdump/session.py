@@ -95,10 +95,10 @@ class Session:
         name, _, rest = text.strip().partition(" ")
         if name[:1] == "!" and len(name) > 1:
             name, rest = "!", f"{name[1:]} {rest}"
-        command = self.commands.get(name.upper()) or self._abbreviated(name)
+        command = self.commands.get(name.upper()) or self._expand_abbreviation(name)
         return command, rest.strip()
 
-    def _abbreviated(self, name: str) -> Command:
+    def _expand_abbreviation(self, name: str) -> Command:
         found = [key for key in self.commands if name and key.startswith(name.upper())]
         rows = {self.commands[key].names: self.commands[key] for key in found}
         if len(rows) == 1:

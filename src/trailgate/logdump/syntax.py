@@ -155,12 +155,12 @@ def one_of(text: str, choices: Mapping[str, Choice]) -> Choice:
         return choices[asked]
     found = [choices[name] for name in choices if asked and name.startswith(asked)]
     if len(set(map(id, found))) != 1:
-        problem = f"{text[:40]!r} is none of {listed(choices)}"
+        problem = f"{text[:40]!r} is none of {list_names(choices)}"
         raise OptionError(problem, hint=did_you_mean(text[:40], choices))
     return found[0]
 
 
-def listed(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """Return names as a list with commas."""
     return ", ".join(names)
 
@@ -180,7 +180,7 @@ class Arguments:
     @property
     def plain(self) -> list[str]:
         """Return the words without commas and quotes."""
-        return [unquoted(word) for word in self.words if word != ","]
+        return [unquote(word) for word in self.words if word != ","]
 
     def phrases(self) -> list[list[str]]:
         """Return the words between commas."""
@@ -189,7 +189,7 @@ class Arguments:
             if word == ",":
                 found.append([])
             else:
-                found[-1].append(unquoted(word))
+                found[-1].append(unquote(word))
         return [phrase for phrase in found if phrase]
 
     def only(self, default: str | None = None) -> str:
@@ -225,7 +225,7 @@ def read_arguments(text: str) -> Arguments:
     return Arguments(tuple(ARGUMENT.findall(text)), text.strip())
 
 
-def unquoted(word: str) -> str:
+def unquote(word: str) -> str:
     """Return a word without the quotes around it."""
     if len(word) >= 2 and word[0] == word[-1] and word[0] in QUOTES:
         return word[1:-1]
@@ -277,7 +277,7 @@ def ggs_token_code(name: str) -> int:
     if code is None and len(name) == 1 and ord(name) < 256:
         code = ord(name)
     if code is None:
-        hint = f"{listed(GGS_TOKENS)}, or x and an id"
+        hint = f"{list_names(GGS_TOKENS)}, or x and an id"
         raise OptionError(f"{name[:40]!r} is not a GGS token", hint=hint)
     return code
 
@@ -314,7 +314,7 @@ def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:
     return (found or [operator.eq])[0], rest
 
 
-def compare_texts(compare: Comparison, left: bytes, right: bytes) -> bool:
+def compare_strings(compare: Comparison, left: bytes, right: bytes) -> bool:
     """Compare two values as numbers if both are digits, else as text; an empty left never matches."""
     if not left:
         return False

@@ -63,7 +63,7 @@ class Borders:
     digests: Longs
 
     @staticmethod
-    def joined(parts: Sequence[tuple[Borders, int]]) -> Borders:
+    def join(parts: Sequence[tuple[Borders, int]]) -> Borders:
         """Return parts as one, each with the number of operations before it."""
         return Borders(
             parts[0][0].content,
@@ -172,7 +172,7 @@ class RawOperations:
     borders: Borders | None = None
 
     @staticmethod
-    def joined(
+    def join(
         parts: Sequence[RawOperations], *, indicated: bool, by_id: bool = False
     ) -> RawOperations:
         """Return parts as one, in the order of their messages.
@@ -199,16 +199,16 @@ class RawOperations:
             np.concatenate(marks) if marks else None,
             pa.concat_arrays([raw.tx_id for raw in parts]),
             pa.concat_arrays([raw.seq_id for raw in parts]),
-            _generated([raw.tx_ids_generated for raw in parts]),
+            _are_generated([raw.tx_ids_generated for raw in parts]),
             np.concatenate(excluded) if excluded else None,
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
             np.concatenate(segments) if segments else None,
-            Borders.joined(borders) if borders else None,
+            Borders.join(borders) if borders else None,
         )
 
 
-def _generated(parts: Sequence[bool | Mask]) -> bool | Mask:
+def _are_generated(parts: Sequence[bool | Mask]) -> bool | Mask:
     """Return whether ids are generated, of parts that come after one another."""
     masks = [part for part in parts if not isinstance(part, bool)]
     return np.concatenate(masks) if masks else parts[0]
@@ -616,7 +616,7 @@ def check_segments(
     if segments is None or not len(segments):
         return 0 if len(unreadable) else state.segment
     before = np.append(state.segment, segments[:-1])
-    ended = _ended(raw.tx_ind, len(segments))
+    ended = _ends(raw.tx_ind, len(segments))
     open_before = np.append(state.segment > 0, ~ended[:-1]) & (before > 0)
     first = np.append(True, message[1:] != message[:-1])
     expected = np.where(opens, 1, before + 1)
@@ -651,7 +651,7 @@ def unended(state: TransactionState) -> Problem | None:
     return Problem(-1, TransactionError(problem, hint="Capture its other messages with it"))
 
 
-def _ended(marks: Octets | None, count: int) -> Mask:
+def _ends(marks: Octets | None, count: int) -> Mask:
     return np.zeros(count, bool) if marks is None else np.isin(marks, (END, WHOLE))
 
 

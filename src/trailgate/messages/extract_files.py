@@ -15,10 +15,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquoted
+from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
 from trailgate.errors import OptionError, Where, did_you_mean, nearest
 from trailgate.expressions.parser import parse_condition, parse_value
-from trailgate.expressions.values import Surroundings
+from trailgate.expressions.values import Environment
 from trailgate.messages.selection import ALL, CaptureRules, Condition, TableRule, Token
 from trailgate.model.table_patterns import NAME_PART
 
@@ -149,7 +149,7 @@ def read_table(statement: Statement, rule: TableRule, text: str) -> tuple[TableR
     for clause in statement.clauses(text):
         read = CLAUSES.get(clause.name)
         if read is None:
-            reason = REASONS.get(clause.name) or _unknown(clause.name)
+            reason = REASONS.get(clause.name) or _unknown_option(clause.name)
             refused.append(Refused(clause.text, reason))
             continue
         if not clause.argument:
@@ -157,13 +157,13 @@ def read_table(statement: Statement, rule: TableRule, text: str) -> tuple[TableR
         try:
             rule = read(rule, clause, statement)
         except OptionError as error:
-            raise error.located(line=statement.line, field=clause.name) from None
+            raise error.with_place(line=statement.line, field=clause.name) from None
     if rule.columns and rule.without:
         raise statement.error("COLS and COLSEXCEPT are given together")
     return rule, refused
 
 
-def _unknown(name: str) -> str:
+def _unknown_option(name: str) -> str:
     return f"unknown option. {did_you_mean(name, (*CLAUSES, *REASONS))}".strip()
 
 
@@ -174,7 +174,7 @@ def _names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
         if getattr(rule, member):
             raise statement.error(f"{clause.name} is given twice")
         argument = clause.argument or ""
-        names = tuple(unquoted(name) for name in NAMES.findall(argument))
+        names = tuple(unquote(name) for name in NAMES.findall(argument))
         if not names or NAMES.sub("", argument).strip(" \t,"):
             raise statement.error(f"expected names of columns, found {argument!r}")
         changes: Mapping[str, Any] = {member: names}
@@ -203,7 +203,7 @@ def _tokens(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
         found = TOKEN.fullmatch(part)
         if found is None:
             raise statement.error(f"expected NAME = value in TOKENS, found {part!r}")
-        name = unquoted(found[1])
+        name = unquote(found[1])
         if name in {token.name for token in tokens}:
             raise statement.error(f"the token {name} is given twice")
         tokens.append(Token(name, parse_value(found[2])))
@@ -360,7 +360,7 @@ class ExtractParameters:
             excluded=self.excluded,
             users=self.users,
             transactions=self.transactions,
-            surroundings=Surroundings(group=self.group, variables=self.environment),
+            environment=Environment(group=self.group, variables=self.environment),
         )
 
 
@@ -404,7 +404,7 @@ def parse_extract(
         if draft.refused and not ignore_unsupported:
             raise _refusal(draft.refused)
     except OptionError as error:
-        raise error.located(source=source or None) from None
+        raise error.with_place(source=source or None) from None
     return replace(draft.parameters, unused=tuple(draft.unused), ignored=tuple(draft.refused))
 
 
@@ -438,7 +438,7 @@ def _once(statement: Statement, earlier: str | None, hint: str = "") -> None:
 def _extract(draft: _Draft, statement: Statement) -> None:
     _once(statement, draft.parameters.group)
     group, rest = statement.first("a group name")
-    draft.set(group=unquoted(group))
+    draft.set(group=unquote(group))
     draft.refuse(statement, rest)
 
 
@@ -455,9 +455,9 @@ def _vam(draft: _Draft, statement: Statement) -> None:
         if not closed:
             raise statement.error("no closing parenthesis after PARAMS")
     path, rest = statement.first("a properties file in PARAMS", items.strip())
-    if not unquoted(path):
+    if not unquote(path):
         raise statement.error("expected a properties file in PARAMS")
-    draft.set(properties_path=unquoted(path))
+    draft.set(properties_path=unquote(path))
     draft.refuse(statement, rest, "only the first item of PARAMS is used")
 
 
@@ -466,7 +466,7 @@ def _trail(draft: _Draft, statement: Statement) -> None:
     hint = "A run writes one trail: give each a parameter file of its own"
     _once(statement, draft.parameters.trail, hint)
     path, rest = statement.first("a trail")
-    draft.set(trail=unquoted(path))
+    draft.set(trail=unquote(path))
     members, noted, refused = read_trail_options(statement, rest)
     draft.set(**members)
     for text, reason in noted:
@@ -547,7 +547,7 @@ def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, Statement], 
 
 def _excludeuser(draft: _Draft, statement: Statement) -> None:
     user, rest = statement.first("a user")
-    draft.add("users", unquoted(user))
+    draft.add("users", unquote(user))
     draft.refuse(statement, rest)
 
 
@@ -565,7 +565,7 @@ def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
         if row.takes_value:
             value, rest = statement.first(f"a value of {word}", rest)
         if row.member:
-            draft.add(row.member, unquoted(value))
+            draft.add(row.member, unquote(value))
         else:
             draft.note(statement, f"TRANLOGOPTIONS {word} {value}".strip(), row.reason)
 
@@ -573,7 +573,7 @@ def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
 def _sourcedefs(draft: _Draft, statement: Statement) -> None:
     _once(statement, draft.parameters.sourcedefs)
     path, rest = statement.first("a definitions file")
-    draft.set(sourcedefs=unquoted(path))
+    draft.set(sourcedefs=unquote(path))
     draft.refuse(statement, rest)
 
 
@@ -581,7 +581,7 @@ def _setenv(draft: _Draft, statement: Statement) -> None:
     found = _SETENV.search(statement.rest)
     if found is None:
         raise statement.error("expected (NAME = value) after SETENV")
-    draft.add("environment", (found[1], unquoted(found[2])))
+    draft.add("environment", (found[1], unquote(found[2])))
     draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) sees it")
 
 

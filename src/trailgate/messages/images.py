@@ -48,12 +48,12 @@ def taken(block: ChangeBlock, rows: Longs) -> ChangeBlock:
     first = len(rows) > 0 and int(rows[-1]) == len(rows) - 1
     known: dict[int, pa.Array] = {}
 
-    def picked(values: pa.Array) -> pa.Array:
+    def pick(values: pa.Array) -> pa.Array:
         if id(values) not in known:
             known[id(values)] = values[: len(rows)] if first else take_text(values, rows)
         return known[id(values)]
 
-    return _rows(block, rows, picked)
+    return _rows(block, rows, pick)
 
 
 def _rows(block: ChangeBlock, own: Longs | slice, picked: Picked) -> ChangeBlock:
@@ -84,7 +84,7 @@ def _rows(block: ChangeBlock, own: Longs | slice, picked: Picked) -> ChangeBlock
     )
 
 
-def shaped(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
+def shape(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     """Yield the blocks that hold what the rules let into the trail.
 
     ``block`` has one operation type, or inserts and updates without before values.
@@ -102,7 +102,7 @@ def with_operation_types(block: ChangeBlock) -> ChangeBlock:
     """Return a block with its updates of keys marked as key updates; if it has any, it has updates alone."""
     if not len(block) or block.op_type[0] != UPDATE or not _has_befores(block):
         return block
-    moved = _moved(block)
+    moved = _key_moves(block)
     return replace(block, op_type=np.where(moved, KEY_UPDATE, block.op_type).astype(np.uint8))
 
 
@@ -131,11 +131,11 @@ def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
         _differs(before, after, len(block))
         for before, after in zip(block.before, block.after, strict=True)
     ]
-    marked, moved = block.table.marked_keys, _moved(block)
+    marked, moved = block.table.marked_keys, _key_moves(block)
     befores = block.before if rules.update_befores else _only(block.before, ())
     still = block if not marked else replace(block, before=befores)
     if not moved.any():
-        yield _compressed(still, changed, rules)
+        yield _compress(still, changed, rules)
         return
     old = block.before if rules.update_befores else _only(block.before, marked)
     kinds = np.full(len(block), KEY_UPDATE, np.uint8)
@@ -143,10 +143,10 @@ def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     # The rows of each are taken before columns are masked: text without nulls is copied faster.
     for kind, rows in ((still, np.flatnonzero(~moved)), (key_update, np.flatnonzero(moved))):
         if len(rows):
-            yield _compressed(taken(kind, rows), [mask[rows] for mask in changed], rules)
+            yield _compress(taken(kind, rows), [mask[rows] for mask in changed], rules)
 
 
-def _moved(block: ChangeBlock) -> Mask:
+def _key_moves(block: ChangeBlock) -> Mask:
     """Return the rows whose key changed: one that has no before value is not known to have."""
     moved = np.zeros(len(block), bool)
     for key in block.table.marked_keys:
@@ -156,13 +156,15 @@ def _moved(block: ChangeBlock) -> Mask:
     return moved
 
 
-def _compressed(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> ChangeBlock:
+def _compress(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> ChangeBlock:
     """Return the block with the keys and the changed columns alone, if the rules want that."""
     if not rules.compress_updates:
         return block
     keys = block.table.keys
     kept = [None if i in keys else mask for i, mask in enumerate(changed)]
-    return replace(block, before=_masked(block.before, kept), after=_masked(block.after, kept))
+    return replace(
+        block, before=_mask_image(block.before, kept), after=_mask_image(block.after, kept)
+    )
 
 
 def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
@@ -180,7 +182,7 @@ def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
     return differs
 
 
-def _masked(image: Image, kept: list[Mask | None]) -> Image:
+def _mask_image(image: Image, kept: list[Mask | None]) -> Image:
     """Return the image with only the kept rows of each column; None keeps all."""
     return tuple(
         column if mask is None else _mask(column, mask)

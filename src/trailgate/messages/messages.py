@@ -34,7 +34,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         self._bounds = np.asarray(headers.offsets).astype(np.int64)
 
     @staticmethod
-    def joined(parts: Sequence[HeaderColumns]) -> HeaderColumns:
+    def join(parts: Sequence[HeaderColumns]) -> HeaderColumns:
         """Return the headers of consecutive batches as one."""
         return HeaderColumns(pa.concat_arrays([part._headers for part in parts]))  # noqa: SLF001  its own
 
@@ -146,7 +146,7 @@ class MessageBatch:
         )
 
     @staticmethod
-    def joined(batches: Sequence[MessageBatch]) -> MessageBatch:
+    def join(batches: Sequence[MessageBatch]) -> MessageBatch:
         """Return consecutive batches as one."""
         if len(batches) == 1:
             return batches[0]
@@ -188,7 +188,7 @@ class MessageBatch:
         return pa.array(found or [None] * len(self), pa.string())
 
     def place(self, message: int) -> tuple[str | None, int]:
-        """Return the source's name and the byte offset of a message, for error texts."""
+        """Return the source's name and the byte offset of a message, for error strings."""
         return self.source or f"file {int(self.files[message])}", int(self.offsets[message])
 
 
@@ -198,7 +198,7 @@ def _joined_headers(
     """Return the headers of consecutive batches, None where one of them has none."""
     columns = [part for part in parts if isinstance(part, HeaderColumns)]
     if len(columns) == len(parts):
-        return HeaderColumns.joined(columns)
+        return HeaderColumns.join(columns)
     known = [part for part in parts if part is not None]
     return tuple(one for part in known for one in part) if len(known) == len(parts) else None
 

@@ -53,11 +53,11 @@ def _padded_ids(ids: pa.Array) -> pa.Array:
     An id is ``ID:HOST-PORT-START-INSTANCE:CONNECTION:SESSION:PRODUCER:NUMBER``.
     """
     parts = pc.extract_regex(ids, _ACTIVEMQ)
-    texts: list[pa.Array | str] = [pc.struct_field(parts, "name")]
+    strings: list[pa.Array | str] = [pc.struct_field(parts, "name")]
     for (name, width), before in zip(_WIDTHS.items(), ("", *"--:", *":::"), strict=True):
         digits = pc.utf8_lpad(pc.struct_field(parts, name), width, "0")
-        texts += [before, digits] if before else [digits]
-    return pc.coalesce(pc.binary_join_element_wise(*texts, ""), ids)
+        strings += [before, digits] if before else [digits]
+    return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
 
 
 _WIDTHS: Final = {
@@ -123,7 +123,7 @@ class MessageIdRule(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
+class Deduplicated:
     """What is left of messages whose ids were looked at.
 
     ``kept`` are those that did not come before, None where that is all of them; ``problems`` count among all. ``last`` is the
@@ -139,7 +139,7 @@ class Screened:
         """Return how many messages came before."""
         return 0 if self.kept is None else len(self.last) - len(self.kept)
 
-    def applied(
+    def apply(
         self, messages: MessageBatch, problems: tuple[Problem, ...]
     ) -> tuple[MessageBatch, tuple[Problem, ...]]:
         """Return the messages that are left, and their problems: those known before, and those of their ids."""
@@ -170,7 +170,7 @@ class MessageIds:
             self._known.setdefault(last, ANY_BODY)
             self._last = max(last, self._last or last)
 
-    def screen(self, messages: MessageBatch) -> Screened:
+    def screen(self, messages: MessageBatch) -> Deduplicated:
         """Return what is left of a batch."""
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
@@ -179,7 +179,7 @@ class MessageIds:
             self._known.update(zip(ids.to_pylist(), sums, strict=True))
             self._last = names[-1] if names else self._last
             self._forget()
-            return Screened(None, (), names)
+            return Deduplicated(None, (), names)
         return self._one_by_one(names, sums, absent=ids.null_count < len(ids))
 
     def _ascends(self, ids: pa.Array) -> bool:
@@ -194,7 +194,9 @@ class MessageIds:
             return False
         return pc.all(pc.greater(ids[1:], ids[:-1])).as_py() is not False
 
-    def _one_by_one(self, names: list[str | None], sums: list[int], *, absent: bool) -> Screened:
+    def _one_by_one(
+        self, names: list[str | None], sums: list[int], *, absent: bool
+    ) -> Deduplicated:
         kept, last = np.ones(len(names), bool), []
         problems: list[Problem] = []
         for at, (own, checksum) in enumerate(zip(names, sums, strict=True)):
@@ -209,7 +211,7 @@ class MessageIds:
                     self._last = own if self._last is None else max(own, self._last)
             last.append(self._last)
         self._forget()
-        return Screened(None if kept.all() else np.flatnonzero(kept), tuple(problems), last)
+        return Deduplicated(None if kept.all() else np.flatnonzero(kept), tuple(problems), last)
 
     def _error(self, own: str | None, *, absent: bool) -> TransactionError | None:
         """Return what is wrong with the id of a message that did not come before."""
@@ -295,7 +297,7 @@ class MetadataValues:
         if source is None:
             return None
         if source.kind is SourceKind.FIELD:
-            values, mine = self.records.text(source.name), self.records.generated(source.name)
+            values, mine = self.records.text(source.name), self.records.is_generated(source.name)
             return values if mine is None else pc.if_else(pa.array(mine), generated, values)
         if source.kind is SourceKind.LITERAL:
             return pa.repeat(pa.scalar(source.name, pa.string()), len(self.records.message))
@@ -320,7 +322,7 @@ class MetadataValues:
         """Return each record's commit time in microseconds since 1970 UTC."""
         source = self.options.timestamp
         if source.kind is SourceKind.TIMESTAMP:
-            return self._received()
+            return self._receive()
         known = self.records.times()
         if known is not None:
             return known
@@ -328,18 +330,18 @@ class MetadataValues:
         times = self._shared_times(source) if formats is None else None
         if times is not None:
             return times
-        generated = self.records.generated(source.name)
+        generated = self.records.is_generated(source.name)
         values = self.text(source, pa.scalar("", pa.string()), "timestamp")
         if formats is None and generated is None:
             rows = np.arange(len(values))
-            return self._formatted(values, rows, self.options.timestamp_format)
-        times = self._received()
+            return self._format(values, rows, self.options.timestamp_format)
+        times = self._receive()
         for rows, given in formats or [(np.arange(len(values)), self.options.timestamp_format)]:
             read = rows if generated is None else rows[~generated[rows]]
-            times[read] = self._formatted(values.take(pa.array(read)), read, given)
+            times[read] = self._format(values.take(pa.array(read)), read, given)
         return times
 
-    def _received(self) -> Longs:
+    def _receive(self) -> Longs:
         """Return when each record's message was received, or when it is read."""
         message, received = self.records.message, self.records.messages.received
         if received is None:
@@ -367,7 +369,7 @@ class MetadataValues:
             return None
         return times[which] if cut < 0 else None
 
-    def _formatted(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
+    def _format(self, values: pa.Array, rows: Longs, given: DateFormat | None) -> Longs:
         """Return the times of these records' values, of one format or of the default ones."""
         if given:
             return self._times(values, rows, given)
@@ -416,19 +418,19 @@ class MetadataValues:
             return self.codes(options.schemaandtable, "schemaandtable")
         codes, names = self.codes(options.table[0], "table")
         for source in options.table[1:]:
-            codes, names = _paired((codes, names), self.codes(source, "table"), "")
+            codes, names = _pair((codes, names), self.codes(source, "table"), "")
         if options.schema is None:
             return codes, names
-        return _paired(self.codes(options.schema, "schema"), (codes, names), ".")
+        return _pair(self.codes(options.schema, "schema"), (codes, names), ".")
 
 
-def _paired(
+def _pair(
     left: tuple[Longs, list[str]], right: tuple[Longs, list[str]], between: str
 ) -> tuple[Longs, list[str]]:
-    """Return the numbers and texts of two columns joined."""
+    """Return the numbers and strings of two columns joined."""
     pairs = left[0] * len(right[1]) + right[0]
     used = np.flatnonzero(np.bincount(pairs, minlength=1))
     numbers = np.zeros(int(used[-1]) + 1 if len(used) else 1, np.int64)
     numbers[used] = np.arange(len(used))
-    texts = [divmod(pair, len(right[1])) for pair in used.tolist()]
-    return numbers[pairs], [left[1][a] + between + right[1][b] for a, b in texts]
+    strings = [divmod(pair, len(right[1])) for pair in used.tolist()]
+    return numbers[pairs], [left[1][a] + between + right[1][b] for a, b in strings]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import format_positions
-from trailgate.columnar.rows import grouped
+from trailgate.columnar.rows import group
 from trailgate.errors import DecodeError, DefinitionError, TrailgateError
 from trailgate.messages.bounds import RawOperations
 from trailgate.messages.images import taken, with_operation_types
@@ -77,7 +77,7 @@ class MessageFormat(ABC, Generic[R]):
         """
         return None
 
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
+    def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all its records."""
         return notes
 
@@ -143,7 +143,7 @@ class MessageParser:
         notes = records.notes | sources.notes
         by_id, segments = self.options.by_id, records.segments()
         borders = records.borders(csn) if by_id else None
-        own = records.generated(txid.name) if txid.kind is SourceKind.FIELD else None
+        own = records.is_generated(txid.name) if txid.kind is SourceKind.FIELD else None
         if own is not None:
             generated = own if len(own) == len(message) else own[rows]
         return RawOperations(
@@ -265,7 +265,7 @@ class MessageParser:
         kinds = self._kinds_of_images(bare.op_type, known, table_of)
         keys = (table_of * 256 + kinds) * (int(shape.max()) + 1) + shape
         errors: MessageErrors = {}
-        for _, places in grouped(keys if len(rows) == len(keys) else keys[rows]):
+        for _, places in group(keys if len(rows) == len(keys) else keys[rows]):
             mine = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[mine[0]]], int(kinds[mine[0]])
             before, after = self.format.images(records, table, kind, mine, errors)

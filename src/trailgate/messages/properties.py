@@ -89,7 +89,7 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
             entry = _entry(stripped, number, rules=rules)
             _add(found, entry)
         except OptionError as error:
-            raise error.located(source=source or None, line=number) from None
+            raise error.with_place(source=source or None, line=number) from None
     entries = tuple(found.values())
     notes = (*_notes(found), *_stray_notes(found), *_default_notes(found))
     return Properties(entries, source, notes)
@@ -296,14 +296,14 @@ def parse_source(value: str, allowed: tuple[SourceKind, ...], fields: HeaderFiel
     """
     source = _source(value)
     if source.kind not in allowed:
-        known = ", ".join(_described(kind, fields) for kind in allowed)
+        known = ", ".join(_describe(kind, fields) for kind in allowed)
         raise OptionError(f"{value} is not allowed here, expected {known}")
     if source.kind in (SourceKind.FIELD, SourceKind.HEADER) and not source.name:
         raise OptionError(f"{value} names nothing")
     return _field(source, allowed, fields) if source.kind is SourceKind.FIELD else source
 
 
-def _described(kind: SourceKind, fields: HeaderFields) -> str:
+def _describe(kind: SourceKind, fields: HeaderFields) -> str:
     return f"a name from {fields.place}" if kind is SourceKind.FIELD else kind.value
 
 
@@ -371,7 +371,7 @@ class PropertyReader:
         entry = self.entry(name)
         if entry is None:
             raise self.required(name)
-        return self.parsed(entry, parse)
+        return self.parse(entry, parse)
 
     def text(self, name: str, default: str = "") -> str:
         """Return a property as it is written, or the default: the one given, else its row's."""
@@ -385,7 +385,7 @@ class PropertyReader:
         """
         row, entry = self._row(name), self.entry(name)
         if entry is not None:
-            return self.parsed(entry, lambda value: self.parsed_source(value, row.sources))
+            return self.parse(entry, lambda value: self.parsed_source(value, row.sources))
         if self.binding:
             for field in (name, *others):
                 if self.header.found(field) is not None:
@@ -407,7 +407,7 @@ class PropertyReader:
         r"""Return a value that may have ``\xHH``, or None where it has no default either."""
         entry = self.entry(name)
         if entry is not None:
-            return self.parsed(entry, parse_bytes)
+            return self.parse(entry, parse_bytes)
         default = self._row(name).default
         return parse_bytes(default) if default else None
 
@@ -439,7 +439,7 @@ class PropertyReader:
         try:
             return userdefs(self.properties.entries, f"{self.parser}.userdefs.")
         except OptionError as error:
-            raise error.located(source=self.properties.source or None) from None
+            raise error.with_place(source=self.properties.source or None) from None
 
     def message_id(self) -> str | None:
         """Return the value of ``jms.id``, or None; its own words in small letters."""
@@ -453,13 +453,13 @@ class PropertyReader:
         word = entry.value.casefold()
         return word if word in MESSAGE_ID_WORDS else entry.value
 
-    def parsed(self, entry: Entry, parse: Callable[[str], T]) -> T:
+    def parse(self, entry: Entry, parse: Callable[[str], T]) -> T:
         """Return what ``parse`` makes of a property; its OptionError is placed there."""
         try:
             return parse(entry.value)
         except OptionError as error:
             source = self.properties.source or None
-            raise error.located(source=source, line=entry.line, field=entry.written) from None
+            raise error.with_place(source=source, line=entry.line, field=entry.written) from None
 
     def date_format(self, name: str) -> DateFormat | None:
         """Return a property that is a date format, or None; errors of values name its line."""
@@ -529,7 +529,7 @@ class MetadataOptions:
     """How the metadata of operations is read; capture properties §4.
 
     The table is named by ``schemaandtable``, or by the sources of ``table`` put together, with the
-    schema before it. ``learns``: no tables are defined, and messages may describe them; ``undefined_hint`` is what to try for one that
+    schema before it. ``infers``: no tables are defined, and messages may describe them; ``undefined_hint`` is what to try for one that
     nothing defines, empty: the names of those that are.
     """
 
@@ -547,12 +547,12 @@ class MetadataOptions:
     txind: ValueSource | None
     txind_values: Lookup[bytes, str]
     message_id: str | None
-    learns: bool = False
+    infers: bool = False
     undefined_hint: str = ""
 
     def with_tables(self, definitions: Definitions) -> MetadataOptions:  # noqa: ARG002  for parsers that look at them
-        """Return the options with the tables that were learnt."""
-        return replace(self, learns=False)
+        """Return the options with the tables that were inferred."""
+        return replace(self, infers=False)
 
     @property
     def notes(self) -> frozenset[str]:

@@ -214,8 +214,8 @@ class ChosenOperations:
             first[0] = not self._begun
         last &= ended[number]
         letters = indicators(first, last)
-        released = self._released(continues=continues, ended=bool(ended[0]))
-        kept = _marked(batch.where(keep), letters)
+        released = self._release(continues=continues, ended=bool(ended[0]))
+        kept = _mark(batch.where(keep), letters)
         if not ended[-1]:
             self._begun = (self._begun and len(ended) == 1) or bool(
                 len(rows) and number[-1] == len(ended) - 1
@@ -230,7 +230,7 @@ class ChosenOperations:
         """Return nothing: what is held belongs to a transaction that has not ended."""
         return ChangeBatch((), 0)
 
-    def _released(self, *, continues: bool, ended: bool) -> ChangeBlock | None:
+    def _release(self, *, continues: bool, ended: bool) -> ChangeBlock | None:
         """Return what was held, if it is known now whether another operation follows."""
         held = self._held
         if held is None or not (continues or ended):
@@ -249,7 +249,7 @@ class ChosenOperations:
         return kept.where(keep)
 
 
-def _marked(batch: ChangeBatch, letters: np.ndarray) -> ChangeBatch:
+def _mark(batch: ChangeBatch, letters: np.ndarray) -> ChangeBatch:
     blocks = [replace(block, tx_ind=letters[block.order]) for block in batch.blocks]
     return ChangeBatch(blocks, batch.rows)
 

@@ -52,7 +52,7 @@ def errors_by_row(
     coded = values.dictionary_encode()
     # Values that look alike are mostly bad together: sorted, they are neighbours.
     order = pc.array_sort_indices(coded.dictionary)
-    found = _refused(convert, coded.dictionary.take(order))
+    found = _refuse(convert, coded.dictionary.take(order))
     if not found:
         raise error
     by_value = {order[at].as_py(): found[at] for at in found}
@@ -60,7 +60,7 @@ def errors_by_row(
     return {row: by_value[code] for row, code in codes if code in by_value}
 
 
-def _refused(convert: Callable[[pa.Array], object], values: pa.Array) -> dict[int, DecodeError]:
+def _refuse(convert: Callable[[pa.Array], object], values: pa.Array) -> dict[int, DecodeError]:
     errors = {}
     at, size = 0, len(values)
     while at < len(values):
@@ -94,7 +94,7 @@ class Records(ABC):
         """Return each record's text of a header field."""
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different texts of a header field, and those texts."""
+        """Return each record's number among the different strings of a header field, and those strings."""
         return distinct(self.text(name))
 
     def lacking(self, name: str, what: str) -> tuple[str, str]:
@@ -110,7 +110,7 @@ class Records(ABC):
         """Return the records of each format of timestamps, or None where all have that of the options."""
         return None
 
-    def generated(self, name: str) -> Mask | None:
+    def is_generated(self, name: str) -> Mask | None:
         """Return the records whose value of a header field is generated, as the field's source states for each; None where it is for none."""
         del name
         return None
@@ -124,7 +124,7 @@ class Records(ABC):
         return None
 
     def tokens(self) -> pa.Array | None:
-        """Return each record's user tokens as a map of names to texts, or None where there are none."""
+        """Return each record's user tokens as a map of names to strings, or None where there are none."""
         return None
 
     def times(self) -> Longs | None:
@@ -147,7 +147,7 @@ class Records(ABC):
     def error(self, row: int, problem: str, hint: str = "", **place: object) -> DecodeError:
         """Return an error placed at a record."""
         where = Where(record=self.number(row), offset=int(self.offset[row]), raw=self.raw(row))
-        return DecodeError(problem, where=where, hint=hint).located(**place)
+        return DecodeError(problem, where=where, hint=hint).with_place(**place)
 
     def refuse(self, rows: Longs, error: Callable[[int], TrailgateError]) -> NoReturn:
         """Raise the errors of the messages of these bad records; a message's first one counts."""
@@ -224,7 +224,7 @@ _HINT = "Convert the messages to UTF-8 before capture"
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
     """Check at once that all bodies are UTF-8; raises BadMessagesError where some are not."""
     if not are_utf8(messages):
-        errors = _bad_texts(messages, hint)
+        errors = _bad_strings(messages, hint)
         if errors:  # else the bytes that are not text lie between the messages
             raise BadMessagesError(errors)
 
@@ -248,7 +248,7 @@ def is_utf8(text: pa.Buffer | bytes) -> bool:
     return True
 
 
-def _bad_texts(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]:
+def _bad_strings(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]:
     errors: dict[int, TrailgateError] = {}
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
     whole = memoryview(messages.data)

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.maps import joined_maps
 from trailgate.errors import DefinitionError, OptionError, Where
-from trailgate.expressions.evaluation import Selection, no_rows, selected, texts
+from trailgate.expressions.evaluation import Selection, no_rows, selected, strings
 from trailgate.expressions.functions import environment_item
 from trailgate.expressions.syntax import Expression
-from trailgate.expressions.values import Surroundings
+from trailgate.expressions.values import Environment
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
@@ -90,7 +90,7 @@ class CaptureRules:
     excluded: tuple[str, ...] = ()
     users: tuple[str, ...] = ()
     transactions: tuple[str, ...] = ()
-    surroundings: Surroundings = field(default_factory=Surroundings)
+    environment: Environment = field(default_factory=Environment)
 
     @property
     def statements(self) -> tuple[TableRule, ...]:
@@ -136,9 +136,11 @@ class CaptureRules:
 
     def defined(self, definitions: Definitions) -> Definitions:
         """Return the definitions with the keys that KEYCOLS name."""
-        return Definitions(tuple(self._keyed(table) for table in definitions), definitions.database)
+        return Definitions(
+            tuple(self._with_keys(table) for table in definitions), definitions.database
+        )
 
-    def _keyed(self, table: Table) -> Table:
+    def _with_keys(self, table: Table) -> Table:
         rules = self.of_table(table.name)
         if not rules or not rules[0].key:
             return table
@@ -166,7 +168,7 @@ class TableSelection:
 
     table: Table
     statements: tuple[TableRule, ...]
-    surroundings: Surroundings
+    environment: Environment
     dropped: frozenset[int] = frozenset()
     asks_types: bool = False  # an expression needs to know which updates are key updates
 
@@ -180,7 +182,7 @@ class TableSelection:
         if not statements:
             return None
         asks = any(item == "OPTYPE" for _, item in _items(statements))
-        found = cls(table, statements, rules.surroundings, _dropped(table, statements[0]), asks)
+        found = cls(table, statements, rules.environment, _find_dropped(table, statements[0]), asks)
         found.check()
         return found
 
@@ -197,9 +199,9 @@ class TableSelection:
                 self._select(nothing, rule, condition)
             for token in rule.tokens:
                 try:
-                    texts(token.value, nothing, self.surroundings)
+                    strings(token.value, nothing, self.environment)
                 except OptionError as error:
-                    raise error.located(line=rule.line or None, field="TOKENS") from None
+                    raise error.with_place(line=rule.line or None, field="TOKENS") from None
 
     def select(self, block: ChangeBlock) -> Selection:
         """Return the rows that are captured, and those of which a missing column would decide that.
@@ -229,11 +231,11 @@ class TableSelection:
         return reduce(_both, found, every)
 
     def _select(self, block: ChangeBlock, rule: TableRule, condition: Condition) -> Selection:
-        around = replace(self.surroundings, settled=False)
+        around = replace(self.environment, has_transactions=False)
         try:
             return selected(condition.expression, block, around)
         except OptionError as error:
-            raise error.located(line=rule.line or None, field=condition.clause) from None
+            raise error.with_place(line=rule.line or None, field=condition.clause) from None
 
     def missing(self, block: ChangeBlock, row: int) -> str:
         """Return what an undecided row lacks, as an error states it."""
@@ -256,7 +258,7 @@ class TableSelection:
         tokens = self.statements[0].tokens
         if not tokens:
             return block
-        values = [texts(token.value, block, self.surroundings) for token in tokens]
+        values = [strings(token.value, block, self.environment) for token in tokens]
         own = _maps([token.name for token in tokens], values)
         return replace(
             block, tokens=own if block.tokens is None else joined_maps(block.tokens, own)
@@ -285,7 +287,7 @@ def _both(one: Selection, other: Selection) -> Selection:
     return Selection(both, maybe & ~both)
 
 
-def _dropped(table: Table, rule: TableRule) -> frozenset[int]:
+def _find_dropped(table: Table, rule: TableRule) -> frozenset[int]:
     """Return the columns that COLS does not name, or that COLSEXCEPT does; keys are always kept."""
     option, names = ("COLS", rule.columns) if rule.columns else ("COLSEXCEPT", rule.without)
     if not names:

@@ -86,7 +86,7 @@ class ChangeBlock:
         """Return the rows named, in that order."""
         index = pa.array(rows)
 
-        def picked(values: pa.Array | None) -> pa.Array | None:
+        def pick(values: pa.Array | None) -> pa.Array | None:
             return None if values is None else values.take(index)
 
         return ChangeBlock(
@@ -95,15 +95,15 @@ class ChangeBlock:
             op_type=self.op_type[rows],
             op_ts=self.op_ts[rows],
             tx_ind=self.tx_ind[rows],
-            tx_id=picked(self.tx_id),
-            csn=picked(self.csn),
-            seq_id=picked(self.seq_id),
-            position=picked(self.position),
+            tx_id=pick(self.tx_id),
+            csn=pick(self.csn),
+            seq_id=pick(self.seq_id),
+            position=pick(self.position),
             before=tuple(column.take(rows) for column in self.before),
             after=tuple(column.take(rows) for column in self.after),
-            tx_owner=picked(self.tx_owner),
-            tx_name=picked(self.tx_name),
-            tokens=picked(self.tokens),
+            tx_owner=pick(self.tx_owner),
+            tx_name=pick(self.tx_name),
+            tokens=pick(self.tokens),
         )
 
 
@@ -122,7 +122,7 @@ class ChangeBatch:
         return found
 
     def in_order(self, name: str) -> pa.Array:
-        """Return a column of texts of all operations in their order; ``name`` is that of a member of the blocks."""
+        """Return a column of strings of all operations in their order; ``name`` is that of a member of the blocks."""
         parts = [
             pa.nulls(len(block), pa.string()) if values is None else values
             for block, values in ((block, getattr(block, name)) for block in self.blocks)

@@ -17,7 +17,7 @@ EVERY: Final = "*"  # alone: every table, however many parts its name has
 def name_parts(name: str) -> list[str]:
     """Return the parts of a table's name as they are written; none where it is not a name of parts with points between them."""
     parts = NAME_PART.findall(name)
-    return parts if ".".join(parts) == name and all(map(unquoted, parts)) else []
+    return parts if ".".join(parts) == name and all(map(unquote, parts)) else []
 
 
 def table_name(name: str) -> str:
@@ -31,11 +31,11 @@ def table_name(name: str) -> str:
 
 
 def _part(written: str) -> str:
-    plain = unquoted(written)
+    plain = unquote(written)
     return written if "." in plain or '"' in plain else plain
 
 
-def unquoted(written: str) -> str:
+def unquote(written: str) -> str:
     """Return a name without its quotes."""
     if len(written) >= 2 and written[0] == written[-1] == '"':
         return written[1:-1].replace('""', '"')
@@ -70,7 +70,7 @@ class TablePatterns:
 def _fits(pattern: str, name: str, *, whole: bool) -> bool:
     if pattern == EVERY:
         return True
-    wanted, parts = _compiled(pattern), list(map(unquoted, NAME_PART.findall(name)))
+    wanted, parts = _compile(pattern), list(map(unquote, NAME_PART.findall(name)))
     if len(wanted) > len(parts) or (whole and len(wanted) < len(parts)):
         return False
     compared = zip(wanted, parts[len(parts) - len(wanted) :], strict=True)
@@ -78,7 +78,7 @@ def _fits(pattern: str, name: str, *, whole: bool) -> bool:
 
 
 @cache
-def _compiled(pattern: str) -> tuple[re.Pattern[str], ...]:
-    parts = map(unquoted, NAME_PART.findall(pattern))
+def _compile(pattern: str) -> tuple[re.Pattern[str], ...]:
+    parts = map(unquote, NAME_PART.findall(pattern))
     wholes = ("".join(_WILDCARDS.get(c, re.escape(c)) for c in part) for part in parts)
     return tuple(re.compile(whole, re.IGNORECASE | re.DOTALL) for whole in wholes)

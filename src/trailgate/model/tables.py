@@ -183,7 +183,7 @@ class Definitions:
         hint = near or _some(self.tables)
         raise DefinitionError(f"table {name} is not in the definitions", hint=hint)
 
-    def merged(self, others: Iterable[Table]) -> Definitions:
+    def merge(self, others: Iterable[Table]) -> Definitions:
         """Return these definitions with other tables added; a changed table is an error."""
         added = []
         for table in others:

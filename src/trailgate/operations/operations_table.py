@@ -55,7 +55,7 @@ def commit_times(micros: Longs) -> pa.TimestampArray:
 
 
 def letters(codes: Octets) -> pa.StringArray:
-    """Return ASCII codes as a column of one-letter texts, not copied."""
+    """Return ASCII codes as a column of one-letter strings, not copied."""
     offsets = pa.py_buffer(np.arange(len(codes) + 1, dtype=np.int32))
     return pa.StringArray.from_buffers(
         len(codes), offsets, pa.py_buffer(np.ascontiguousarray(codes))
@@ -110,11 +110,11 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
     table = _written(block.table)
 
     def image(columns: Image) -> pa.Array:
-        texts = [
+        strings = [
             None if column.values is None else write(column.values)
             for write, column in zip(table.formatters, columns, strict=True)
         ]
-        return state_map(table.names, texts, [column.missing for column in columns], rows)
+        return state_map(table.names, strings, [column.missing for column in columns], rows)
 
     columns = {
         "table": pa.repeat(pa.scalar(block.table.name, pa.string()), rows),
@@ -143,7 +143,7 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions) -> ChangeBa
     Raises DefinitionError for an unknown table and DecodeError, with the row as its record, for
     a value that does not convert or an empty operation.
     """
-    names = _required(batch, "table").dictionary_encode()
+    names = _require(batch, "table").dictionary_encode()
     codes = names.indices.to_numpy()
     blocks = []
     for code, name in enumerate(names.dictionary.to_pylist()):
@@ -152,15 +152,15 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions) -> ChangeBa
         try:
             blocks.append(_block(part, definitions.table(name), rows))
         except DecodeError as error:
-            raise _moved(error, rows, name) from error
+            raise _move(error, rows, name) from error
     return ChangeBatch(blocks, batch.num_rows)
 
 
-def _moved(error: DecodeError, rows: Longs, name: str) -> DecodeError:
+def _move(error: DecodeError, rows: Longs, name: str) -> DecodeError:
     """Return the error with its record translated from the table's rows to the batch's."""
     place, record = error.where, error.where.record
     moved = DecodeError(error.problem, hint=error.hint)
-    return moved.located(
+    return moved.with_place(
         record=None if record is None else int(rows[record]),
         table=name,
         field=place.field,
@@ -168,7 +168,7 @@ def _moved(error: DecodeError, rows: Longs, name: str) -> DecodeError:
     )
 
 
-def _required(batch: pa.RecordBatch, name: str) -> pa.Array:
+def _require(batch: pa.RecordBatch, name: str) -> pa.Array:
     values = batch.column(name)
     if values.null_count:
         row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
@@ -185,7 +185,7 @@ def _block(part: pa.RecordBatch, table: Table, rows: Longs) -> ChangeBlock:
         table=table,
         order=rows,
         op_type=_codes(part, "op_type", OP_TYPES),
-        op_ts=_required(part, "op_ts").view(pa.int64()).to_numpy(),
+        op_ts=_require(part, "op_ts").view(pa.int64()).to_numpy(),
         tx_ind=_codes(part, "tx_ind", TX_INDICATORS),
         tx_id=part.column("tx_id"),
         csn=part.column("csn"),
@@ -200,7 +200,7 @@ def _block(part: pa.RecordBatch, table: Table, rows: Longs) -> ChangeBlock:
 
 
 def _codes(part: pa.RecordBatch, name: str, known: frozenset[str]) -> Octets:
-    values = _required(part, name)
+    values = _require(part, name)
     bad = pc.invert(pc.is_in(values, pa.array(sorted(known)))).to_numpy(zero_copy_only=False)
     if bad.any():
         row = int(np.argmax(bad))
@@ -221,7 +221,7 @@ def _image(maps: pa.MapArray, table: Table) -> Image:
         try:
             image.append(StateColumn(parser_for(column)(values), missing))
         except DecodeError as error:
-            raise error.located(field=column.name) from None
+            raise error.with_place(field=column.name) from None
         except DefinitionError as error:
-            raise error.located(table=table.name, field=column.name) from None
+            raise error.with_place(table=table.name, field=column.name) from None
     return tuple(image)

@@ -47,33 +47,33 @@ def in_columns_of(batch: ChangeBatch, table: Table) -> ChangeBatch:
     of another type: the rows of a typed shape have one schema.
     """
     blocks = [
-        block if block.table.columns == table.columns else _moved(block, table)
+        block if block.table.columns == table.columns else _move(block, table)
         for block in batch.blocks
         if block.table.name.casefold() == table.name.casefold()
     ]
     return ChangeBatch(blocks, batch.rows)
 
 
-def _moved(block: ChangeBlock, table: Table) -> ChangeBlock:
+def _move(block: ChangeBlock, table: Table) -> ChangeBlock:
     known = {column.name.casefold(): i for i, column in enumerate(table.columns)}
     places = []
     for column in block.table.columns:
         place = known.get(column.name.casefold())
         if place is None or typed_for(column)[0] != typed_for(table.columns[place])[0]:
-            raise _changed(block, column, is_new=place is None)
+            raise _change_error(block, column, is_new=place is None)
         places.append(place)
-    before, after = (_ordered(image, places, table) for image in (block.before, block.after))
+    before, after = (_order(image, places, table) for image in (block.before, block.after))
     return replace(block, table=table, before=before, after=after)
 
 
-def _ordered(image: Image, places: Sequence[int], table: Table) -> Image:
+def _order(image: Image, places: Sequence[int], table: Table) -> Image:
     columns = [ABSENT] * len(table.columns)
     for place, column in zip(places, image, strict=True):
         columns[place] = column
     return tuple(columns)
 
 
-def _changed(block: ChangeBlock, column: Column, *, is_new: bool) -> DefinitionError:
+def _change_error(block: ChangeBlock, column: Column, *, is_new: bool) -> DefinitionError:
     what = "is new" if is_new else "has another type"
     position = block.position[0].as_py()
     problem = f"the trail defines the table anew: column {column.name} {what} at {position}"
@@ -92,7 +92,7 @@ class _TypedTable(NamedTuple):
 
 
 @lru_cache(TABLES)
-def _typed(table: Table) -> _TypedTable:
+def _convert_type(table: Table) -> _TypedTable:
     columns = tuple(map(typed_for, table.columns))
     own = [
         pa.field(column.name, kind)
@@ -103,7 +103,7 @@ def _typed(table: Table) -> _TypedTable:
 
 def typed_schema(table: Table) -> pa.Schema:
     """Return the typed shape of a table: its columns, then ``_op_type`` and the others."""
-    return _typed(table).schema
+    return _convert_type(table).schema
 
 
 def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
@@ -143,17 +143,17 @@ def check_types(block: ChangeBlock) -> None:
     for number, column in enumerate(block.table.columns):
         convert = parser_for(column) if column.family is Family.DATETIME else typed_for(column)[1]
         for image in (block.before, block.after):
-            _converted(block, number, image, convert)
+            _convert(block, number, image, convert)
 
 
 def _typed_column(block: ChangeBlock, number: int, image: Image) -> pa.Array:
     """Return a column of an image in its type."""
-    kind, convert = _typed(block.table).columns[number]
-    found = _converted(block, number, image, convert)
+    kind, convert = _convert_type(block.table).columns[number]
+    found = _convert(block, number, image, convert)
     return pa.nulls(len(block), kind) if found is None else found
 
 
-def _converted(block: ChangeBlock, number: int, image: Image, convert: Convert) -> pa.Array | None:
+def _convert(block: ChangeBlock, number: int, image: Image, convert: Convert) -> pa.Array | None:
     """Return a column of an image converted, None without values; raises DecodeError with the field and the operation's place in the trail."""
     values = image[number].values
     if values is None:
@@ -164,9 +164,9 @@ def _converted(block: ChangeBlock, number: int, image: Image, convert: Convert) 
         row, error.where = error.where.record, replace(error.where, record=None)
         position = None if row is None else block.position[row].as_py()
         if position:
-            error.located(source=f"position {short_position(position)}")
+            error.with_place(source=f"position {short_position(position)}")
         column = block.table.columns[number]
-        raise error.located(table=block.table.name, field=column.name) from None
+        raise error.with_place(table=block.table.name, field=column.name) from None
 
 
 def _typed_of(block: ChangeBlock, schema: pa.Schema) -> pa.RecordBatch:
@@ -254,9 +254,9 @@ class Projection:
         """Return changes as rows of these columns, and of others by which rows are chosen."""
         names = [*self.schema.names, *(name for name in also if name not in self.schema.names)]
         if self.table is None or self.whole is None:
-            return _selected(to_operations(self._narrow(changes)), names)
+            return _select(to_operations(self._narrow(changes)), names)
         changes = in_columns_of(changes, self.whole)
-        return _selected(to_typed(self._narrow(changes), self.table), names)
+        return _select(to_typed(self._narrow(changes), self.table), names)
 
     def _narrow(self, changes: ChangeBatch) -> ChangeBatch:
         """Return changes with the columns alone that are needed."""
@@ -266,7 +266,7 @@ class Projection:
         return ChangeBatch(blocks, changes.rows)
 
 
-def _selected(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
+def _select(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     return batch if batch.schema.names == names else batch.select(names)
 
 

@@ -85,7 +85,7 @@ class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types
         splits = plan_record_splits(
             find_record_files(self._paths), options.framing, options.split_bytes
         )
-        return [CopybookPartition(own) for own in _packed(splits, options.split_bytes)]
+        return [CopybookPartition(own) for own in _pack(splits, options.split_bytes)]
 
     def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
         """Yield a partition's records in exactly the schema that Spark expects."""
@@ -95,7 +95,7 @@ class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types
         yield from as_expected((batch.select(self._names) for batch in batches), self._schema)
 
 
-def _packed(splits: list[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:
+def _pack(splits: list[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:
     """Yield neighbouring splits together while they are small."""
     held: list[RecordSplit] = []
     held_bytes = 0

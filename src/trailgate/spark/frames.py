@@ -21,7 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from trailgate.cobol.records.fields import records_at
 from trailgate.jobs.record_files import OPTIONS, CopybookKeywords, CopybookOptions, RecordKeywords
-from trailgate.options import listed
+from trailgate.options import list_names
 from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
@@ -74,7 +74,7 @@ def read_messages(  # noqa: PLR0913  one parameter an option
     return _frame(spark, MessageCaptureSource, path, options)
 
 
-@listed(RecordKeywords, OPTIONS)
+@list_names(RecordKeywords, OPTIONS)
 def read_records(
     spark: SparkSession,
     path: Addresses,
@@ -112,7 +112,7 @@ def _frame(
     return numbers.mapInArrow(run, schema)
 
 
-@listed(CopybookKeywords, OPTIONS)
+@list_names(CopybookKeywords, OPTIONS)
 def decode_copybook(
     column: Column | str, copybook: Address | None = None, **options: Unpack[CopybookKeywords]
 ) -> Column:
@@ -126,14 +126,14 @@ def decode_copybook(
     exact = arrow_schema(schema)
 
     @arrow_udf(schema)  # type: ignore[untyped-decorator]  # pyspark's types are not followed
-    def decoded(values: pa.Array) -> pa.Array:
+    def decode(values: pa.Array) -> pa.Array:
         with brief_errors():
-            return _decoded(values, chosen, exact)
+            return _decode(values, chosen, exact)
 
-    return decoded(col(column) if isinstance(column, str) else column)
+    return decode(col(column) if isinstance(column, str) else column)
 
 
-def _decoded(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array:
+def _decode(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array:
     rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
     bodies = values.take(pa.array(rows)).cast(pa.large_binary())
     _, offsets, data = bodies.buffers()

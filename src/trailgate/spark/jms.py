@@ -1,4 +1,4 @@
-"""What messages of a broker are streamed by: the texts of Spark's options, read once.
+"""What messages of a broker are streamed by: the strings of Spark's options, read once.
 
 The stream of the format ``jms``: an offset is the number of the next message in the journal.
 
@@ -113,10 +113,10 @@ class JmsOptions:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Return the options of Spark's texts; relative paths are from ``folder``. Raises OptionError."""
+        """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
         paths, values = read_with_paths(OPTIONS, given, '.load("dirdat/ot.journal")', folder)
         journal = Path(one_path(paths, "a stream of the format jms"))
-        loaded = _loaded(values)
+        loaded = _load(values)
         projection = None if loaded is None else _projection(values, loaded.capture)
         return cls(
             journal,
@@ -140,7 +140,7 @@ class JmsOptions:
         return MESSAGES if self.projection is None else self.projection.schema
 
 
-def _loaded(values: Mapping[str, Any]) -> Loaded | None:
+def _load(values: Mapping[str, Any]) -> Loaded | None:
     """Return what makes operations, None where nothing is named."""
     if values["properties"] is None and values["extract"] is None:
         for name in ("table", "columns", "on_error"):

@@ -67,7 +67,7 @@ def spark_java_home() -> Path:
 def find_java(environment: Mapping[str, str]) -> Java:
     """Return the Java to use; raises MissingDependencyError where there is none."""
     for candidate in _candidates(environment):
-        java = _inspected(candidate)
+        java = _inspect(candidate)
         if java is not None and java.version >= OLDEST:
             return java
     raise MissingDependencyError(
@@ -87,7 +87,7 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[Path]:
         yield Path(wheel.origin).parent / "java-runtime" / "bin" / "java"
 
 
-def _inspected(java: Path) -> Java | None:
+def _inspect(java: Path) -> Java | None:
     """Return the Java that a command starts, or None if it does not run."""
     try:
         answer = subprocess.run(  # noqa: S603  the user's own Java
@@ -99,9 +99,9 @@ def _inspected(java: Path) -> Java | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    said = answer.stdout + answer.stderr
-    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", said, re.MULTILINE)
-    home = re.search(r"^\s*java\.home = (.+)$", said, re.MULTILINE)
+    printed = answer.stdout + answer.stderr
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", printed, re.MULTILINE)
+    home = re.search(r"^\s*java\.home = (.+)$", printed, re.MULTILINE)
     if version is None or home is None:
         return None
     return Java(Path(home[1].strip(), "bin", "java"), int(version[1]))

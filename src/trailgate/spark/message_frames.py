@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import publish_options, writer_for
-from trailgate.columnar.gather import gathered
+from trailgate.columnar.gather import gather_objects
 from trailgate.errors import DecodeError, OptionError, Where
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.publishing import plan, read_changes
@@ -54,7 +54,7 @@ def capture(  # noqa: PLR0913  one parameter an option
 ) -> DataFrame:
     """Return the operations of messages, of which each row is one: ``body`` (or Kafka's ``value``) and maybe ``headers``.
 
-    The body is text or bytes, ``headers`` a map of texts, or Kafka's array of key and value (``includeHeaders``). The capture is that of a properties file, or of the
+    The body is text or bytes, ``headers`` a map of strings, or Kafka's array of key and value (``includeHeaders``). The capture is that of a properties file, or of the
     Extract parameter file that names it; ``ignore_unsupported`` lets one through that has parameters which are not obeyed. Relative paths, those inside the files too, are from ``base``, else from the working folder. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
     are generated from them, count partitions and their rows; reading stops at the first bad message.
 
@@ -69,7 +69,7 @@ def capture(  # noqa: PLR0913  one parameter an option
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition, row = TaskContext.get().partitionId(), 0
-        for batch in gathered(batches):
+        for batch in gather_objects(batches):
             parsed = parser.parse(messages_of_rows(batch, partition, row))
             if parsed.problems:
                 raise parsed.problems[0].error
@@ -209,7 +209,7 @@ def publish(  # noqa: PLR0913  one parameter an option
                 yield from map(_row_batch, whole.finish())
 
     frame = spark.range(0, len(parts), 1, max(1, len(parts)))
-    return _mapped(frame, rows)
+    return _map(frame, rows)
 
 
 def _names(tables: str | Iterable[str]) -> tuple[str, ...]:
@@ -241,10 +241,10 @@ def _of_frame(
             yield _row_batch(writer.write(from_operations(typed, known)))
         yield _row_batch(writer.finish())
 
-    return _mapped(frame.select(*_COLUMNS), rows)
+    return _map(frame.select(*_COLUMNS), rows)
 
 
-def _mapped(frame: DataFrame, rows: Rows) -> DataFrame:
+def _map(frame: DataFrame, rows: Rows) -> DataFrame:
     schema = from_arrow_schema(SCHEMA)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

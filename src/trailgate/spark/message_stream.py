@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError
-from trailgate.jobs.capture.loading import learnt
+from trailgate.jobs.capture.loading import infer_tables
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.messages import MessageOptions, MessageReading, TailPartition
 from trailgate.spark.options import one_path
@@ -93,7 +93,7 @@ class MessageTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
             return []
         capture = replace(self._capture, first_file=begin.count)
         source = messages_of(found, options.message_per == "line", cutter=capture.cutter)
-        capture = learnt(capture, source)
+        capture = infer_tables(capture, source)
         ranges = plan_ranges(source, options.split_bytes)
         return [self._partition(capture, source, own) for own in ranges]
 

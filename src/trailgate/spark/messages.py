@@ -26,7 +26,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import MissingDependencyError, OptionError
-from trailgate.jobs.capture.loading import learnt, load_capture
+from trailgate.jobs.capture.loading import infer_tables, load_capture
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.model.changes import ChangeBatch
 from trailgate.operations.shapes import Projection
@@ -98,7 +98,7 @@ class MessageOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Return the options of Spark's texts; relative paths are from ``folder``. Raises OptionError."""
+        """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
         paths, values = read_with_paths(OPTIONS, options, '.load("messages/")', folder)
         if values["properties"] is None and values["extract"] is None:
             raise OptionError("the format message_capture needs the option properties or extract")
@@ -164,7 +164,7 @@ def owned_changes(
             raise error
         yield batch.operations
     # What only all ranges together know is left out.
-    for note in sorted(capture.said(reader.notes) & (reader.notes | capture.options.notes)):
+    for note in sorted(capture.warnings(reader.notes) & (reader.notes | capture.options.notes)):
         LOG.warning(note)
 
 
@@ -187,7 +187,7 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
-        return MessageReader(_planned(self._options(schema)), schema)
+        return MessageReader(_plan_images(self._options(schema)), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
@@ -203,11 +203,11 @@ class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types
         return replace(given, columns=tuple(schema.names))
 
 
-def _planned(options: MessageOptions) -> MessageReading:
-    """Return what is read, with the tables that are learnt of it."""
+def _plan_images(options: MessageOptions) -> MessageReading:
+    """Return what is read, with the tables that are inferred of it."""
     capture = options.capture()
     source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
-    return MessageReading(options, learnt(capture, source), source)
+    return MessageReading(options, infer_tables(capture, source), source)
 
 
 @with_brief_errors

@@ -1,4 +1,4 @@
-"""Spark's options, which are texts; the paths among them; and those of tables that a catalog keeps."""
+"""Spark's options, which are strings; the paths among them; and those of tables that a catalog keeps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_with_paths(
     """
     named = _of_table(given)
     others = {name: value for name, value in named.items() if name.casefold() not in PATHS}
-    paths = named.get("path") or _listed(named.get("paths"))
+    paths = named.get("path") or _list(named.get("paths"))
     if not paths:
         raise OptionError(
             f"the format {options.what} needs a path", hint=f"As in {example}. {TABLE}"
@@ -103,7 +103,7 @@ def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**named, **({"path": path} if path else {})}
 
 
-def _listed(paths: Any) -> Any:
+def _list(paths: Any) -> Any:
     """Return the paths of ``load([...])``, which Spark gives as JSON."""
     if not isinstance(paths, str):
         return paths

@@ -75,7 +75,7 @@ class TrailOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
-        """Return the options of Spark's texts; relative paths are from ``folder``. Raises OptionError."""
+        """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
         paths, values = read_with_paths(READING, options, '.load("dirdat/ot")', folder)
         del values["base"]  # all paths are absolute
         own = {row.name: values.pop(row.name) for row in SPREADING}

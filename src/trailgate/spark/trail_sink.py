@@ -147,7 +147,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         query, number = task.getLocalProperty(QUERY), task.getLocalProperty(BATCH)
         if query is None or number is None:
             raise StorageError("Spark does not state which query and batch this is")
-        target = _staged(self._target, query, int(number))
+        target = _stage(self._target, query, int(number))
         target.place.make(target.staging)
         header = target.header
         now = replace(header.trail, creation_time=time_ns() // 1000)
@@ -164,7 +164,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         if not written:
             return
         query = written[0].query
-        target = _staged(self._target, query, batchId)
+        target = _stage(self._target, query, batchId)
         parts = [message.part for message in written]
         commit_batch(target, Batch(query, batchId, self._max_age), parts)
         target.place.forget(target.staging)
@@ -174,11 +174,11 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         for message in messages:
             if isinstance(message, WrittenBatch):
                 names = [segment.name for segment in message.part.segments]
-                staging = _staged(self._target, message.query, batchId).staging
+                staging = _stage(self._target, message.query, batchId).staging
                 self._target.place.discard(staging, names)
 
 
-def _staged(target: Target, query: str, number: int) -> Target:
+def _stage(target: Target, query: str, number: int) -> Target:
     """Return the target with the staging folder of one batch."""
     return replace(target, staging=target.place.staging(f"stream-{query}") / f"{number:09}")
 

@@ -257,7 +257,7 @@ def test_an_unknown_page_names_its_field() -> None:
         RecordDecoder(layout_of(PLAIN), options)
 
 
-def test_portions_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     layout, records = layout_of(PLAIN), plain(20)
     whole = decoded(layout, records)
 
@@ -304,9 +304,9 @@ def test_records_are_read_as_they_were_written(
 ) -> None:
     layout = layout_of(NESTED)
     names = list(rows[0])
-    texts = {name for name in names if name.startswith("U")}
+    strings = {name for name in names if name.startswith("U")}
     columns = {
-        name: pa.array([row[name] for row in rows], pa.string() if name in texts else pa.int64())
+        name: pa.array([row[name] for row in rows], pa.string() if name in strings else pa.int64())
         for name in names
     }
     options = RecordOptions(ASCII, depending=depending, columns=tuple(names))
@@ -328,17 +328,17 @@ def test_records_are_read_as_they_were_written(
     st.sampled_from(OnError),
 )
 def test_any_records_give_columns_or_our_error(
-    texts: list[str], depending: Depending, shape: Shape, errors: OnError
+    strings: list[str], depending: Depending, shape: Shape, errors: OnError
 ) -> None:
     options = RecordOptions(ASCII, shape, depending, errors=errors)
     decoder = RecordDecoder(layout_of(NESTED), options)
     try:
-        found = decoder.decode(of(*(text.encode() for text in texts)))
+        found = decoder.decode(of(*(text.encode() for text in strings)))
     except TrailgateError:
         assert errors is OnError.STOP
         return
 
-    assert found.num_rows == len(texts)
+    assert found.num_rows == len(strings)
     found.validate(full=True)
 
 

@@ -147,16 +147,16 @@ def test_shifts_are_read_as_the_oracle_does(page: str, data: st.DataObject) -> N
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(ASKED), st.lists(st.text("aZ09 -Äß日本あア한国é", max_size=5)))
-def test_text_comes_back_or_is_refused_with_its_row(page: str, texts: list[str]) -> None:
+def test_text_comes_back_or_is_refused_with_its_row(page: str, strings: list[str]) -> None:
     asked = code_page(page)
     try:
-        written = asked.encode(pa.array(texts, pa.string())).to_pylist()
+        written = asked.encode(pa.array(strings, pa.string())).to_pylist()
     except EncodeError as error:
         row = error.where.record or 0
-        assert repr(texts[row]) in error.problem  # noqa: PT017 - it may also be written
+        assert repr(strings[row]) in error.problem  # noqa: PT017 - it may also be written
         return
 
-    for raw, text in zip(written, texts, strict=True):
+    for raw, text in zip(written, strings, strict=True):
         found = asked.decode(np.frombuffer(raw, np.uint8).reshape(1, -1))
         assert found.values.to_pylist() == [text]
 

@@ -215,21 +215,21 @@ def test_doubles_are_written_exactly_or_not_at_all(values: list[float]) -> None:
 @MODEST
 @given(st.lists(st.text(max_size=6)), st.booleans(), st.sampled_from(["utf-8", "cp037", "1388"]))
 def test_text_is_written_and_read_again_or_refused(
-    texts: list[str], right: bool, page: str
+    strings: list[str], right: bool, page: str
 ) -> None:
     options = ValueOptions(Dialect(code_page=page))
     field = Field("X", Usage.TEXT, 0, 16, justified=right)
-    column = pa.array(texts, pa.string())
+    column = pa.array(strings, pa.string())
     try:
         written = encoder(field, options)(column)
     except EncodeError:
-        assert page != "utf-8" or max(len(text.encode()) for text in texts) > 16
+        assert page != "utf-8" or max(len(text.encode()) for text in strings) > 16
         return
 
     found = decoder(field, options)(written)
 
     assert found.bad is None
-    trimmed = [text.lstrip(" ") if right else text.rstrip(" ") for text in texts]
+    trimmed = [text.lstrip(" ") if right else text.rstrip(" ") for text in strings]
     assert found.values.to_pylist() == trimmed
 
 

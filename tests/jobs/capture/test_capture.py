@@ -16,7 +16,7 @@ from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.jobs.capture.job import CaptureOptions
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.running import publish, run_local, run_range
-from trailgate.storage.files.durable import locked
+from trailgate.storage.files.durable import lock
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing import local_place
 from trailgate.trail.format.file_header import decode_header
@@ -257,9 +257,9 @@ def test_a_dry_run_writes_nothing(place: Place) -> None:
 
 def test_a_trail_is_written_by_one_run_at_a_time(place: Place) -> None:
     with (
-        locked(str(place.folder / "ot")),
+        lock(str(place.folder / "ot")),
         pytest.raises(StorageError, match="another run"),
-        locked(str(place.folder / "ot")),
+        lock(str(place.folder / "ot")),
     ):
         pass
 

@@ -110,7 +110,7 @@ def test_an_unreadable_first_message_is_set_aside_behind_an_empty_file(tmp_path:
     assert summary.quarantined == 1
 
 
-def test_a_stretch_that_begins_in_no_range_of_its_own_is_read_by_the_one_before(
+def test_a_run_that_begins_in_no_range_of_its_own_is_read_by_the_one_before(
     tmp_path: Path,
 ) -> None:
     place = Place(tmp_path, spanning=True)

@@ -15,7 +15,7 @@ from trailgate.jobs.capture.range_run import RangeReport
 from trailgate.jobs.capture.running import publish
 from trailgate.storage.files.manifest import read_manifest
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.table_writing import added, summed
+from trailgate.storage.writing.table_writing import add_counts, sum_counts
 
 TASKS = 400
 BYTES_A_TASK = 20_000  # that the driver holds
@@ -75,6 +75,6 @@ def test_counts_of_all_tasks_are_summed_as_two_are(tasks: int) -> None:
     parts = [{"A": {"I": n, "D": 1}, f"T{n % 2}": {"U": 2}} for n in range(tasks)]
     expected: dict[str, dict[str, int]] = {}
     for part in parts:
-        expected = added(expected, part)
+        expected = add_counts(expected, part)
 
-    assert summed(parts) == expected
+    assert sum_counts(parts) == expected

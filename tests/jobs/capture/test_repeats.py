@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import trailgate
 from laws import examples
-from publication_texts import record
+from publication_strings import record
 from trailgate.errors import TransactionError
 from trailgate.jobs.capture.repeats import Repeats
 

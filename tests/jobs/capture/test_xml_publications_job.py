@@ -1,4 +1,4 @@
-"""XML publications captured into a trail: tables learnt from schema messages, and messages that wait at the end of the input."""
+"""XML publications captured into a trail: tables inferred from schema messages, and messages that wait at the end of the input."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rows_of(folder: Path) -> list[dict[str, object]]:
     return [one for batch in batches for one in batch.to_pylist(maps_as_pydicts="strict")]
 
 
-def test_tables_are_learnt_from_schema_messages(tmp_path: Path) -> None:
+def test_tables_are_inferred_from_schema_messages(tmp_path: Path) -> None:
     added = column("N", "<decimal>1.5</decimal>")
 
     captured(tmp_path, SCHEMA, insert(1), ADDED, insert(2, added))

@@ -251,13 +251,13 @@ def test_many_findings_of_a_kind_are_counted(tmp_path: Path) -> None:
     assert [one.more for one in findings] == [0, 0, 0, 0, 95]
 
 
-def test_portions_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = sample()
     paths = write_files(tmp_path / "ot", files)
     paths[1].write_bytes(paths[1].read_bytes()[:-5])
     expected = check_trail(str(tmp_path / "ot"))
-    # A portion must hold the longest record of these.
-    monkeypatch.setattr("trailgate.jobs.checking.PORTION", 400)
+    # A chunk must hold the longest record of these.
+    monkeypatch.setattr("trailgate.jobs.checking.CHUNK", 400)
 
     report = check_trail(str(tmp_path / "ot"))
 
@@ -265,7 +265,7 @@ def test_portions_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert sorted(found(report)) == sorted(found(expected))
 
 
-def test_damage_in_a_transaction_that_is_continued_is_found_in_portions_of_any_size(
+def test_damage_in_a_transaction_that_is_continued_is_found_in_chunks_of_any_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = write_files(tmp_path / "ot", sample())[1]
@@ -275,15 +275,15 @@ def test_damage_in_a_transaction_that_is_continued_is_found_in_portions_of_any_s
         path.write_bytes(good[:at] + bytes((good[at] ^ 4,)) + good[at + 1 :])
         whole = check_trail(str(tmp_path / "ot")).whole
         with monkeypatch.context() as patch:
-            patch.setattr("trailgate.jobs.checking.PORTION", 300)
+            patch.setattr("trailgate.jobs.checking.CHUNK", 300)
 
             assert check_trail(str(tmp_path / "ot")).whole == whole, at
 
 
-def test_an_operation_may_be_longer_than_several_portions(
+def test_an_operation_may_be_longer_than_several_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trailgate.jobs.checking.PORTION", 3_000)
+    monkeypatch.setattr("trailgate.jobs.checking.CHUNK", 3_000)
     place = Place(tmp_path)
     (tmp_path / "orders.def").write_text(DEFINITIONS.replace("60", "40000"))
     place.capture = load_capture(tmp_path / "p.properties")

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trailgate
-from publication_texts import record
+from publication_strings import record
 from sample_trail import ORDERS, Op, write_trail
 from trailgate.errors import DefinitionError, EncodeError, OptionError, StorageError
 from trailgate.jobs.publishing import publish_trail

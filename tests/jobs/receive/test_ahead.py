@@ -75,11 +75,11 @@ def test_parts_that_wait_are_captured_together() -> None:
     assert part is not None
     assert part.numbers.tolist() == list(range(3, 40))
     assert (part.end, len(part.messages), part.problems) == (40, 37, ())
-    texts = [
+    strings = [
         bytes(part.messages.data[int(begin) : int(end)]).decode()
         for begin, end in zip(part.messages.starts, part.messages.ends, strict=True)
     ]
-    assert texts == [f"text {i}" for i in range(3, 40)]
+    assert strings == [f"text {i}" for i in range(3, 40)]
     assert len(feed.threads) == 1
     assert threading.get_ident() not in feed.threads
 

@@ -19,7 +19,7 @@ from damaged_publications import debezium_runs, delimited_runs, event, part_of, 
 from json_messages import EVENTS, json_capture
 from laws import examples
 from publication_files import column, row, transaction, xml_publications
-from publication_texts import capture_of, record
+from publication_strings import capture_of, record
 from received_messages import ListFeed
 from trailgate.capture.capture import Capture
 from trailgate.formats.publications.options import EventPublishingOptions
@@ -52,10 +52,10 @@ class Kind:
 
 
 def delimited_publications() -> Capture:
-    """Return a capture that learns no tables: those that it would name are in no trail of a live capture."""
+    """Return a capture that infers no tables: those that it would name are in no trail of a live capture."""
     found = capture_of(properties="content=row")
     assert isinstance(found.options, EventPublishingOptions)
-    return replace(found, options=replace(found.options, learns=False))
+    return replace(found, options=replace(found.options, infers=False))
 
 
 KINDS: Final = {

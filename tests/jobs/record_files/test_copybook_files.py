@@ -1,4 +1,4 @@
-"""Files of records as columns: one kind of record or several, flat or as a tree, options as texts."""
+"""Files of records as columns: one kind of record or several, flat or as a tree, options as strings."""
 
 from __future__ import annotations
 
@@ -273,11 +273,11 @@ def test_values_are_passed_as_values(tmp_path: Path, copybook: Path) -> None:
         code_pages={"kind": "1140"},
         record_length=8,
     )
-    as_texts: dict[str, Any] = {"trim": "false", "code_pages": "KIND=1140", "record_length": "8"}
+    as_strings: dict[str, Any] = {"trim": "false", "code_pages": "KIND=1140", "record_length": "8"}
 
     assert as_values.schema.names == ["AMOUNT", "CODE_1", "CODE_2"]
     assert as_values.read_all().to_pylist() == rows(
-        data, copybook, record="DETAIL", columns="AMOUNT,CODE", shape="flat", **as_texts
+        data, copybook, record="DETAIL", columns="AMOUNT,CODE", shape="flat", **as_strings
     )
 
 

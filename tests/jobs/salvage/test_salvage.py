@@ -230,14 +230,14 @@ def test_what_is_saved_of_any_damaged_trail_checks_clean(
     headers: bool,
     number: int,
     how: list[tuple[str, int, int]],
-    portion: int,
+    chunk: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("damaged")
     paths = write_files(folder / "ot", sample(order), headers=headers)
     paths[number].write_bytes(damaged(paths[number].read_bytes(), how))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trailgate.jobs.checking.PORTION", portion)
+        patch.setattr("trailgate.jobs.checking.CHUNK", chunk)
         salvage(str(folder / "ot"), str(folder / "new"))
 
     report = check_trail(str(folder / "new"))

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from json_messages import messages_of
 from laws import examples
-from operations_for_messages import capturable, captured, said
+from operations_for_messages import capturable, captured, warnings
 from trail.batches import batch_of
 from trail.operation_strategies import DEFINITIONS, KEYLESS, NARROW
 from trailgate.errors import EncodeError, OptionError
 from trailgate.formats.debezium.options import DebeziumPublishOptions, debezium_options
-from trailgate.formats.debezium.reader import LearntTables
+from trailgate.formats.debezium.reader import InferredTables
 from trailgate.formats.debezium.writer import DebeziumWriter
 from trailgate.messages.properties import parse_properties
 from trailgate.model.changes import ChangeBatch
@@ -62,7 +62,7 @@ def test_operations_are_read_again(
     properties = PROPERTIES + ("" if schemas else BARE)
     found = captured(properties, messages.bodies.to_pylist(), TABLES)
     # An update without any before value has null for its image; one that has none of an image has an empty one.
-    assert list(map(said, found)) == list(map(said, operations))
+    assert list(map(warnings, found)) == list(map(warnings, operations))
     assert [op["tx_ind"] for op in found] == [op["tx_ind"] for op in operations]
     assert [op["tx_id"] for op in found] == [op["tx_id"] for op in operations]
 
@@ -75,16 +75,16 @@ def test_operations_are_read_again_with_the_tables_that_their_schemas_describe(
     options = DebeziumPublishOptions(schemas=True, missing="omit", key_updates="update")
     bodies = DebeziumWriter(options).write(batch_of(TABLES, operations)).bodies.to_pylist()
     properties = "parser.type=debezium\n"
-    tables = LearntTables(debezium_options(parse_properties(properties.encode())))
+    tables = InferredTables(debezium_options(parse_properties(properties.encode())))
     for part in (bodies[:cut], bodies[cut:]):
         tables.add(messages_of(part))
 
     found = captured(properties, bodies, tables.definitions())
-    assert [_texts(said(op)) for op in found] == [_texts(said(op)) for op in operations]
+    assert [_strings(warnings(op)) for op in found] == [_strings(warnings(op)) for op in operations]
 
 
-def _texts(operation: Operation) -> Operation:
-    """Return an operation with texts for its values; times to the second are learnt with nine digits more."""
+def _strings(operation: Operation) -> Operation:
+    """Return an operation with strings for its values; times to the second are inferred with nine digits more."""
 
     def text(value: Any) -> Any:
         return None if value is None else str(value)

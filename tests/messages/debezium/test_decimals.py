@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import DecodeError
-from trailgate.formats.debezium.values import ENCODINGS, FieldType, decimal_texts
+from trailgate.formats.debezium.values import ENCODINGS, FieldType, decimal_strings
 
 EXACT = Context(prec=400)
 
@@ -26,7 +26,7 @@ def _bytes(number: int) -> bytes:
     st.integers(-3, 60),
 )
 def test_digits_are_those_of_the_number(numbers: list[int], scale: int) -> None:
-    found = decimal_texts(pa.array([*map(_bytes, numbers), None]), scale).to_pylist()
+    found = decimal_strings(pa.array([*map(_bytes, numbers), None]), scale).to_pylist()
 
     assert [Decimal(text) for text in found[:-1]] == [
         EXACT.scaleb(Decimal(number), -scale) for number in numbers
@@ -57,6 +57,6 @@ def test_a_number_of_thousands_of_bytes_is_refused_with_its_row() -> None:
     values = pa.array([b"\1", None, b"\1" * 2000])
 
     with pytest.raises(DecodeError, match="more than 1000 bytes") as raised:
-        decimal_texts(values, 2)
+        decimal_strings(values, 2)
 
     assert raised.value.where.record == 2

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from json_messages import json_capture
-from publication_texts import rows_of
+from publication_strings import rows_of
 from trailgate.jobs.capture.loading import messages_from
 
 TYPES = (Path(__file__).parent / "cases" / "types.def").read_text()

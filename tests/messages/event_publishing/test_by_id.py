@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from damaged_publications import delimited_runs
 from publication_files import captured
-from publication_texts import capture_of, parse_all, record
+from publication_strings import capture_of, parse_all, record
 from trailgate.jobs.capture.loading import messages_from
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from full_operations import DEFINITIONS, transactions
 from laws import examples
-from publication_texts import capture_of, parse_all, rows_of
+from publication_strings import capture_of, parse_all, rows_of
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import TrailgateError
 from trailgate.messages.publishing import Messages

@@ -8,7 +8,7 @@ from itertools import combinations
 import pyarrow as pa
 import pytest
 
-from publication_texts import TEXTS, capture_of, parse_all, record, rows_of
+from publication_strings import STRINGS, capture_of, parse_all, record, rows_of
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import EncodeError, OptionError
 from trailgate.jobs.capture.loading import messages_from
@@ -54,7 +54,7 @@ def test_the_printed_record_has_the_printed_values(more: str) -> None:
     }
 
 
-def one(body: bytes, properties: str = "", tables: Definitions = TEXTS) -> dict[str, object]:
+def one(body: bytes, properties: str = "", tables: Definitions = STRINGS) -> dict[str, object]:
     """Return the operation of a message that has one."""
     rows, (parsed,) = parse_all(capture_of(tables, properties, full=True), [[body]])
     assert parsed.problems == ()
@@ -80,7 +80,7 @@ def refused(bodies: list[bytes], properties: str = "") -> list[tuple[int, str]]:
         ('"漢字"', "漢字"),
     ],
 )
-def test_texts_nulls_and_quotes(written: str, value: str | None) -> None:
+def test_strings_nulls_and_quotes(written: str, value: str | None) -> None:
     row = one(record(f',,"k",{written}'))
 
     assert row["after"] == {"K": "k", "V": value}
@@ -418,8 +418,8 @@ def test_messages_of_a_transaction_that_are_out_of_order_are_named(
 
     _, found = parse_all(capture_of(), batches)
 
-    texts = [str(p.error) for parsed in found for p in parsed.problems]
-    assert f"the transaction began with message {messages[0][1]:04}" in texts[0]
+    strings = [str(p.error) for parsed in found for p in parsed.problems]
+    assert f"the transaction began with message {messages[0][1]:04}" in strings[0]
 
 
 @pytest.mark.assumed

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import OptionError
-from trailgate.expressions.values import Surroundings
+from trailgate.expressions.values import Environment
 from trailgate.messages.extract_files import NOTED, OBEYED, REFUSED, parse_extract
 from trailgate.messages.selection import CaptureRules, TableRule
 
@@ -30,7 +30,7 @@ def test_the_manuals_file_is_understood() -> None:
     assert parameters.properties_path == "dirprm/jmsvam.properties"
     assert parameters.trail == "dirdat/id"
     assert parameters.tables == (TableRule("OGG.*"),)
-    assert parameters.rules.surroundings.group == "jmsvam"
+    assert parameters.rules.environment.group == "jmsvam"
     assert [(line, text) for line, text, _ in parameters.unused] == [
         (3, "TRANLOGOPTIONS VAMCOMPATIBILITY 1"),
         (4, "TRANLOGOPTIONS GETMETADATAFROMVAM"),
@@ -77,8 +77,8 @@ def test_further_items_of_params_are_refused() -> None:
     ],
 )
 def test_switches_set_the_capture_rules(written: str, rules: CaptureRules) -> None:
-    around = Surroundings(group="jmsvam")
-    assert parse_extract(LEAST + written).rules == replace(rules, surroundings=around)
+    around = Environment(group="jmsvam")
+    assert parse_extract(LEAST + written).rules == replace(rules, environment=around)
 
 
 def test_a_table_goes_on_to_its_semicolon() -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from operations_for_messages import capturable, captured, said
+from operations_for_messages import capturable, captured, warnings
 from trail.batches import batch_of
 from trail.operation_strategies import DEFINITIONS, NARROW
 from trailgate.errors import EncodeError, OptionError
@@ -37,7 +37,7 @@ def test_operations_are_read_again(operations: list[Operation], strings: bool) -
 
     assert messages.order.tolist() == list(range(len(operations)))
     found = captured("parser.type=json\njson.sourcedefs=x", messages.bodies.to_pylist())
-    assert list(map(said, found)) == list(map(said, operations))
+    assert list(map(warnings, found)) == list(map(warnings, operations))
     assert messages.keys is None or messages.keys.to_pylist() == [op["table"] for op in operations]
 
 
@@ -109,7 +109,7 @@ def test_the_row_model_is_read_again(operations: list[Operation]) -> None:
         "parser.type=json\njson.sourcedefs=x\njson.model=row", messages.bodies.to_pylist()
     )
     images = [op | {"before": {}} if op["op_type"] == "U" else op for op in without]
-    assert list(map(said, found)) == list(map(said, images))
+    assert list(map(warnings, found)) == list(map(warnings, images))
 
 
 @MODEST

@@ -15,13 +15,13 @@ from trailgate.formats.json.images import from_base64, to_base64
 
 @given(st.lists(st.none() | st.binary(max_size=20), max_size=6))
 def test_bytes_are_written_and_read_again(values: list[bytes | None]) -> None:
-    texts = to_base64(pa.array(values, pa.binary()))
+    strings = to_base64(pa.array(values, pa.binary()))
 
-    assert texts.to_pylist() == [
+    assert strings.to_pylist() == [
         None if value is None else base64.b64encode(value).decode() for value in values
     ]
-    assert from_base64(texts).to_pylist() == values
-    assert from_base64(texts.slice(1)).to_pylist() == values[1:]
+    assert from_base64(strings).to_pylist() == values
+    assert from_base64(strings.slice(1)).to_pylist() == values[1:]
 
 
 @given(st.text("ABab09+/=", max_size=12))

@@ -33,7 +33,7 @@ _VALUES: Final = st.recursive(
     max_leaves=20,
 )
 _DOCUMENTS: Final = st.dictionaries(_NAMES, _VALUES, max_size=6)
-_SCANNER: Final = Scanner(2)  # shared, so that names of earlier texts are known
+_SCANNER: Final = Scanner(2)  # shared, so that names of earlier strings are known
 
 
 def _value(nodes: Nodes, node: int, levels: int) -> Any:
@@ -74,10 +74,10 @@ def test_documents_are_what_pythons_module_wrote(
 def test_a_message_holds_documents_one_after_the_other_or_in_an_array(
     documents: list[dict[str, Any]], between: bytes
 ) -> None:
-    texts = [json.dumps(document).encode() for document in documents]
+    strings = [json.dumps(document).encode() for document in documents]
     listed = json.dumps(documents, indent=1).encode()
 
-    assert _documents([between.join(texts), listed]) == [documents, documents]
+    assert _documents([between.join(strings), listed]) == [documents, documents]
 
 
 def _python_reads(body: bytes) -> bool:
@@ -226,7 +226,7 @@ def test_numbers_of_any_size_keep_their_digits() -> None:
     numbers = ["0", "-0", "1" * 400, "1e999", "-1.50E-7", "0.10"]
     nodes = _SCANNER.scan(messages_of([f'{{"n":{number}}}'.encode() for number in numbers]))
     members = nodes.members(nodes.root, ["n"])[0]
-    assert nodes.texts(members).to_pylist() == numbers
+    assert nodes.strings(members).to_pylist() == numbers
     assert math.isinf(float(numbers[3]))
 
 
@@ -256,6 +256,6 @@ def test_a_path_leads_through_members_unless_one_has_the_whole_name() -> None:
     messages = messages_of([b'{"a":{"b":1}}', b'{"a.b":2,"a":{"b":3}}', b"{}", b"5"])
     nodes = _SCANNER.scan(messages)
     records = document_records(messages, nodes)
-    assert nodes.texts(records.node_at("a.b")).to_pylist() == ["1", "2", None, None]
-    assert nodes.texts_and_nested(records.node_at("a"))[1] == 2
+    assert nodes.strings(records.node_at("a.b")).to_pylist() == ["1", "2", None, None]
+    assert nodes.strings_and_nested(records.node_at("a"))[1] == 2
     assert int((nodes.kinds(nodes.root) == ARRAY).sum()) == 0

@@ -32,14 +32,14 @@ other.subrules=id
 GOOD = "<Orders><order id='1'><Name>x</Name></order></Orders>"
 
 
-def said(*batches: list[str]) -> set[str]:
+def warnings_of(*batches: list[str]) -> set[str]:
     capture = xml_capture(RULES)
     notes = [capture.parse(messages_from(bodies)).notes for bodies in batches]
-    return set(capture.said(frozenset().union(*notes)))
+    return set(capture.warnings(frozenset().union(*notes)))
 
 
 def test_rules_that_never_match_are_named_with_names_that_occur() -> None:
-    assert said([GOOD]) == {
+    assert warnings_of([GOOD]) == {
         "the rule name never matched: ./Nam; the messages have Name",
         "the rule other never matched: ./Return",
     }
@@ -48,19 +48,19 @@ def test_rules_that_never_match_are_named_with_names_that_occur() -> None:
 def test_a_match_in_any_batch_counts() -> None:
     other = "<Orders><Return id='1'/><order id='2'><Nam>x</Nam></order></Orders>"
 
-    assert said([GOOD], [other], [GOOD]) == set()
+    assert warnings_of([GOOD], [other], [GOOD]) == set()
 
 
 def test_rules_below_one_that_never_matches_are_not_named() -> None:
-    assert said(["<orders/>"]) == {
+    assert warnings_of(["<orders/>"]) == {
         "the rule tx never matched: /Orders; the messages have orders",
         "the rules find no operation in some messages; trailgate explain shows why",
     }
 
 
 def test_rules_are_not_named_where_no_message_can_be_read() -> None:
-    assert said(["<Orders><order id='x'/></Orders>"]) == set()
-    assert said([]) == set()
+    assert warnings_of(["<Orders><order id='x'/></Orders>"]) == set()
+    assert warnings_of([]) == set()
 
 
 IMAGES = """xml.rules=op
@@ -80,7 +80,7 @@ col.after.value=./after/text()
 
 def said_of_images(*messages: str) -> set[str]:
     capture = xml_capture(IMAGES)
-    return set(capture.said(capture.parse(messages_from(messages)).notes))
+    return set(capture.warnings(capture.parse(messages_from(messages)).notes))
 
 
 def test_paths_that_never_find_a_value_are_named_with_names_that_occur() -> None:
@@ -111,8 +111,8 @@ def test_a_path_that_finds_several_values_is_named(path: str, *, scanned: bool) 
     twice = once.replace("</c>", "<after v='2'>2</after></c>")
     many = [once] * (4000 if scanned else 1)
 
-    assert not set(capture.said(capture.parse(messages_from(many)).notes))
-    notes = capture.said(capture.parse(messages_from([*many, twice])).notes)
+    assert not set(capture.warnings(capture.parse(messages_from(many)).notes))
+    notes = capture.warnings(capture.parse(messages_from([*many, twice])).notes)
     assert set(notes) == {
         f"col.after.value found several values at once, of which the first counts: {path}"
     }
@@ -124,4 +124,4 @@ def test_a_rule_whose_paths_find_nothing_is_named() -> None:
 
     notes = capture.parse(messages_from([GOOD])).notes
 
-    assert set(capture.said(notes)) == {"name.value never found anything: ./x/text()"}
+    assert set(capture.warnings(notes)) == {"name.value never found anything: ./x/text()"}

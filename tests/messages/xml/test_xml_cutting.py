@@ -41,11 +41,11 @@ c.name="NAME"
 c.value=text()
 c.isnull=../../@null
 """
-TEXTS = st.sampled_from(["", "x", " y ", "&lt;&#65;", "<![CDATA[</t>]]>", "<!-- </t> -->", "\u00e4", "<?pi <t> ?>"])  # fmt: skip
+STRINGS = st.sampled_from(["", "x", " y ", "&lt;&#65;", "<![CDATA[</t>]]>", "<!-- </t> -->", "\u00e4", "<?pi <t> ?>"])  # fmt: skip
 OPERATIONS = st.builds(
     lambda kind, text, more: f"<op k='{kind}'><c>{text}</c>{more}</op>",
     st.sampled_from("IUD"),
-    TEXTS,
+    STRINGS,
     st.sampled_from(["", "<c>z</c>", "<t a='1'/>"]),
 )
 TRANSACTIONS = st.builds(
@@ -58,13 +58,13 @@ TRANSACTIONS = st.builds(
 GROUPS = st.builds(
     lambda tag, inner: f"<{tag}>{''.join(inner)}</{tag.split()[0]}>",
     st.sampled_from(["g", "g n='1'", "p:g xmlns:p='urn:p' n='&amp;'"]),
-    st.lists(TRANSACTIONS | TEXTS, max_size=4),
+    st.lists(TRANSACTIONS | STRINGS, max_size=4),
 )
 DOCUMENTS = st.builds(
     lambda head, owner, inner: f"{head}<batch{owner}>{''.join(inner)}</batch>\n",
     st.sampled_from(["", "\ufeff", "<?xml version='1.0' encoding='utf-8'?>\n", "<!-- c -->"]),
     st.sampled_from([" owner='me'", " owner='&quot;'"]),
-    st.lists(GROUPS | TRANSACTIONS | TEXTS, max_size=6),
+    st.lists(GROUPS | TRANSACTIONS | STRINGS, max_size=6),
 )
 
 
@@ -146,7 +146,7 @@ def test_what_is_too_long_is_named(what: str) -> None:
         cut_of(xml_capture(RULES), chunks_of(text.encode(), 1 << 16))
 
 
-# A portion ends in a start tag at the depth of an element that ended after the last cut.
+# A chunk ends in a start tag at the depth of an element that ended after the last cut.
 REPLACED = (
     "<batch>"
     + "<g><t a='1'><op k='I'><c>x</c></op></t></g>" * 10

@@ -103,8 +103,8 @@ def test_what_is_not_an_encoding_of_documents_is_refused(encoding: str) -> None:
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_long_messages_are_read_in_the_same_encoding(size: int) -> None:
     def read(body: bytes, given: str = "auto") -> str:
-        portions = (body[at : at + size] for at in range(0, len(body), size))
-        return b"".join(utf8_of(portions, given)).decode()
+        chunks = (body[at : at + size] for at in range(0, len(body), size))
+        return b"".join(utf8_of(chunks, given)).decode()
 
     text = declared("ISO-8859-1", "<t>" + "a" * 2000 + "Grüße</t>")
 

@@ -1,4 +1,4 @@
-"""Documents and paths against lxml: the same elements, texts and attributes, or both refuse."""
+"""Documents and paths against lxml: the same elements, strings and attributes, or both refuse."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from trailgate.formats.xml.matching import Matcher
 from trailgate.formats.xml.rules import parse_path
 
 NAMES = st.sampled_from(["a", "b", "c"])
-TEXTS = st.sampled_from(
+STRINGS = st.sampled_from(
     ["", "x", " y ", "\n", "&lt;&#65;", "<![CDATA[z]]>", "<!-- no -->", "1", "\u00e4"]
 )
 VALUES = st.sampled_from(["1", "x", "", "a b", "&amp;"])
@@ -29,8 +29,8 @@ def _written(name: str, attributes: dict[str, str], parts: list[str]) -> str:
 
 
 ELEMENTS = st.recursive(
-    st.builds(_written, NAMES, ATTRIBUTES, st.lists(TEXTS, max_size=2)),
-    lambda inner: st.builds(_written, NAMES, ATTRIBUTES, st.lists(TEXTS | inner, max_size=5)),
+    st.builds(_written, NAMES, ATTRIBUTES, st.lists(STRINGS, max_size=2)),
+    lambda inner: st.builds(_written, NAMES, ATTRIBUTES, st.lists(STRINGS | inner, max_size=5)),
     max_leaves=12,
 )
 STEPS = st.builds(
@@ -68,7 +68,7 @@ def test_paths_lead_to_the_elements_that_xpath_finds(text: str, path: str, start
 
 
 @given(ELEMENTS)
-def test_elements_have_the_texts_and_attributes_of_lxml(text: str) -> None:
+def test_elements_have_the_strings_and_attributes_of_lxml(text: str) -> None:
     document, oracle = parse_document(text.encode()), _oracle(text)
 
     for ours, theirs in zip(document.top.below(), oracle.getroot().iter("*"), strict=True):

@@ -25,7 +25,7 @@ from trailgate.messages.properties import parse_properties
 from trailgate.messages.records import BadMessagesError
 
 NAMES = st.sampled_from(["a", "b", "c", "op"])
-TEXTS = st.sampled_from(
+STRINGS = st.sampled_from(
     [
         "", "x", " y ", "\n", "&lt;&#65;", "<![CDATA[z]]>", "<![CDATA[ ]]>", "<![CDATA[]]>", "<!-- no -->",
         "1", "\u00e4", "\r\n", "&#32;", "<?pi it?>", "a]]b", ">",
@@ -48,8 +48,8 @@ def prefixed(document: str) -> str:
 
 
 ELEMENTS = st.recursive(
-    st.builds(written, NAMES, ATTRIBUTES, st.lists(TEXTS, max_size=2)),
-    lambda inner: st.builds(written, NAMES, ATTRIBUTES, st.lists(TEXTS | inner, max_size=6)),
+    st.builds(written, NAMES, ATTRIBUTES, st.lists(STRINGS, max_size=2)),
+    lambda inner: st.builds(written, NAMES, ATTRIBUTES, st.lists(STRINGS | inner, max_size=6)),
     max_leaves=15,
 )
 DOCUMENTS = ELEMENTS | ELEMENTS | ELEMENTS.map(prefixed)

@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 
 from operations.expressions.blocks import MISSING, block_of
-from trailgate.columnar.kernels.rows import hash_texts
+from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError
-from trailgate.expressions.evaluation import selected, texts
+from trailgate.expressions.evaluation import selected, strings
 from trailgate.expressions.functions import ITEMS
 from trailgate.expressions.parser import parse_condition, parse_value
-from trailgate.expressions.values import Surroundings
+from trailgate.expressions.values import Environment
 from trailgate.model.changes import DELETE, KEY_UPDATE
 
 COLUMNS: dict[str, list[Any]] = {
@@ -123,27 +123,27 @@ def test_columns_of_deletes_are_those_of_the_before_image() -> None:
 
 
 def test_values_are_text_as_it_is_shown_elsewhere() -> None:
-    found = {name: texts(parse_value(name), BLOCK).to_pylist() for name in COLUMNS}
+    found = {name: strings(parse_value(name), BLOCK).to_pylist() for name in COLUMNS}
 
     assert found["PRICE"] == ["1.50", "2.00", None]
     assert found["ID"] == ["1", "2", "3"]
     assert found["NAME"] == COLUMNS["NAME"]
-    assert texts(parse_value("BEFORE.NAME"), BLOCK).to_pylist() == [None] * 3
+    assert strings(parse_value("BEFORE.NAME"), BLOCK).to_pylist() == [None] * 3
 
 
 def test_every_item_of_the_environment_gives_text() -> None:
-    around = Surroundings("grp", "host", "user")
+    around = Environment("grp", "host", "user")
 
     for group, items in ITEMS.items():
         for item in items:
-            found = texts(parse_value(f"@GETENV ('{group}', '{item}')"), BLOCK, around)
+            found = strings(parse_value(f"@GETENV ('{group}', '{item}')"), BLOCK, around)
             assert (len(found), found.type) == (len(BLOCK), pa.string())
 
 
 def test_key_updates_have_their_name() -> None:
     block = block_of({"ID": [1]}, kind=KEY_UPDATE)
 
-    assert texts(parse_value("GGS_OP_TYPE"), block).to_pylist() == ["PK UPDATE"]
+    assert strings(parse_value("GGS_OP_TYPE"), block).to_pylist() == ["PK UPDATE"]
 
 
 def test_ranges_part_all_rows_the_same_way_everywhere() -> None:
@@ -167,7 +167,7 @@ def test_ranges_part_all_rows_the_same_way_everywhere() -> None:
 def _hashes(values: list[str]) -> list[int]:
     offsets, data = text_view(pa.array(values))
     found = np.empty(len(values), np.int64)
-    hash_texts(data, offsets, found)
+    hash_strings(data, offsets, found)
     return found.tolist()
 
 

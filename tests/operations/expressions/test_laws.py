@@ -14,7 +14,7 @@ from laws import examples
 from operations.expressions.blocks import MISSING, NAMES, TABLE, block_of
 from operations.expressions.oracle import outcomes
 from trailgate.errors import OptionError
-from trailgate.expressions.evaluation import no_rows, selected, texts
+from trailgate.expressions.evaluation import no_rows, selected, strings
 from trailgate.expressions.functions import FUNCTIONS
 from trailgate.expressions.parser import parse_condition, parse_value
 
@@ -43,7 +43,7 @@ WORDS = st.sampled_from(
         "\n",
     ]
 )
-TEXTS = st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=25).map(" ".join))
+STRINGS = st.one_of(st.text(max_size=40), st.lists(WORDS, max_size=25).map(" ".join))
 BLOCK = block_of(
     {
         "ID": [1, None, MISSING],
@@ -55,7 +55,7 @@ BLOCK = block_of(
 
 
 @settings(max_examples=examples(600))
-@given(TEXTS)
+@given(STRINGS)
 def test_any_text_is_a_condition_or_our_error_with_a_caret(text: str) -> None:
     try:
         condition = parse_condition(text)
@@ -75,10 +75,10 @@ def test_any_text_is_a_condition_or_our_error_with_a_caret(text: str) -> None:
 
 
 @settings(max_examples=examples(300))
-@given(TEXTS)
+@given(STRINGS)
 def test_any_text_is_a_value_or_our_error_with_a_caret(text: str) -> None:
     try:
-        found = texts(parse_value(text), BLOCK)
+        found = strings(parse_value(text), BLOCK)
     except OptionError as error:
         refusal = error.hint
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trailgate.errors import OptionError, masked
+from trailgate.errors import OptionError, mask_logins
 from trailgate.storage.files.accounts import BLOB, AzurePlace, azure_place
 from trailgate.storage.stores.kinds import writable_store
 
@@ -122,4 +122,4 @@ def test_logins_of_azure_are_masked() -> None:
         ("abfs://c/x?client_secret=s3&tenant_id=t", "abfs://c/x?client_secret=***&tenant_id=t"),
         ("https://a/x?sv=1&sig=ab%2F", "https://a/x?sv=1&sig=***"),
     ):
-        assert masked(text) == shown
+        assert mask_logins(text) == shown

@@ -21,7 +21,7 @@ from trailgate.storage.journal.segments import encode_frame
 SMALL = JournalOptions(segment_bytes=1500, remembered=20)
 
 
-def texts(parts: list[Stored]) -> list[str]:
+def strings(parts: list[Stored]) -> list[str]:
     return [body.decode() for part in parts for body in part.messages["body"].to_pylist()]
 
 
@@ -44,7 +44,7 @@ def test_what_is_stored_is_read_from_any_number_on(
         start = min(start, len(wanted))
         found = list(journal.read(start))
 
-    assert texts(found) == wanted[start:]
+    assert strings(found) == wanted[start:]
     offsets = {
         p.number + i: (p.segment, o) for p in written for i, o in enumerate(p.offsets.tolist())
     }
@@ -56,12 +56,12 @@ def test_what_is_stored_is_read_from_any_number_on(
 
 def test_messages_given_again_are_left_out_even_after_a_start(tmp_path: Path) -> None:
     with Journal(tmp_path / "j", SMALL) as journal:
-        assert texts([journal.append(received(["a", "b", "a"]))]) == ["a", "b"]
-        assert texts([journal.append(received(["b", "c"]))]) == ["c"]
+        assert strings([journal.append(received(["a", "b", "a"]))]) == ["a", "b"]
+        assert strings([journal.append(received(["b", "c"]))]) == ["c"]
     with Journal(tmp_path / "j", SMALL) as journal:
-        assert texts([journal.append(received(["a", "c", "d"]))]) == ["d"]
+        assert strings([journal.append(received(["a", "c", "d"]))]) == ["d"]
         assert len(journal.append(received(["a"])).messages) == 0
-        assert texts(list(journal.read(0))) == ["a", "b", "c", "d"]
+        assert strings(list(journal.read(0))) == ["a", "b", "c", "d"]
 
 
 def test_segments_go_when_the_trail_has_them_and_their_ids_stay(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_segments_go_when_the_trail_has_them_and_their_ids_stay(tmp_path: Path) 
     with Journal(folder, SMALL) as journal:
         assert (journal.first, journal.next) == (16, 32)
         again = journal.append(received(["3 1 " + "x" * 400, "new"], ["3 1", "new"]))
-        assert texts([again]) == ["new"]
+        assert strings([again]) == ["new"]
         journal.release(33)
     with Journal(folder, SMALL) as journal:
         assert journal.next == 33
@@ -99,8 +99,8 @@ def test_a_write_that_was_interrupted_is_passed_over(tmp_path: Path, cut: int) -
     os.truncate(folder / "0000000000.segment", size + cut)
     with Journal(folder) as journal:
         assert journal.next == 2
-        assert texts([journal.append(received(["c", "e"]))]) == ["c", "e"]
-        assert texts(list(journal.read(0))) == ["a", "b", "c", "e"]
+        assert strings([journal.append(received(["c", "e"]))]) == ["c", "e"]
+        assert strings(list(journal.read(0))) == ["a", "b", "c", "e"]
 
 
 def test_damage_inside_is_an_error_and_never_a_loss(tmp_path: Path) -> None:
@@ -138,10 +138,10 @@ def test_a_full_disk_is_an_error_and_what_was_there_stays(
             patched.setattr(os, "pwrite", full)
             with pytest.raises(WriteError, match="No space left"):
                 journal.append(received(["b"]))
-        assert texts([journal.append(received(["b"]))]) == ["b"]
-        assert texts(list(journal.read(0))) == ["a", "b"]
+        assert strings([journal.append(received(["b"]))]) == ["b"]
+        assert strings(list(journal.read(0))) == ["a", "b"]
     with Journal(folder) as journal:
-        assert texts(list(journal.read(0))) == ["a", "b"]
+        assert strings(list(journal.read(0))) == ["a", "b"]
 
 
 def test_messages_without_ids_are_refused(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_ids_of_an_earlier_version_have_no_checksums_and_are_known(tmp_path: Pat
     (folder / "0000000000.ids").write_bytes(b"".join(encode_frame(0, ids)))
     with Journal(folder, SMALL) as journal:
         assert journal.next == 2
-        assert texts([journal.append(received(["other", "c"], ["a", "c"]))]) == ["c"]
+        assert strings([journal.append(received(["other", "c"], ["a", "c"]))]) == ["c"]
         with pytest.raises(BrokerError, match="c came before, with another body"):
             journal.append(received(["other"], ["c"]))
         assert journal.next == 3

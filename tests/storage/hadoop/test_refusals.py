@@ -1,4 +1,4 @@
-"""What clients of Hadoop print of errors, in one line and with what to try; the texts are those of Hadoop's sources."""
+"""What clients of Hadoop print of errors, in one line and with what to try; the strings are those of Hadoop's sources."""
 
 from __future__ import annotations
 

@@ -206,10 +206,10 @@ def test_overwrite_mode_cuts_back_to_the_checkpoint(prefix: Path) -> None:
     assert {path.name: path.read_bytes() for path in prefix.parent.glob("ot0*")} == before
 
 
-def test_a_transaction_over_many_portions_is_followed(
+def test_a_transaction_over_many_chunks_is_followed(
     prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recovery, "PORTION", 300)
+    monkeypatch.setattr(recovery, "CHUNK", 300)
     with TrailAppender(prefix, DEFINITIONS) as appender:
         appender.append(changes([[Op("I", 1)], [Op("I", 2)] * 40, [Op("D", 2)] * 30]))
     with TrailAppender(prefix) as appender:

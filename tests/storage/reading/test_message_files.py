@@ -28,13 +28,13 @@ from trailgate.storage.reading.message_files import (
 Found = list[tuple[MessagePlace, bytes]]
 
 
-def read(source: MessageFiles, start: MessagePlace = START, portion: int = 64) -> Found:
+def read(source: MessageFiles, start: MessagePlace = START, chunk: int = 64) -> Found:
     return [
         (
             MessagePlace(int(batch.files[i]), int(batch.offsets[i])),
             bytes(batch.data[int(batch.starts[i]) : int(batch.ends[i])]),
         )
-        for batch, _ in read_messages(source, start, portion)
+        for batch, _ in read_messages(source, start, chunk)
         for i in range(len(batch))
     ]
 
@@ -52,7 +52,7 @@ def test_files_are_messages_in_name_order(tmp_path: Path) -> None:
     st.integers(1, 30),
 )
 def test_ranges_hold_each_line_once(
-    tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]], split: int, portion: int
+    tmp_path_factory: pytest.TempPathFactory, files: list[list[bytes]], split: int, chunk: int
 ) -> None:
     folder = tmp_path_factory.mktemp("lines")
     expected: Found = []
@@ -73,10 +73,10 @@ def test_ranges_hold_each_line_once(
     together = [
         (place, body)
         for part in ranges
-        for place, body in read(source, part.start, portion)
+        for place, body in read(source, part.start, chunk)
         if place < part.end
     ]
-    assert together == read(source, portion=portion) == expected
+    assert together == read(source, chunk=chunk) == expected
 
 
 def test_small_files_share_a_range(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_compressed_files_are_read_as_what_they_hold(
     lines: list[bytes],
     codec: str,
     per_line: bool,
-    portion: int,
+    chunk: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("compressed")
     data = b"\n".join(lines)
@@ -174,12 +174,12 @@ def test_compressed_files_are_read_as_what_they_hold(
     packed = folder / f"packed{CODECS[codec]}"
     with pa.output_stream(packed, compression=codec) as stream:
         stream.write(data)
-    expected = read(find_messages(folder / "plain", per_line), START, portion)
+    expected = read(find_messages(folder / "plain", per_line), START, chunk)
     source = find_messages(packed, per_line)
 
-    assert read(source, START, portion) == expected
+    assert read(source, START, chunk) == expected
     for place, _ in expected:  # also from each message on
-        assert read(source, place, portion) == [one for one in expected if one[0] >= place]
+        assert read(source, place, chunk) == [one for one in expected if one[0] >= place]
     assert len(plan_ranges(source, split_bytes=1)) == 1
 
 

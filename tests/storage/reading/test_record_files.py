@@ -1,4 +1,4 @@
-"""Files of records are read whole, however they are split and in whatever portions."""
+"""Files of records are read whole, however they are split and in whatever chunks."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ KINDS = {
 }
 
 
-def read(path: Path, framing: Framing, split: int = 1 << 20, portion: int = 1 << 20) -> list[bytes]:
+def read(path: Path, framing: Framing, split: int = 1 << 20, chunk: int = 1 << 20) -> list[bytes]:
     found = []
     for own in plan_record_splits(find_record_files(path), framing, split):
-        for part in read_record_split(own, framing, portion):
+        for part in read_record_split(own, framing, chunk):
             data = part.data.to_pybytes()
             places = zip(part.starts.tolist(), part.ends.tolist(), strict=True)
             found += [data[begin:end] for begin, end in places]
@@ -80,8 +80,8 @@ def test_compressed_files_are_unpacked(tmp_path: Path, suffix: str, kind: str) -
     (split,) = plan_record_splits(find_record_files(path), framing, 100)
 
     assert split.start == 0
-    for portion in (1 << 20, 64 << 10, 100, 3):
-        assert read(path, framing, portion=portion) == records[1:-2]
+    for chunk in (1 << 20, 64 << 10, 100, 3):
+        assert read(path, framing, chunk=chunk) == records[1:-2]
 
 
 def packed(suffix: str, data: bytes) -> bytes:

@@ -40,7 +40,7 @@ def by_splits(trail: Any, size: int) -> list[int]:
 def test_a_long_transaction_over_files_is_read_in_flat_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trail_splits, "PORTION", 64 << 10)
+    monkeypatch.setattr(trail_splits, "CHUNK", 64 << 10)
     rows = inserts(range(40_000))
     files = [rows[i : i + 8_000] for i in range(0, 40_000, 8_000)]
     trail = find_trail(write_files(tmp_path / "ot", files))
@@ -59,7 +59,7 @@ def test_a_long_transaction_over_files_is_read_in_flat_memory(
 def test_a_long_transaction_is_looked_at_ahead_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trail_splits, "PORTION", 2_000)
+    monkeypatch.setattr(trail_splits, "CHUNK", 2_000)
     looked: list[TrailPlace] = []
 
     def counted(trail: TrailFiles, place: TrailPlace) -> bool:
@@ -94,10 +94,10 @@ def test_records_of_all_lengths(tmp_path: Path, size: int) -> None:
     assert [row["length"] for row in rows] == lengths
 
 
-def test_an_operation_longer_than_a_portion_is_read_whole(
+def test_an_operation_longer_than_a_chunk_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trail_splits, "PORTION", 1_000)
+    monkeypatch.setattr(trail_splits, "CHUNK", 1_000)
     value = "".join(f"{n:04}" for n in range(2_500))
     raw = [value[i : i + 500].encode() for i in range(0, len(value), 500)]
     change = record(

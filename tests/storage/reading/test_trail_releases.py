@@ -98,7 +98,7 @@ def test_metadata_at_a_files_begin_are_found_without_a_search_of_all_in_front(
 
     monkeypatch.setattr(TrailFileReader, "tables", tables)
     monkeypatch.setattr(trail_tables, "SCAN", 1000)
-    monkeypatch.setattr(trail_splits, "PORTION", 4000)
+    monkeypatch.setattr(trail_splits, "CHUNK", 4000)
 
     found = [row for split in plan_splits(trail, 8000) for row in rows(read_split(trail, split))]
 
@@ -149,7 +149,7 @@ def _latin(prefix: Path, number: int, named: str = "") -> Path:
     return prefix
 
 
-def test_texts_are_in_the_character_set_that_is_named(tmp_path: Path) -> None:
+def test_strings_are_in_the_character_set_that_is_named(tmp_path: Path) -> None:
     prefix = _latin(tmp_path / "ot", 31)
 
     with pytest.raises(TrailgateError, match="UTF-8"):

@@ -111,7 +111,7 @@ item = st.tuples(st.integers(1, 5), st.lists(st.integers(1, 5), max_size=2))
 @given(
     items=st.lists(item, min_size=1, max_size=8),
     cuts=st.sets(st.integers(0, 40), max_size=4),
-    portion=st.sampled_from([100, 400, 1 << 20]),
+    chunk=st.sampled_from([100, 400, 1 << 20]),
     size=st.integers(40, 2000),
     little=st.booleans(),
 )
@@ -119,7 +119,7 @@ def test_how_it_lies_and_is_read_changes_nothing(
     tmp_path: Path,
     items: list[tuple[int, list[int]]],
     cuts: set[int],
-    portion: int,
+    chunk: int,
     size: int,
     little: bool,
 ) -> None:
@@ -139,7 +139,7 @@ def test_how_it_lies_and_is_read_changes_nothing(
     trail = find_trail(write_files(tmp_path / "ot", files))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trail_splits, "PORTION", portion)
+        patch.setattr(trail_splits, "CHUNK", chunk)
         assert keys(read_trail(trail)) == expected
         splits = plan_splits(trail, size)
         assert [key for split in splits for key in keys(read_split(trail, split))] == expected

@@ -48,8 +48,10 @@ def analyzed(data: bytes, start: int = 0) -> list[Element | Damage]:
 def listing(data: bytes) -> list[str]:
     """Return the lines without comments on tags and offsets, and with single blanks."""
     shown = [line for found in analyzed(data) for line in lines(found)]
-    texts = [line.content if line.content.strip().startswith("<") else str(line) for line in shown]
-    return [" ".join(text.split()) for text in texts if not text.startswith("# Offset")]
+    strings = [
+        line.content if line.content.strip().startswith("<") else str(line) for line in shown
+    ]
+    return [" ".join(text.split()) for text in strings if not text.startswith("# Offset")]
 
 
 def printed(name: str) -> list[str]:

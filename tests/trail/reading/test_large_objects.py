@@ -262,6 +262,6 @@ def test_chunks_that_end_inside_an_operation_change_nothing(
     records = rows * 3
     whole = decoded(*records).batch
 
-    monkeypatch.setattr(reader, "CHUNK", 4)
+    monkeypatch.setattr(reader, "MOST_RECORDS", 4)
 
     assert operations_of(decoded(*records).batch) == operations_of(whole)

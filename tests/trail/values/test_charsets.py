@@ -1,4 +1,4 @@
-"""Texts in the character sets of databases, whole columns at once."""
+"""Strings in the character sets of databases, whole columns at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ from trailgate.columnar.code_pages import SingleBytePage, code_page
 from trailgate.errors import DecodeError, EncodeError, OptionError
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.values.codec import CHARSETS, ROWS, charset_named, decoded_texts, encoded_texts
+from trailgate.trail.values.codec import (
+    CHARSETS,
+    ROWS,
+    charset_named,
+    decoded_strings,
+    encoded_strings,
+)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.codec)
@@ -30,32 +36,32 @@ def test_an_unknown_name_tells_those_that_are_known() -> None:
 
 
 @given(st.sampled_from(sorted(CHARSETS)), st.lists(st.none() | st.binary(max_size=12), max_size=8))
-def test_texts_are_those_of_python(charset: str, raw: list[bytes | None]) -> None:
+def test_strings_are_those_of_python(charset: str, raw: list[bytes | None]) -> None:
     values = pa.array([b"in front", *raw], pa.binary()).slice(1)
     try:
         expected = [None if one is None else one.decode(charset) for one in raw]
     except UnicodeDecodeError:
         with pytest.raises(DecodeError) as caught:
-            decoded_texts(values, charset)
+            decoded_strings(values, charset)
         assert caught.value.where.raw == raw[caught.value.where.record or 0]
         return
 
-    found = decoded_texts(values, charset)
+    found = decoded_strings(values, charset)
 
     found.validate(full=True)
     assert found.to_pylist() == expected
 
 
 @given(st.sampled_from(sorted(CHARSETS)), st.lists(st.none() | st.text("aä日 ", max_size=5)))
-def test_texts_are_written_as_python_does(charset: str, texts: list[str | None]) -> None:
-    values = pa.array(texts, pa.string())
+def test_strings_are_written_as_python_does(charset: str, strings: list[str | None]) -> None:
+    values = pa.array(strings, pa.string())
     try:
-        expected = [None if one is None else one.encode(charset) for one in texts]
+        expected = [None if one is None else one.encode(charset) for one in strings]
     except UnicodeEncodeError:
         with pytest.raises(EncodeError, match="has characters that"):
-            encoded_texts(values, charset)
+            encoded_strings(values, charset)
         return
-    assert encoded_texts(values, charset).to_pylist() == expected
+    assert encoded_strings(values, charset).to_pylist() == expected
 
 
 def test_single_bytes_are_single() -> None:

@@ -22,7 +22,7 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
-from trailgate.brokers.receiver import CONNECT_SECONDS, connected, received_into
+from trailgate.brokers.receiver import CONNECT_SECONDS, connect, received_into
 from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
 
 
@@ -185,7 +185,7 @@ class AmqpConnection:
     def __init__(self, address: BrokerAddress) -> None:
         self._address, self._where = address, Where(source=str(address))
         self._proton = proton()
-        self._socket = connected(address)
+        self._socket = connect(address)
         self._room = memoryview(bytearray(ROOM))
         self._is_ended, self.is_detached = False, False
         self._session: Any = None

@@ -32,9 +32,9 @@ from trailgate.brokers.headers import (
     HeaderLines,
     JmsHeader,
     header_maps,
-    header_texts,
+    header_strings,
     last_of_each,
-    repeated,
+    repeat,
 )
 from trailgate.columnar.digits import LOWER, to_hex
 from trailgate.columnar.gather import NO_NULLS, column, gather
@@ -221,30 +221,30 @@ class Cells:
 
     def names(self, rows: Longs) -> tuple[pa.Array, Mask]:
         """Return names of properties, and which of them are not UTF-8."""
-        return header_texts(self.data, self._names[rows], self._name_ends[rows])
+        return header_strings(self.data, self._names[rows], self._name_ends[rows])
 
     def contents(self, rows: Longs) -> pa.BinaryArray:
         """Return the bytes of values."""
         return gather(self.data, self._starts[rows], self._ends[rows])
 
-    def texts(self, rows: Longs) -> tuple[pa.Array, Mask]:
-        """Return values as texts, and which of them cannot be read."""
+    def strings(self, rows: Longs) -> tuple[pa.Array, Mask]:
+        """Return values as strings, and which of them cannot be read."""
         kinds = self.kind[rows]
         distinct = np.flatnonzero(np.bincount(kinds)).tolist() if len(rows) else [kernels.STRING]
         if len(distinct) == 1:
-            return _TEXTS.get(distinct[0], _unreadable)(self, rows)
+            return _STRINGS.get(distinct[0], _unreadable)(self, rows)
         parts = [np.flatnonzero(kinds == kind) for kind in distinct]
         found = [
-            _TEXTS.get(kind, _unreadable)(self, rows[part])
+            _STRINGS.get(kind, _unreadable)(self, rows[part])
             for kind, part in zip(distinct, parts, strict=True)
         ]
         order = np.argsort(np.concatenate(parts))
-        texts = pa.concat_arrays([text for text, _ in found]).take(pa.array(order))
-        return texts, np.concatenate([wrong for _, wrong in found])[order]
+        strings = pa.concat_arrays([text for text, _ in found]).take(pa.array(order))
+        return strings, np.concatenate([wrong for _, wrong in found])[order]
 
 
 def _strings(cells: Cells, rows: Longs) -> tuple[pa.Array, Mask]:
-    return header_texts(cells.data, cells._starts[rows], cells._ends[rows])  # noqa: SLF001  its own
+    return header_strings(cells.data, cells._starts[rows], cells._ends[rows])  # noqa: SLF001  its own
 
 
 def _sure(
@@ -288,16 +288,16 @@ def _characters(cells: Cells, rows: Longs) -> tuple[pa.Array, Mask]:
     points = cells.number[rows]
     half = (points >= _SURROGATES.start) & (points < _SURROGATES.stop)
     wrong = (points > _LAST_CHARACTER) | half
-    texts = [chr(point) for point in np.where(wrong, ord("?"), points).tolist()]
-    return pa.array(texts, pa.string()), wrong
+    strings = [chr(point) for point in np.where(wrong, ord("?"), points).tolist()]
+    return pa.array(strings, pa.string()), wrong
 
 
 def _unreadable(_: Cells, rows: Longs) -> tuple[pa.Array, Mask]:
-    """Return empty texts: decimals, lists, maps and arrays are none, and JMS does not have them as properties."""
+    """Return empty strings: decimals, lists, maps and arrays are none, and JMS does not have them as properties."""
     return pa.repeat("", len(rows)), np.ones(len(rows), bool)
 
 
-_TEXTS: Final[Mapping[int, Callable[[Cells, Longs], tuple[pa.Array, Mask]]]] = MappingProxyType(
+_STRINGS: Final[Mapping[int, Callable[[Cells, Longs], tuple[pa.Array, Mask]]]] = MappingProxyType(
     {
         kernels.BOOLEAN: _sure(_booleans),
         kernels.UNSIGNED: _sure(_unsigned),
@@ -364,8 +364,8 @@ class _Fields:
 
     def ids(self) -> pa.Array:
         """Return the id of each message, null where it has none."""
-        rows = self._checked("message-id")
-        return self._by_message(rows, self._texts(rows))
+        rows = self._check("message-id")
+        return self._by_message(rows, self._strings(rows))
 
     def headers(self, ids: pa.Array) -> pa.MapArray:
         """Return the headers as JMS names them, without those that a JMS client does not see."""
@@ -375,12 +375,12 @@ class _Fields:
         if native is not None:
             ids = pc.coalesce(native, ids)
         rows = np.flatnonzero(np.asarray(ids.is_valid()))
-        parts = [plain, *parts, repeated(MESSAGE_ID, rows, ids.take(pa.array(rows)))]
+        parts = [plain, *parts, repeat(MESSAGE_ID, rows, ids.take(pa.array(rows)))]
         if self.faults or not _JMS_NAMES.isdisjoint(pc.unique(plain.names).to_pylist()):
             parts = [last_of_each(parts)]  # properties with names of JMS headers are not seen
         return header_maps(parts, self._count)
 
-    def _checked(self, field: str) -> Longs:
+    def _check(self, field: str) -> Longs:
         """Return the cells of a field, without those whose type it must not have."""
         rows = self._cells.of(_NUMBERS[field])
         kinds = self._cells.kind[rows]
@@ -393,46 +393,46 @@ class _Fields:
     def _fault(self, row: int, text: str) -> None:
         self.faults.setdefault(int(self._cells.message[row]), text)
 
-    def _texts(self, rows: Longs) -> pa.Array:
-        """Return the texts of cells; those that have none are a fault of their messages."""
-        texts, wrong = self._cells.texts(rows)
+    def _strings(self, rows: Longs) -> pa.Array:
+        """Return the strings of cells; those that have none are a fault of their messages."""
+        strings, wrong = self._cells.strings(rows)
         for row in rows[wrong].tolist():
             kind = int(self._cells.kind[row])
             text = BAD_HEADER if kind in _TEXTUAL else BAD_PROPERTY.format(TYPES[kind][0])
             self._fault(row, text)
-        return texts
+        return strings
 
-    def _by_message(self, rows: Longs, texts: pa.Array) -> pa.Array:
+    def _by_message(self, rows: Longs, strings: pa.Array) -> pa.Array:
         """Return the text of each message, null where it has none."""
         places = np.full(self._count, -1)
         places[self._cells.message[rows]] = np.arange(len(rows))
-        return texts.take(pa.array(places, mask=places < 0))
+        return strings.take(pa.array(places, mask=places < 0))
 
     def _field(self, row: JmsHeader) -> list[HeaderLines]:
         """Return a JMS header of the messages that have its field, and of those that do not where it has a value then."""
-        rows = self._checked(row.amqp)
+        rows = self._check(row.amqp)
         conversion = _CONVERSIONS.get(row.amqp)
         if conversion is None:
-            texts = self._texts(rows)
-            known = np.asarray(pc.binary_length(texts)) > 0
+            strings = self._strings(rows)
+            known = np.asarray(pc.binary_length(strings)) > 0
         else:
-            known, texts = conversion(self._cells.number[rows])
+            known, strings = conversion(self._cells.number[rows])
         if not known.all():
-            rows, texts = rows[known], texts.filter(pa.array(known))
+            rows, strings = rows[known], strings.filter(pa.array(known))
         message = self._cells.message[rows]
-        found = [repeated(row.name, message, texts)]
+        found = [repeat(row.name, message, strings)]
         if row.absent is not None and len(rows) < self._count:
             lacking = np.ones(self._count, bool)
             lacking[message] = False
-            found.append(repeated(row.name, np.flatnonzero(lacking), row.absent))
+            found.append(repeat(row.name, np.flatnonzero(lacking), row.absent))
         return found
 
     def _delivery_count(self) -> HeaderLines:
         """Return how often each message was sent to somebody, this time included."""
-        rows = self._checked("delivery-count")
+        rows = self._check("delivery-count")
         counts = np.ones(self._count, np.int64)
         counts[self._cells.message[rows]] += self._cells.number[rows]
-        return repeated(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
+        return repeat(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
 
     def _properties(self) -> tuple[HeaderLines, pa.Array | None]:
         """Return the properties that a JMS client sees, and the ids among the others."""
@@ -447,12 +447,12 @@ class _Fields:
         native = None
         if NATIVE_ID in distinct:
             own = rows[is_there & (code == distinct.index(NATIVE_ID))]
-            native = self._by_message(own, self._texts(own))
+            native = self._by_message(own, self._strings(own))
         hidden = np.asarray([name.startswith(HIDDEN_PREFIXES) for name in distinct], bool)
         is_there &= ~hidden[code]
         rows, code = rows[is_there], code[is_there]
         own_names = coded.dictionary.take(pa.array(code))
-        return HeaderLines(cells.message[rows], own_names, self._texts(rows)), native
+        return HeaderLines(cells.message[rows], own_names, self._strings(rows)), native
 
     def _check_repeated(self, message: Longs, code: Longs, names: Sequence[str]) -> None:
         """Note messages that have a property twice: a map must not (AMQP 1.0, 1.6.23)."""
@@ -483,7 +483,7 @@ def _known(numbers: Longs) -> tuple[Mask, pa.Array]:
     return numbers != 0, pa.array(numbers).cast(pa.string())
 
 
-# Of fields that are not texts: which are there, and their JMS form.
+# Of fields that are not strings: which are there, and their JMS form.
 _CONVERSIONS: Final[Mapping[str, Callable[[Longs], tuple[Mask, pa.Array]]]] = MappingProxyType(
     {
         "creation-time": _known,

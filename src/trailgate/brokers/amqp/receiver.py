@@ -78,8 +78,8 @@ class AmqpReceiver(Reconnecting):
         if link is not None:
             link.connection.close()
 
-    def _received(self, seconds: float) -> Window | None:
-        link = self._link or self._opened()
+    def _receive(self, seconds: float) -> Window | None:
+        link = self._link or self._open()
         found = link.deliveries
         if not link.connection.work(seconds, lambda: len(found) > 0):
             return None
@@ -88,7 +88,7 @@ class AmqpReceiver(Reconnecting):
         rows = received_messages(messages, time.time_ns() // 1000)
         return Window(rows, _Token(link, delivered))
 
-    def _opened(self) -> _Link:
+    def _open(self) -> _Link:
         """Return a new connection with its link."""
         connection = AmqpConnection(self._address)
         try:

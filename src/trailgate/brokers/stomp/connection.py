@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
-from trailgate.brokers.receiver import CONNECT_SECONDS, connected, received_into
+from trailgate.brokers.receiver import CONNECT_SECONDS, connect, received_into
 from trailgate.brokers.stomp import kernels
 from trailgate.brokers.stomp.frames import FrameReader, Frames, encode_frame
 from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
@@ -165,7 +165,7 @@ class StompConnection:
 
     def __init__(self, address: BrokerAddress) -> None:
         self._where = Where(source=str(address))
-        self._socket = connected(address)
+        self._socket = connect(address)
         self._reader = FrameReader()
         self._sending, self._closed = threading.Lock(), threading.Event()
         self._last_sent = self.last_received = time.monotonic()
@@ -236,7 +236,7 @@ class StompConnection:
             raise self.error("the broker does not answer to CONNECT")
         known = found.headers(0)
         if found.kinds[0] != kernels.CONNECTED:
-            raise self.error(f"the broker refuses the login: {reported(found, 0)}", refused=True)
+            raise self.error(f"the broker refuses the login: {report(found, 0)}", refused=True)
         if known.get("version") != "1.2":
             problem = f"the broker speaks STOMP {known.get('version', '1.0')}, not 1.2"
             raise self.error(problem, refused=True)
@@ -296,7 +296,7 @@ class StompConnection:
                 return  # whoever receives sees it too
 
 
-def reported(frames: Frames, frame: int) -> str:
+def report(frames: Frames, frame: int) -> str:
     """Return the text of an ERROR frame."""
     known, body = frames.headers(frame), frames.body(frame).decode("utf-8", "replace").strip()
     text = known.get("message", "").strip()
@@ -342,7 +342,7 @@ class ConsumerWatch:
         known = ""
         while not self._closed.is_set():
             try:
-                self._watched()
+                self._watch()
             except BrokerError as error:
                 if error.problem != known:
                     _LOG.info(UNKNOWN, self._address, error.problem)
@@ -352,7 +352,7 @@ class ConsumerWatch:
                 return
             self._closed.wait(RETRY_SECONDS)
 
-    def _watched(self) -> None:
+    def _watch(self) -> None:
         """Receive what the broker reports until this is closed; raises BrokerError."""
         connection = StompConnection(self._address)
         try:
@@ -364,20 +364,20 @@ class ConsumerWatch:
             name = self._address.destination.rpartition("::")[2].replace("'", "''")
             headers = {key: text.format(name) for key, text in watched.subscribe.items()}
             connection.send("SUBSCRIBE", {"id": "consumers", "receipt": "watching", **headers})
-            self._noted(connection, connection.frames(CONNECT_SECONDS, FRAMES), watched.number)
+            self._note(connection, connection.frames(CONNECT_SECONDS, FRAMES), watched.number)
             self._ready.set()
             while not self._closed.is_set():
                 found = connection.frames(POLL_SECONDS, FRAMES)
-                self._noted(connection, found, watched.number)
+                self._note(connection, found, watched.number)
         finally:
             connection.close()
 
-    def _noted(self, connection: StompConnection, found: Frames | None, header: str) -> None:
+    def _note(self, connection: StompConnection, found: Frames | None, header: str) -> None:
         """Warn where there are more consumers than before, and more than one."""
         for at in range(0 if found is None else len(found)):
             assert found is not None
             if found.kinds[at] == kernels.ERROR:
-                raise connection.error(reported(found, at))
+                raise connection.error(report(found, at))
             text = found.headers(at).get(header, "")
             if not text.isdecimal():
                 continue

@@ -43,7 +43,7 @@ def encode_frame(command: str, headers: Mapping[str, str], body: bytes = b"") ->
     return "\n".join([command, *lines, "", ""]).encode() + body + b"\0"
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Return a header's name or value as it was before it was escaped; raises BrokerError."""
     if "\\" not in text:
         return text
@@ -92,7 +92,7 @@ class Frames:
         return self.data[self.body_starts[frame] : self.body_ends[frame]].tobytes()
 
     def _text(self, begin: np.int64, end: np.int64) -> str:
-        return unescaped(self.data[begin:end].tobytes().decode("utf-8", "backslashreplace"))
+        return unescape(self.data[begin:end].tobytes().decode("utf-8", "backslashreplace"))
 
 
 class FrameReader:

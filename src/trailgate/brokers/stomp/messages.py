@@ -19,13 +19,13 @@ from trailgate.brokers.headers import (
     HeaderLines,
     JmsHeader,
     header_maps,
-    header_texts,
+    header_strings,
     joined_surrogates,
-    repeated,
+    repeat,
 )
 from trailgate.brokers.stomp import kernels
 from trailgate.brokers.stomp.connection import Dialect
-from trailgate.brokers.stomp.frames import Frames, unescaped
+from trailgate.brokers.stomp.frames import Frames, unescape
 from trailgate.columnar.gather import gather
 from trailgate.messages.messages import RECEIVED
 
@@ -78,12 +78,14 @@ class _Lines:
         message = number[frame]
         kept = np.flatnonzero(message >= 0)
         self.count, self.message = len(rows), message[kept]
-        names, wrong = header_texts(frames.data, frames.names[kept], frames.name_ends[kept])
-        values, also_wrong = header_texts(frames.data, frames.values[kept], frames.value_ends[kept])
+        names, wrong = header_strings(frames.data, frames.names[kept], frames.name_ends[kept])
+        values, also_wrong = header_strings(
+            frames.data, frames.values[kept], frames.value_ends[kept]
+        )
         self.not_text = np.unique(self.message[wrong | also_wrong])
         escaped = np.flatnonzero(frames.escaped[kept])
         if len(escaped):
-            names, values = _restored(names, escaped), _restored(values, escaped)
+            names, values = _restore(names, escaped), _restore(values, escaped)
         coded = names.dictionary_encode()
         self.distinct: list[str] = coded.dictionary.to_pylist()
         self._code, self._values = np.asarray(coded.indices).astype(np.int64), values
@@ -120,7 +122,7 @@ class _Lines:
             own = self._code == code
             plain &= ~own
             if row is not None:
-                parts.append(self._renamed(own, row))
+                parts.append(self._rename(own, row))
         rows = np.flatnonzero(plain)
         names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
         parts.append(HeaderLines(self.message[rows], names, self._values.take(pa.array(rows))))
@@ -128,17 +130,19 @@ class _Lines:
         parts.append(self._message_id(dialect, ids))
         return header_maps(parts, self.count)
 
-    def _renamed(self, own: Mask, row: JmsHeader) -> HeaderLines:
+    def _rename(self, own: Mask, row: JmsHeader) -> HeaderLines:
         """Return the lines of one header by its JMS name and in its JMS form."""
         rows = np.flatnonzero(own)
         coded = self._values.take(pa.array(rows)).dictionary_encode()
         convert = CONVERSIONS[row.kind]
         if row.kind != "text":
-            texts = pa.array([convert(text) for text in coded.dictionary.to_pylist()], pa.string())
-            values = texts.take(coded.indices)
+            strings = pa.array(
+                [convert(text) for text in coded.dictionary.to_pylist()], pa.string()
+            )
+            values = strings.take(coded.indices)
         else:
             values = coded.cast(pa.string())
-        return repeated(row.name, self.message[rows], values)
+        return repeat(row.name, self.message[rows], values)
 
     def _absent(self, row: JmsHeader) -> HeaderLines:
         """Return what messages without a header have for it."""
@@ -146,25 +150,25 @@ class _Lines:
         for name in row.stomp:
             lacking &= np.asarray(self.values(name).is_null())
         rows = np.flatnonzero(lacking)
-        return repeated(row.name, rows, row.absent)
+        return repeat(row.name, rows, row.absent)
 
     def _message_id(self, dialect: Dialect, ids: pa.Array) -> HeaderLines:
         """Return the JMS message ids, where the broker gives them."""
         if dialect.id_tail:
             ids = self.values(NATIVE_ID)
         rows = np.flatnonzero(np.asarray(ids.is_valid()))
-        return repeated(MESSAGE_ID, rows, ids.take(pa.array(rows)))
+        return repeat(MESSAGE_ID, rows, ids.take(pa.array(rows)))
 
 
 def _is_hidden(name: str) -> bool:
     return name in HIDDEN or name == NATIVE_ID or name.startswith(HIDDEN_PREFIXES)
 
 
-def _restored(texts: pa.Array, rows: Longs) -> pa.Array:
-    """Return texts of which some were escaped."""
-    known = texts.to_pylist()
+def _restore(strings: pa.Array, rows: Longs) -> pa.Array:
+    """Return strings of which some were escaped."""
+    known = strings.to_pylist()
     for row in rows.tolist():
-        known[row] = unescaped(known[row])
+        known[row] = unescape(known[row])
     return pa.array(known, pa.string())
 
 

@@ -17,7 +17,7 @@ from trailgate.brokers.stomp import kernels
 from trailgate.brokers.stomp.connection import (
     ConsumerWatch,
     StompConnection,
-    reported,
+    report,
     subscription,
 )
 from trailgate.brokers.stomp.frames import Frames
@@ -101,8 +101,8 @@ class StompReceiver(Reconnecting):
                 self._waiting.clear()
         connection.close()
 
-    def _received(self, seconds: float) -> Window | None:
-        connection = self._connection or self._subscribed()
+    def _receive(self, seconds: float) -> Window | None:
+        connection = self._connection or self._subscribe()
         if not self._waiting:
             self._take(connection, seconds)
         if not self._waiting:
@@ -136,11 +136,11 @@ class StompReceiver(Reconnecting):
                 self._unconfirmed.discard(found.headers(at).get("receipt-id", ""))
             elif kind == kernels.ERROR:
                 self._reported = True
-                raise connection.error(f"the broker reports an error: {reported(found, at)}")
+                raise connection.error(f"the broker reports an error: {report(found, at)}")
             else:
                 raise connection.error("the broker sent a frame that no subscriber gets")
 
-    def _subscribed(self) -> StompConnection:
+    def _subscribe(self) -> StompConnection:
         """Return a new connection that is subscribed."""
         connection = StompConnection(self._address)
         self._reported = False

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trailgate.cli import output
-from trailgate.cli.output import paged
-from trailgate.errors import OptionError, StorageError, Where, masked
+from trailgate.cli.output import show_in_pager
+from trailgate.errors import OptionError, StorageError, Where, mask_logins
 
 if TYPE_CHECKING:
     from trailgate.storage.files.listing import TrailFile
@@ -55,13 +55,13 @@ def command(
         raise OptionError(problem, where=Where(source=files[0].path))
     damaged = False  # also if the reader of the output stops early
     left = records
-    with output.quiet_pipe(), paged():
+    with output.quiet_pipe(), show_in_pager():
         for file in files:
             if len(files) > 1 and not as_json:
-                print(f"# {masked(file.path)}")
+                print(f"# {mask_logins(file.path)}")
             with TrailFileReader(file) as reader:
                 shown = _Limited(analyze(reader.read, file.size, begin), left)
-                name = masked(file.path) if len(files) > 1 else ""
+                name = mask_logins(file.path) if len(files) > 1 else ""
                 damaged |= _print(shown, name, as_json=as_json)
             left = shown.left
             if left == 0:
@@ -143,11 +143,11 @@ def _painter() -> Callable[[Element | Damage], None]:
 
     paint = output.painter()
 
-    def styled(line: Line) -> str:
+    def style(line: Line) -> str:
         text = str(line)
         content, comment = text[: len(line.content)], text[len(line.content) :]
         if content.lstrip().startswith("<"):
             content = paint(content, "blue")
         return content + paint(comment, "red" if line.bad else "green")
 
-    return lambda found: sys.stdout.writelines(f"{styled(line)}\n" for line in lines(found))
+    return lambda found: sys.stdout.writelines(f"{style(line)}\n" for line in lines(found))

@@ -283,9 +283,9 @@ def _receive(
 ) -> None:
     """Receive from a broker until there is a reason to stop; raises Exit where most messages are bad."""
     from trailgate.cli.live import print_live
-    from trailgate.jobs.receive.job import opened
+    from trailgate.jobs.receive.job import open_live
 
-    with opened(loaded.capture, address, output.trail, options) as live:
+    with open_live(loaded.capture, address, output.trail, options) as live:
         total = print_live(live, output)
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)

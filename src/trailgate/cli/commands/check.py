@@ -98,7 +98,7 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
     if rest:
         sums = [sum(getattr(file, name) for file in rest) for name in TOTALS]
         lines.append((f"{len(rest)} more", sums, []))
-    rows = [plain_row((name, *_right(totals)), _listed(kinds)) for name, totals, kinds in lines]
+    rows = [plain_row((name, *_right(totals)), _list(kinds)) for name, totals, kinds in lines]
     print_rows(("file", *TOTALS), "records by type", rows)
     _print_findings(console, report)
     if salvaged is not None:
@@ -115,7 +115,7 @@ def _right(totals: list[int]) -> list[str]:
     return [f"{total:>{len(name)},}" for name, total in zip(TOTALS, totals, strict=True)]
 
 
-def _listed(kinds: list[str]) -> list[str]:
+def _list(kinds: list[str]) -> list[str]:
     return [f"{kind}," for kind in kinds[:-1]] + kinds[-1:]
 
 

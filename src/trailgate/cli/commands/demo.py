@@ -17,7 +17,7 @@ import typer
 from trailgate.cli.capture_output import print_notes, print_summary
 from trailgate.cli.output import say
 from trailgate.errors import OptionError, install_command
-from trailgate.storage.files.durable import locked
+from trailgate.storage.files.durable import lock
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
@@ -86,7 +86,7 @@ def _capture(session: Any) -> None:
 
     loaded = capturing.with_rules(load(PROPERTIES), full=False, befores=True, full_deletes=False)
     print_notes(loaded)
-    with locked(TRAIL):
+    with lock(TRAIL):
         job = prepare(loaded.capture, MESSAGES, TRAIL)
         print_summary(capturing.run(job, session))
 

@@ -42,7 +42,7 @@ def command(
     try:
         explanation = explain(capture.options, body)
     except TrailgateError as error:
-        raise error.located(source=message) from None
+        raise error.with_place(source=message) from None
     parsed = capture.parse(messages_from([body], message))
     with quiet_pipe():
         if as_json:

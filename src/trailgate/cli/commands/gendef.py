@@ -28,11 +28,11 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Write the definitions file of a capture's tables."""
-    from trailgate.definitions.gendef import generated
+    from trailgate.definitions.gendef import generate
     from trailgate.jobs.capture.loading import load_definitions
 
     definitions = load_definitions(properties)
-    text = generated(definitions)
+    text = generate(definitions)
     with output.quiet_pipe():
         if out is None:
             sys.stdout.buffer.write(text)

@@ -13,7 +13,7 @@ import typer
 
 import trailgate
 from trailgate.cli import output
-from trailgate.cli.output import paged
+from trailgate.cli.output import show_in_pager
 from trailgate.errors import MissingDependencyError, install_command
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def command(
 
     conversation = Conversation(lambda: datetime.now(UTC), as_values=as_json)
     interactive = commands is None and sys.stdin.isatty()
-    lines = _prompted(conversation) if interactive else iter(commands or _typed(sys.stdin))
+    lines = _prompt(conversation) if interactive else iter(commands or _convert_type(sys.stdin))
     with output.quiet_pipe():
         try:
             if interactive:
                 print(BANNER)
             if file is not None:
-                _answer(conversation, f"OPEN {_quoted(file)}")
+                _answer(conversation, f"OPEN {_quote(file)}")
             _converse(conversation, lines, interactive=interactive)
         finally:
             conversation.close()
@@ -64,7 +64,7 @@ def _converse(conversation: Conversation, lines: Iterator[str], *, interactive: 
             return
         try:
             if line.strip():
-                with paged() if interactive and _asks_help(line) else nullcontext():
+                with show_in_pager() if interactive and _asks_help(line) else nullcontext():
                     _answer(conversation, line)
         except KeyboardInterrupt:
             if not interactive:
@@ -82,18 +82,18 @@ def _asks_help(line: str) -> bool:
     return line.split(maxsplit=1)[0].upper() in ("HELP", "?")
 
 
-def _quoted(file: str) -> str:
+def _quote(file: str) -> str:
     """Return a path as it is typed: in quotes if it contains what separates commands or words."""
     if not set(file) & set(";'\""):
         return file
     return f"'{file}'" if '"' in file else f'"{file}"'
 
 
-def _typed(stream: Iterable[str]) -> Iterator[str]:
+def _convert_type(stream: Iterable[str]) -> Iterator[str]:
     return (line.rstrip("\r\n") for line in stream)
 
 
-def _prompted(conversation: Conversation) -> Iterator[str]:
+def _prompt(conversation: Conversation) -> Iterator[str]:
     """Yield the lines typed at a terminal, up to the end of input."""
     prompt = _prompt_session(conversation)
     while True:

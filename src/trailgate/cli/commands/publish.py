@@ -81,7 +81,7 @@ def command(  # noqa: PLR0913  one argument an option
             message_per=message_per.value,
             content=None if content is None else content.value,
             max_message_bytes=max_message_bytes,
-            options=_named(option or []),
+            options=_name(option or []),
             progress=progress,
         )
     with done_already():
@@ -91,7 +91,7 @@ def command(  # noqa: PLR0913  one argument an option
             _print(summary)
 
 
-def _named(options: list[str]) -> dict[str, Any]:
+def _name(options: list[str]) -> dict[str, Any]:
     """Return options that are written NAME=VALUE; raises OptionError."""
     found = {}
     for text in options:

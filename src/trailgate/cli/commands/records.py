@@ -9,7 +9,7 @@ import typer
 from trailgate.cli.options import Format, RowFormat, Wide
 from trailgate.cli.output import done_already
 from trailgate.cli.standard_input import is_stream, kept_input
-from trailgate.errors import OptionError, masked
+from trailgate.errors import OptionError, mask_logins
 
 if TYPE_CHECKING:
     from trailgate.jobs.record_files import CopybookOptions
@@ -61,7 +61,7 @@ def command(  # noqa: PLR0913  one parameter an option
     # A tree does not fit in a line of a table or of CSV; JSON and Parquet can hold it.
     shape = Shape.TREE if to is not None or format is Format.JSON else Shape.FLAT
     options = CopybookOptions.of(
-        {"copybook": copybook, **_named(option or [])}, shape=shape, base=base
+        {"copybook": copybook, **_name(option or [])}, shape=shape, base=base
     )
     if to is None and master is not None:
         raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
@@ -92,7 +92,7 @@ def _print(
     print_batches(rows, rows.schema.names, shape, format=form, limit=limit, wide=wide)
 
 
-def _named(given: list[str]) -> dict[str, str]:
+def _name(given: list[str]) -> dict[str, str]:
     found = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -113,4 +113,4 @@ def _write(path: list[str], to: str, options: CopybookOptions, master: str | Non
 
         rows = run_parquet(master, job)
     with done_already():
-        print(f"{rows:,} records in {len(job.parts)} files: {masked(to)}")
+        print(f"{rows:,} records in {len(job.parts)} files: {mask_logins(to)}")

@@ -23,7 +23,7 @@ FEW: Final = 8  # loops that one process compiles sooner than several start
 def command() -> None:
     """Compile all loops for this machine, and print where they are kept."""
     begin = perf_counter()
-    states = _compiled([(kernel.function.__module__, kernel.__name__) for kernel in kernels()])
+    states = _compile([(kernel.function.__module__, kernel.__name__) for kernel in kernels()])
     seconds = perf_counter() - begin
     compiled = sum(not state.hit for state in states)
     print(
@@ -57,7 +57,7 @@ def kernel_modules() -> list[str]:
     ]
 
 
-def _compiled(names: Sequence[tuple[str, str]]) -> list[Cached]:
+def _compile(names: Sequence[tuple[str, str]]) -> list[Cached]:
     """Return where the kernels of modules are kept; a process for each processor compiles them."""
     processes = min(os.cpu_count() or 1, len(names) // FEW)
     if processes < 2:

@@ -194,14 +194,14 @@ class _Cursor:
         counter = None
         if self._skip("DEPENDING"):
             self._noise()
-            counter = self._qualified("the counter", token)
+            counter = self._qualify("the counter", token)
             least = least if ranged else 0
         if most < 1 or least > most:
             raise token.error(f"{entry.name} occurs {least} to {most} times")
         entry.occurs = Occurs(least if counter else most, most, counter)
         self._occurs_keys()
 
-    def _qualified(self, what: str, after: Token) -> str:
+    def _qualify(self, what: str, after: Token) -> str:
         """Return a name, without the groups that it is said to be in."""
         name = self._need(what, after).text
         while self._skip("OF", "IN"):
@@ -282,9 +282,9 @@ class _Cursor:
         self._need("the value for FALSE", token)
 
     def renames(self, _: Entry, token: Token) -> None:
-        self._qualified("an item", token)
+        self._qualify("an item", token)
         if self._skip("THRU", "THROUGH"):
-            self._qualified("an item", token)
+            self._qualify("an item", token)
 
     def external(self, _: Entry, token: Token) -> None:
         if self._skip("AS"):

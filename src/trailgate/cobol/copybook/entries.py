@@ -52,7 +52,7 @@ _BYTES: Final[Mapping[Category, int]] = MappingProxyType(
 MAX_CHARACTERS: Final = 1 << 27  # the largest item that Enterprise COBOL allows
 _PART: Final = re.compile(r"(CR|DB|.)(?:\((\d+)\))?")
 _SYMBOLS: Final = frozenset("AXNGU9SVPZ*+-,./$B0") | {"CR", "DB"}
-_TEXTS: Final[Mapping[str, Category]] = MappingProxyType(
+_STRINGS: Final[Mapping[str, Category]] = MappingProxyType(
     {
         "N": Category.NATIONAL,
         "U": Category.UTF8,
@@ -74,12 +74,12 @@ class PictureError(ValueError):
 
 def parse_picture(text: str) -> Picture:
     """Return a parsed picture; raises PictureError."""
-    symbols = _expanded(text)
+    symbols = _expand(text)
     used = {symbol for symbol, _ in symbols}
     characters = sum(_WIDTH[symbol] * count for symbol, count in symbols)
     if characters > MAX_CHARACTERS:
         raise PictureError(f"a picture of {characters} characters is too long")
-    for symbol, category in _TEXTS.items():
+    for symbol, category in _STRINGS.items():
         if symbol in used:
             return Picture(text, category, characters)
     return _number(text, symbols, characters)
@@ -92,7 +92,7 @@ class _Symbols(NamedTuple):
     repeats: int
 
 
-def _expanded(text: str) -> list[_Symbols]:
+def _expand(text: str) -> list[_Symbols]:
     """Return symbols with their repeats, in order."""
     found = []
     place = 0

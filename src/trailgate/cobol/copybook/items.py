@@ -157,7 +157,7 @@ def _known(depends: Depends) -> Mask | None:
     return known
 
 
-def _merged(one: Depends, other: Depends) -> Depends:
+def _merge(one: Depends, other: Depends) -> Depends:
     """Return what two things depend on together."""
     if not one or one is other:
         return other
@@ -176,7 +176,7 @@ class _Distance(NamedTuple):
 
     def plus(self, bytes_: Offset, depends: Depends = NOTHING) -> _Distance:
         """Return a distance that is longer by some bytes."""
-        return _Distance(self.bytes + bytes_, _merged(self.depends, depends))
+        return _Distance(self.bytes + bytes_, _merge(self.depends, depends))
 
 
 class _Around(NamedTuple):
@@ -311,16 +311,16 @@ def flat_columns(layout: Layout) -> tuple[FlatColumn, ...]:
     found = list(columns_below(place_items(layout).root))
     return tuple(
         FlatColumn(name, item.field, int(item.offset))
-        for name, item in zip(_named(found), found, strict=True)
+        for name, item in zip(_name(found), found, strict=True)
     )
 
 
 def column_names(layout: Layout) -> tuple[str, ...]:
     """Return the names of the columns of a record in their order."""
-    return tuple(_named(list(columns_below(place_items(layout).root))))
+    return tuple(_name(list(columns_below(place_items(layout).root))))
 
 
-def _named(items: list[Item]) -> list[str]:
+def _name(items: list[Item]) -> list[str]:
     # A nameless group does not distinguish anything.
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])

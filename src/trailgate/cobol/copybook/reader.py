@@ -30,7 +30,7 @@ MAX_DIGITS: Final = 38  # what a decimal column holds
 MAX_SIZE: Final = 1 << 27
 MAX_BINARY: Final = 8  # bytes
 _BINARY: Final = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
-_TEXTS: Final[Mapping[Category, Usage]] = MappingProxyType(
+_STRINGS: Final[Mapping[Category, Usage]] = MappingProxyType(
     {
         Category.TEXT: Usage.TEXT,
         Category.NATIONAL: Usage.NATIONAL,
@@ -108,8 +108,8 @@ def _display(entry: Entry, picture: Picture) -> _Form:
         raise entry.token.error(f"{entry.name} is UTF-8, but its picture has no U")
     if picture.category is Category.TEXT and entry.usage == "NATIONAL":
         return _Form(Usage.NATIONAL, 2 * picture.size)
-    if picture.category in _TEXTS:
-        return _Form(_TEXTS[picture.category], entry.byte_length or picture.size)
+    if picture.category in _STRINGS:
+        return _Form(_STRINGS[picture.category], entry.byte_length or picture.size)
     if entry.usage == "NATIONAL":
         hint = "National numbers take two bytes a digit, which is not read yet"
         raise entry.token.error(f"{entry.name} is a number in national characters", hint)
@@ -201,7 +201,7 @@ def _children(entry: Entry, dialect: Dialect, offset: int) -> tuple[tuple[Field,
     end = offset
     for child in entry.children:
         if child.redefines:
-            field = _field(child, dialect, _redefined(child, made).offset)
+            field = _field(child, dialect, _redefine(child, made).offset)
         else:
             field = _field(child, dialect, end)
         end = max(end, field.offset + field.extent)
@@ -209,17 +209,17 @@ def _children(entry: Entry, dialect: Dialect, offset: int) -> tuple[tuple[Field,
     return tuple(made), end - offset
 
 
-def _redefined(entry: Entry, earlier: list[Field]) -> Field:
+def _redefine(entry: Entry, earlier: list[Field]) -> Field:
     name = (entry.redefines or "").upper()
     for field in reversed(earlier):
         if field.name.upper() == name:
             if field.occurs is not None:
                 raise entry.token.error(f"{entry.name} redefines {field.name}, which occurs")
             return field
-    raise _unknown(entry)
+    raise _unknown_error(entry)
 
 
-def _unknown(entry: Entry) -> DefinitionError:
+def _unknown_error(entry: Entry) -> DefinitionError:
     hint = "It must come before it, in the same group"
     return entry.token.error(f"{entry.name} redefines {entry.redefines}, which is not there", hint)
 

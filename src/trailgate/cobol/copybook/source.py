@@ -71,7 +71,7 @@ def _can_be_fixed(line: str) -> bool:
 
 def _fixed(lines: list[str]) -> Iterator[SourceLine]:
     for number, line in enumerate(lines, 1):
-        text = _uncommented(line[TEXT:END])
+        text = _remove_comments(line[TEXT:END])
         cut = line[END:].strip() if text == line[TEXT:END] else ""
         mark = line[INDICATOR : INDICATOR + 1]
         if line[:1] == "*":
@@ -96,7 +96,7 @@ def _fixed(lines: list[str]) -> Iterator[SourceLine]:
             yield SourceLine(number, TEXT + 1, text.ljust(END - TEXT), cut=cut)
 
 
-def _uncommented(text: str) -> str:
+def _remove_comments(text: str) -> str:
     """Return the text of a line without the comment at its end."""
     return _INLINE.sub(lambda found: found[1] or "", text)
 
@@ -107,7 +107,7 @@ def _free(lines: list[str]) -> Iterator[SourceLine]:
             text = line.strip().lstrip("*>")
             yield SourceLine(number, line.index("*") + 2, text, comment=True)
         elif line.strip():
-            yield SourceLine(number, 1, _uncommented(line))
+            yield SourceLine(number, 1, _remove_comments(line))
 
 
 class TokenKind(Enum):
@@ -164,7 +164,7 @@ _SEPARATOR: Final = re.compile(r"[\s,;]+")
 def scan(lines: list[SourceLine], source: str) -> list[Token]:
     """Return the tokens of a copybook; raises DefinitionError for a literal without an end."""
     found: list[Token] = []
-    for line in _joined(lines):
+    for line in _join(lines):
         if line.comment:
             found.append(
                 Token(TokenKind.COMMENT, line.text.strip(), source, line.number, line.column)
@@ -174,7 +174,7 @@ def scan(lines: list[SourceLine], source: str) -> list[Token]:
     return found
 
 
-def _joined(lines: list[SourceLine]) -> Iterator[SourceLine]:
+def _join(lines: list[SourceLine]) -> Iterator[SourceLine]:
     """Yield lines with their continuations appended."""
     held: SourceLine | None = None
     waiting: list[SourceLine] = []  # comments in between
@@ -182,7 +182,7 @@ def _joined(lines: list[SourceLine]) -> Iterator[SourceLine]:
         if line.comment and held is not None:
             waiting.append(line)
         elif line.continued and held is not None:
-            text, cut = _continued(held.text, line.text), line.cut or held.cut
+            text, cut = _continue(held.text, line.text), line.cut or held.cut
             held = SourceLine(held.number, held.column, text, cut=cut)
         else:
             yield from _flush(held, waiting)
@@ -198,7 +198,7 @@ def _flush(held: SourceLine | None, waiting: list[SourceLine]) -> Iterator[Sourc
     yield from waiting
 
 
-def _continued(text: str, more: str) -> str:
+def _continue(text: str, more: str) -> str:
     """Return a text with its continuation: a literal continues after the first quote."""
     quote = _open_quote(text)
     if quote is None:
@@ -294,13 +294,13 @@ def expand(tokens: Sequence[Token], members: Members) -> list[Token]:
     begin = place = 0
     while place < len(copied):
         if _is_replace(copied[place]):
-            found += _replaced(copied[begin:place], rules)
+            found += _replace(copied[begin:place], rules)
             statement, place = _statement(copied, place)
             rules = _replace_rules(statement)
             begin = place
         else:
             place += 1
-    return found + _replaced(copied[begin:], rules)
+    return found + _replace(copied[begin:], rules)
 
 
 def _is_replace(token: Token) -> bool:
@@ -325,7 +325,7 @@ def _with_members(tokens: Sequence[Token], members: Members, depth: int) -> list
     while place < len(tokens):
         if tokens[place].upper == "COPY":
             statement, place = _statement(tokens, place)
-            found += _copied(statement, members, depth)
+            found += _copy(statement, members, depth)
         else:
             found.append(tokens[place])
             place += 1
@@ -343,7 +343,7 @@ def _statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
     raise tokens[place].error(f"{tokens[place].upper} without the period at its end")
 
 
-def _copied(statement: list[Token], members: Members, depth: int) -> list[Token]:
+def _copy(statement: list[Token], members: Members, depth: int) -> list[Token]:
     words = [token for token in statement if token.kind is not TokenKind.COMMENT]
     if len(words) < 2:
         raise words[0].error("COPY needs the name of a member")
@@ -355,7 +355,7 @@ def _copied(statement: list[Token], members: Members, depth: int) -> list[Token]
         hint = "Name the folder that holds it: --copy-path FOLDER"
         raise words[1].error(f"the member {name} was not found", hint)
     at = next((i for i, token in enumerate(words) if token.upper == "REPLACING"), len(words))
-    return _with_members(_replaced(content, _rules(words[at + 1 :])), members, depth + 1)
+    return _with_members(_replace(content, _rules(words[at + 1 :])), members, depth + 1)
 
 
 def _rules(words: list[Token]) -> list[Replacement]:
@@ -396,7 +396,7 @@ def _pattern(old: tuple[str, ...], part: str) -> re.Pattern[str] | None:
     return re.compile(begin + re.escape(text) + end, re.IGNORECASE)
 
 
-def _replaced(tokens: Sequence[Token], rules: list[Replacement]) -> list[Token]:
+def _replace(tokens: Sequence[Token], rules: list[Replacement]) -> list[Token]:
     """Return the tokens with all rules applied: what one has put there is not replaced again."""
     if not rules:
         return list(tokens)

@@ -45,7 +45,7 @@ from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
 ERRORS_COLUMN, RAW_COLUMN = "_errors", "_raw"
-# RecordBytes are decoded in portions whose bytes and columns stay in the cache, but are enough for a
+# RecordBytes are decoded in chunks whose bytes and columns stay in the cache, but are enough for a
 # column's operations to cost more than their calls; 3 MB was fastest for records of 27 to 1,300 bytes.
 CHUNK_BYTES: Final = 3 << 20
 CHUNK_ROWS: Final = (1 << 10, 1 << 14)
@@ -101,7 +101,7 @@ class RecordDecoder:
         self._names = column_names(layout)
         self._placed = place_items(layout, self._names)
         self._wanted = _wanted(self._placed, self.options.columns)
-        self._alike = self._grouped(self._placed)
+        self._alike = self._group(self._placed)
         self._decoders: dict[Field, tuple[Decoder, Explain]] = {}
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
@@ -134,7 +134,7 @@ class RecordDecoder:
         faults: list[Fault] = []
         placed = self._placed
         if self.layout.varies:
-            placed = self._counted(records, faults)
+            placed = self._with_counts(records, faults)
         if self.options.surplus is Surplus.ERROR:
             longer = surplus(records, placed.extent, placed.known, self.layout.name)
             faults += [] if longer is None else [longer]
@@ -152,7 +152,7 @@ class RecordDecoder:
             pairs.append((RAW_COLUMN, gather(records.data, records.starts, records.ends)))
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
-    def _counted(self, records: RecordBytes, faults: list[Fault]) -> PlacedItems:
+    def _with_counts(self, records: RecordBytes, faults: list[Fault]) -> PlacedItems:
         """Return the items by the records' own counts; adds the faults of the counts that wanted items depend on.
 
         A counter that cannot be read leaves only what depends on it without a value.
@@ -187,13 +187,13 @@ class RecordDecoder:
         self, records: RecordBytes, placed: PlacedItems, faults: list[Fault]
     ) -> Mapping[Item, pa.Array]:
         """Return the column of each wanted item in the layout's order, and add the faults."""
-        alike = self._alike if placed is self._placed else self._grouped(placed)
+        alike = self._alike if placed is self._placed else self._group(placed)
         found: dict[Item, pa.Array] = {}
         for kind, members in alike.items():
             found.update(self._decode_alike(records, kind, members, faults))
         return {item: found[item] for item in columns_below(placed.root) if item in found}
 
-    def _grouped(self, placed: PlacedItems) -> dict[Field, list[Item]]:
+    def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
         """Return the wanted items by what their decoding depends on."""
         alike: dict[Field, list[Item]] = {}
         for item in columns_below(placed.root):
@@ -258,7 +258,7 @@ class RecordDecoder:
             try:
                 bound = (decoder(field, self.options.values), explainer(field, self.options.values))
             except OptionError as error:
-                raise error.located(field=field.name) from None
+                raise error.with_place(field=field.name) from None
             self._decoders[kind] = bound
         return self._decoders[kind]
 

@@ -81,13 +81,13 @@ class RecordEncoder:
         try:
             made = encoder(item.field, self.options.values)(values)
         except OptionError as error:
-            raise error.located(field=item.name) from None
+            raise error.with_place(field=item.name) from None
         except EncodeError as error:
             record = error.where.record
             if record is not None:
                 where = Where(record=int(rows[record]) + 1, field=item.name)
                 raise EncodeError(error.problem, where=where, hint=error.hint) from None
-            raise error.located(field=item.name) from None
+            raise error.with_place(field=item.name) from None
         at = item.offset if isinstance(item.offset, int) else item.offset[rows]
         matrix[rows[:, None], np.reshape(at, (-1, 1)) + np.arange(item.field.size)] = made
 
@@ -121,7 +121,7 @@ def _cut(matrix: Octets, extent: int | Longs) -> RecordBytes:
     return RecordBytes(matrix[inside], ends - extent, ends)
 
 
-def framed(records: RecordBytes, framing: Framing) -> Octets:
+def frame(records: RecordBytes, framing: Framing) -> Octets:
     """Return the bytes of a file with records that follow each other in their buffer; a block holds one record.
 
     Raises EncodeError for a record that would not be read as it was written: a delimiter in it, a wrong length.

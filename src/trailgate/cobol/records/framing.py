@@ -1,6 +1,6 @@
 """Where the records of a file or of messages lie: fixed length, lines, RDW and BDW, a length field.
 
-A portion's complete records are found, and where they end; an unfinished one waits for more.
+A chunk's complete records are found, and where they end; an unfinished one waits for more.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class Frames(NamedTuple):
     end: int
 
 
-class StretchFrames(NamedTuple):
-    """Records of several stretches of bytes, and the number of the stretch that each is in."""
+class RunFrames(NamedTuple):
+    """Records of several runs of bytes, and the number of the run that each is in."""
 
-    stretch: Longs
+    run: Longs
     starts: Longs
     ends: Longs
 
@@ -113,10 +113,10 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
     return found
 
 
-def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> StretchFrames:
-    """Return the records of ascending stretches data[start:end], which are of lines or of fixed length.
+def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
+    """Return the records of ascending runs data[start:end], which are of lines or of fixed length.
 
-    The last record of a stretch may be shorter, or lack its delimiter. An empty stretch has no record.
+    The last record of a run may be shorter, or lack its delimiter. An empty run has no record.
     """
     if framing.kind is FrameKind.FIXED:
         return _fixed_in(starts, ends, framing.length)
@@ -125,27 +125,27 @@ def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> Str
     return found
 
 
-def _fixed_in(starts: Longs, ends: Longs, length: int) -> StretchFrames:
+def _fixed_in(starts: Longs, ends: Longs, length: int) -> RunFrames:
     counts = -((starts - ends) // length)
-    stretch = np.repeat(np.arange(len(starts)), counts)
-    number = np.arange(len(stretch)) - np.repeat(np.cumsum(counts) - counts, counts)
-    begins = starts[stretch] + number * length
-    return StretchFrames(stretch, begins, np.minimum(begins + length, ends[stretch]))
+    run = np.repeat(np.arange(len(starts)), counts)
+    number = np.arange(len(run)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begins = starts[run] + number * length
+    return RunFrames(run, begins, np.minimum(begins + length, ends[run]))
 
 
 def _lines_in(
     data: Octets, starts: Longs, ends: Longs, framing: Framing, *, finish: bool
-) -> tuple[StretchFrames, int]:
+) -> tuple[RunFrames, int]:
     assert not len(starts) or (starts.min() >= 0 and ends.max() <= len(data))
     mark = np.frombuffer(framing.delimiter, np.uint8)
     candidates = np.flatnonzero(data == mark[0])
     most = len(candidates) + len(starts)
-    found = StretchFrames(*(np.empty(most, np.int64) for _ in StretchFrames._fields))
+    found = RunFrames(*(np.empty(most, np.int64) for _ in RunFrames._fields))
     count, end = line_records(data, candidates, starts, ends, mark, finish, *found)
-    stretch, begins, stops = (column[:count] for column in found)
+    run, begins, stops = (column[:count] for column in found)
     if framing.returns and count:
         stops -= (stops > begins) & (data[stops - 1] == _RETURN)
-    return StretchFrames(stretch, begins, stops), end
+    return RunFrames(run, begins, stops), end
 
 
 def _fixed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
@@ -165,7 +165,7 @@ def _descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noq
     blocks = framing.kind is FrameKind.BDW
     order = framing.little, framing.adjustment
     filled = descriptor_records(data, blocks, *order, starts, ends)
-    return _checked(data, starts, ends, _Filled(*filled))
+    return _check(data, starts, ends, _Filled(*filled))
 
 
 def _length_fields(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
@@ -173,7 +173,7 @@ def _length_fields(data: Octets, framing: Framing, finish: bool) -> Frames:  # n
     starts, ends = np.empty((2, len(data) // (offset + width)), np.int64)
     order = framing.little, framing.adjustment
     filled = length_field_records(data, offset, width, *order, starts, ends)
-    return _checked(data, starts, ends, _Filled(*filled))
+    return _check(data, starts, ends, _Filled(*filled))
 
 
 class _Filled(NamedTuple):
@@ -185,7 +185,7 @@ class _Filled(NamedTuple):
     length: int
 
 
-def _checked(data: Octets, starts: Longs, ends: Longs, filled: _Filled) -> Frames:
+def _check(data: Octets, starts: Longs, ends: Longs, filled: _Filled) -> Frames:
     """Return what a kernel has filled in; raises DecodeError for the problem that it has met."""
     count, end, problem, length = filled
     if problem:

@@ -13,7 +13,7 @@ _EXTENDED: Final = 1 << 31  # a BDW with this bit has a length of 31 bits
 _BEYOND: Final = 1 << 62  # instead of a length that a signed word does not hold
 
 
-@kernel(writes=("stretch", "begins", "stops"))
+@kernel(writes=("run", "begins", "stops"))
 def line_records(
     data: Octets,
     candidates: Longs,
@@ -21,14 +21,14 @@ def line_records(
     ends: Longs,
     mark: Octets,
     finish: bool,
-    stretch: Longs,
+    run: Longs,
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    """Fill in the lines of stretches that ascend; return how many, and where what is left over begins.
+    """Fill in the lines of runs that ascend; return how many, and where what is left over begins.
 
     ``candidates`` are the offsets of the mark's first byte. With ``finish`` what is left over
-    at a stretch's end is a line too, unless it is empty.
+    at a run's end is a line too, unless it is empty.
     """
     count = place = following = 0
     width, known = len(mark), len(candidates)
@@ -43,11 +43,11 @@ def line_records(
             while same < width and data[at + same] == mark[same]:
                 same += 1
             if same == width:
-                stretch[count], begins[count], stops[count] = number, place, at
+                run[count], begins[count], stops[count] = number, place, at
                 count += 1
                 place = at + width
         if finish and place < ends[number]:
-            stretch[count], begins[count], stops[count] = number, place, ends[number]
+            run[count], begins[count], stops[count] = number, place, ends[number]
             count += 1
             place = ends[number]
     return count, place

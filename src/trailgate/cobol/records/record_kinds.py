@@ -138,7 +138,7 @@ class KindsDecoder:
         pool: list[pa.Array] = []
         for number, (name, decoder) in enumerate(self._decoders.items()):
             own = np.flatnonzero(kind[rows] == number)
-            batch = _decoded(decoder, records, rows[own])
+            batch = _decode(decoder, records, rows[own])
             slots = np.zeros(len(rows), np.int64)
             slots[own] = np.arange(len(own))
             if self._options.errors is OnError.COLUMN:
@@ -167,10 +167,10 @@ class KindsDecoder:
         kind: Longs = np.array([*found, -1], np.int64)[codes]
         if not self._kinds.others and (kind < 0).any():
             row = int(np.argmax(kind < 0))
-            raise self._unknown(records, row, values[row].as_py())
+            raise self._unknown_error(records, row, values[row].as_py())
         return kind
 
-    def _unknown(self, records: RecordBytes, row: int, value: str | None) -> DecodeError:
+    def _unknown_error(self, records: RecordBytes, row: int, value: str | None) -> DecodeError:
         start, end = int(records.starts[row]), int(records.ends[row])
         raw = records.data[start : min(end, start + 64)].tobytes()
         where = Where(
@@ -204,7 +204,7 @@ def _own_columns(
     }
 
 
-def _decoded(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
+def _decode(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
     """Return the columns of some records; an error names the record by its own number."""
     chosen = RecordBytes(records.data, records.starts[rows], records.ends[rows], 0, records.base)
     try:

@@ -43,7 +43,7 @@ def _little(field: Field, options: ValueOptions) -> bool:
     return order is Endian.LITTLE
 
 
-def _limited(field: Field, options: ValueOptions) -> bool:
+def _is_limited(field: Field, options: ValueOptions) -> bool:
     return options.strict and field.usage is Usage.BINARY
 
 
@@ -51,7 +51,7 @@ def _bounds(field: Field, options: ValueOptions) -> tuple[int, int]:
     """Return the least and greatest number that is taken."""
     number = number_of(field)
     low, high = limits(field.size, number.signed)
-    if not _limited(field, options):
+    if not _is_limited(field, options):
         return low, high
     most = 10**number.digits - 1
     return max(low, -most), min(high, most)
@@ -65,7 +65,7 @@ def binary_form(field: Field, options: ValueOptions) -> NumberForm:
     """
     number = number_of(field)
     _, high = limits(field.size, number.signed)
-    digits = number.digits if _limited(field, options) else max(len(str(high)), number.digits)
+    digits = number.digits if _is_limited(field, options) else max(len(str(high)), number.digits)
     unsigned_word = field.usage is not Usage.BINARY and not number.signed and field.size == _WORD
     whole = number.scale == 0 and options.integers is not Integers.DECIMAL
     if whole and not unsigned_word:
@@ -78,7 +78,7 @@ def decode_binary(field: Field, options: ValueOptions) -> Decoder:
     number, form = number_of(field), binary_form(field, options)
     little = _little(field, options)
     low, high = _bounds(field, options)
-    high = min(high, 10**_INT64_DIGITS - 1) if _capped(field, form) else high
+    high = min(high, 10**_INT64_DIGITS - 1) if _exceeds_int64(field, form) else high
     whole = (low, high) == limits(field.size, number.signed)
 
     def decode(matrix: Octets) -> Decoded:
@@ -92,7 +92,7 @@ def decode_binary(field: Field, options: ValueOptions) -> Decoder:
     return decode
 
 
-def _capped(field: Field, form: NumberForm) -> bool:
+def _exceeds_int64(field: Field, form: NumberForm) -> bool:
     """Return whether a word without a sign could be beyond int64."""
     unsigned_word = not number_of(field).signed and field.size == _WORD
     return unsigned_word and pa.types.is_int64(form.type)

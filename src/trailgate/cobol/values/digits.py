@@ -159,11 +159,11 @@ def digits_of(values: pa.Array, number: Number, form: NumberForm) -> DigitRows:
     nulls = values.is_null().to_numpy(zero_copy_only=False)
     if form.blank_is is not Blank.NULL:
         no_nulls(values)
-    text, scale = _unscaled(values)
+    text, scale = _unscale(values)
     negative = pc.starts_with(text, "-").to_numpy(zero_copy_only=False)
     if not number.signed and negative.any():
         raise _misfit(values, negative, "a negative number in an unsigned field")
-    digits = _rescaled(values, pc.utf8_ltrim(text, "-"), number.scale - scale)
+    digits = _rescale(values, pc.utf8_ltrim(text, "-"), number.scale - scale)
     digits = pc.utf8_ltrim(digits, "0")
     long = pc.greater(pc.utf8_length(digits), number.digits).to_numpy(zero_copy_only=False)
     if long.any():
@@ -175,7 +175,7 @@ def digits_of(values: pa.Array, number: Number, form: NumberForm) -> DigitRows:
     return DigitRows(matrix - np.uint8(ord("0")), negative, nulls)
 
 
-def _unscaled(values: pa.Array) -> tuple[pa.Array, int]:
+def _unscale(values: pa.Array) -> tuple[pa.Array, int]:
     """Return the units of numbers as text, 0 for NULL, and how many of them are decimal places."""
     if pa.types.is_integer(values.type):
         return pc.cast(values.fill_null(0), pa.string()), 0
@@ -190,14 +190,14 @@ def _unscaled(values: pa.Array) -> tuple[pa.Array, int]:
 
 def unscaled_to(values: pa.Array, scale: int) -> pa.Array:
     """Return numbers in units of 10^-scale as text with their signs; raises EncodeError."""
-    text, own = _unscaled(values)
+    text, own = _unscale(values)
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
-    digits = _rescaled(values, pc.utf8_ltrim(text, "-"), scale - own)
+    digits = _rescale(values, pc.utf8_ltrim(text, "-"), scale - own)
     digits = pc.utf8_lpad(pc.utf8_ltrim(digits, "0"), 1, "0")
     return pc.binary_join_element_wise(minus, digits, "")
 
 
-def _rescaled(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
+def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
     """Return the digits in units 10^-steps as large; digits that are lost must be zeros."""
     if steps >= 0:
         return pc.binary_join_element_wise(digits, "0" * steps, "")
@@ -415,7 +415,7 @@ def encode_packed(field: Field, options: ValueOptions) -> Encoder:
             written.negative, _PACKED_MINUS, _PACKED_PLUS if number.signed else _UNSIGNED
         )
         nibbles = np.column_stack([written.digits, sign.astype(np.uint8)])
-        return _packed(nibbles, field.size, written.blank, form.blank)
+        return _pack(nibbles, field.size, written.blank, form.blank)
 
     return encode
 
@@ -426,12 +426,12 @@ def encode_unsigned_packed(field: Field, options: ValueOptions) -> Encoder:
 
     def encode(values: pa.Array) -> Octets:
         written = digits_of(values, number, form)
-        return _packed(written.digits, field.size, written.blank, form.blank)
+        return _pack(written.digits, field.size, written.blank, form.blank)
 
     return encode
 
 
-def _packed(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
+def _pack(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
     padded = np.zeros((len(nibbles), 2 * size), np.uint8)
     padded[:, 2 * size - nibbles.shape[1] :] = nibbles
     made = padded[:, 0::2] << np.uint8(4) | padded[:, 1::2]

@@ -60,8 +60,8 @@ def text_page(field: Field, options: ValueOptions) -> CodePage:
 
 def shown_page(field: Field, options: ValueOptions) -> CodePage:
     """Return the code page in which the bytes of any field are shown as text where they are not a value."""
-    texts = (Usage.TEXT, Usage.DBCS, *_UNICODE)
-    return text_page(field, options) if field.usage in texts else page_of(field, options)
+    strings = (Usage.TEXT, Usage.DBCS, *_UNICODE)
+    return text_page(field, options) if field.usage in strings else page_of(field, options)
 
 
 def has_pages_of_its_own(field: Field, name: str) -> bool:

@@ -49,7 +49,7 @@ class _Array(NamedTuple):
             raise TypeError(f"{name}: the kernel writes to it, and it is read-only")
         return value
 
-    def guarded(self, value: Any) -> Any:
+    def guard(self, value: Any) -> Any:
         """Return the array so that only a kernel that names it can write to it, as a compiled one could."""
         if self.writes or not value.flags.writeable:
             return value
@@ -79,7 +79,7 @@ class _Scalar(NamedTuple):
             raise TypeError(f"{name}: expected {self.kind.__name__}, got {_kind(value)}")
         return self.kind(value)
 
-    def guarded(self, value: Any) -> Any:
+    def guard(self, value: Any) -> Any:
         """Return the number."""
         return value
 
@@ -153,22 +153,22 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         """Return what the function returns; raises TypeError for arguments against the contract."""
         if self.interpreted <= INTERPRETED:
-            checked = self._checked(arguments)
+            checked = self._check(arguments)
             self.interpreted += sum(getattr(value, "nbytes", 0) for value in checked)
             if self.interpreted <= INTERPRETED:
                 return self._as_written(checked)
             return self.compiled(*checked)
         for place, kind in self._numbers:
             if place >= len(arguments) or type(arguments[place]) is not kind:
-                return self.compiled(*self._checked(arguments))
+                return self.compiled(*self._check(arguments))
         try:
             # The compiled function takes arrays of its own types alone: the contract is in these.
             return self.compiled(*arguments)
         except Exception:
-            self._checked(arguments)
+            self._check(arguments)
             raise
 
-    def _checked(self, arguments: tuple[Any, ...]) -> list[Any]:
+    def _check(self, arguments: tuple[Any, ...]) -> list[Any]:
         """Return the arguments as the kernel gets them; raises TypeError where they break the contract."""
         contract = self._checks
         if len(arguments) != len(contract):
@@ -179,7 +179,7 @@ class Kernel:
 
     def _as_written(self, arguments: list[Any]) -> Any:
         rows = self.contract.values()
-        guarded = [row.guarded(value) for row, value in zip(rows, arguments, strict=True)]
+        guarded = [row.guard(value) for row, value in zip(rows, arguments, strict=True)]
         with np.errstate(over="ignore"):  # numbers wrap, as they do in a compiled loop
             found = self.function(*guarded)
         if isinstance(found, tuple):
@@ -211,8 +211,8 @@ class Kernel:
         import numba  # noqa: PLC0415  as above
 
         if numba.config.DISABLE_JIT:
-            return lambda *arguments: self._as_written(self._checked(arguments))
-        dispatcher = _jitted(_calling_compiled(self.function), self.function)
+            return lambda *arguments: self._as_written(self._check(arguments))
+        dispatcher = _jit(_calling_compiled(self.function), self.function)
         dispatcher.compile(tuple(row.type for row in self.contract.values()))
         dispatcher.disable_compile()
         if not dispatcher.stats.cache_hits:
@@ -256,7 +256,7 @@ def _items(hint: Any) -> Iterator[type[np.generic]]:
         yield from _items(part)
 
 
-def _jitted(function: FunctionType, written: Callable[..., Any]) -> Any:
+def _jit(function: FunctionType, written: Callable[..., Any]) -> Any:
     import numba  # noqa: PLC0415  as above
 
     from trailgate.columnar.kernels.compiler import fingerprint  # noqa: PLC0415  as above
@@ -278,13 +278,13 @@ class _Notice:
     """Logs once a process that loops are compiled, since that takes seconds."""
 
     def __init__(self) -> None:
-        self.said = False
+        self.noted = False
 
     def say(self, *, kept: bool) -> None:
         """Log the line, if that was not done yet."""
-        if not self.said:
+        if not self.noted:
             _LOG.info("compiling loops for this machine; they are %s", KEPT if kept else NOT_KEPT)
-        self.said = True
+        self.noted = True
 
 
 _NOTICE: Final = _Notice()
@@ -293,7 +293,7 @@ _NOTICE: Final = _Notice()
 def kernel(*, writes: tuple[str, ...] = ()) -> Callable[[Callable[..., Any]], Kernel]:
     """Return a decorator that makes a kernel; ``writes`` names the arrays that it fills."""
 
-    def decorated(function: Callable[..., Any]) -> Kernel:
+    def decorate(function: Callable[..., Any]) -> Kernel:
         return Kernel(function, writes)
 
-    return decorated
+    return decorate

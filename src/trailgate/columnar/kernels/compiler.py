@@ -90,11 +90,11 @@ class UnsignedIndexes(FunctionPass):  # type: ignore[misc]  # numba has no types
     def run_pass(self, state: Any) -> bool:
         """Change the function's statements; return whether any did."""
         for block in state.func_ir.blocks.values():
-            block.body = [each for statement in block.body for each in _changed(statement, block)]
+            block.body = [each for statement in block.body for each in _change(statement, block)]
         return True
 
 
-def _changed(statement: Any, block: Any) -> list[Any]:
+def _change(statement: Any, block: Any) -> list[Any]:
     place = statement.value if isinstance(statement, numba_ir.Assign) else statement
     if not (
         isinstance(place, numba_ir.SetItem)
@@ -188,7 +188,7 @@ def _any_of(builder: Any, loaded: Any, width: int, wanted: bytes, below: int = 0
     return bits if width == 64 else builder.zext(bits, _WORD)
 
 
-def _loaded(context: Any, builder: Any, signature: Any, arguments: Any, width: int) -> Any:
+def _load(context: Any, builder: Any, signature: Any, arguments: Any, width: int) -> Any:
     lanes = ir.VectorType(ir.IntType(8), width)
     return builder.load(_pointer(context, builder, signature, arguments, lanes), align=1)
 
@@ -199,7 +199,7 @@ def _with_upper(builder: Any, lower: Any, upper: Any) -> Any:
 
 def _text(_typing: Any, data: Any, at: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        loaded = _loaded(context, builder, signature, arguments, 32)
+        loaded = _load(context, builder, signature, arguments, 32)
         upper = _any_of(builder, loaded, 32, b"&>\r")
         return _with_upper(builder, _any_of(builder, loaded, 32, b"<"), upper)
 
@@ -208,7 +208,7 @@ def _text(_typing: Any, data: Any, at: Any) -> Any:
 
 def _string(_typing: Any, data: Any, at: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        loaded = _loaded(context, builder, signature, arguments, 32)
+        loaded = _load(context, builder, signature, arguments, 32)
         upper = _any_of(builder, loaded, 32, b"\\", below=32)
         return _with_upper(builder, _any_of(builder, loaded, 32, b'"'), upper)
 
@@ -220,7 +220,7 @@ def _value(_typing: Any, data: Any, at: Any, _quote: Any) -> Any:
     every = ir.Constant(ir.VectorType(ir.IntType(32), 32), [0] * 32)
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        loaded = _loaded(context, builder, signature, arguments, 32)
+        loaded = _load(context, builder, signature, arguments, 32)
         first = builder.insert_element(undefined, arguments[2], ir.Constant(ir.IntType(32), 0))
         wanted = builder.shuffle_vector(first, undefined, every)
         bits = builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(32))
@@ -232,7 +232,7 @@ def _value(_typing: Any, data: Any, at: Any, _quote: Any) -> Any:
 
 def _name_end(_typing: Any, data: Any, at: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        loaded = _loaded(context, builder, signature, arguments, 16)
+        loaded = _load(context, builder, signature, arguments, 16)
         return _any_of(builder, loaded, 16, b"/>=", below=33)
 
     return numba.types.uint64(data, at), code
@@ -240,7 +240,7 @@ def _name_end(_typing: Any, data: Any, at: Any) -> Any:
 
 def _control(_typing: Any, data: Any, at: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        loaded = _loaded(context, builder, signature, arguments, 64)
+        loaded = _load(context, builder, signature, arguments, 64)
         blanks = _any_of(builder, loaded, 64, b"\t\n\r")
         controls = builder.icmp_unsigned("<", loaded, _splat(32, 64))
         return builder.and_(builder.bitcast(controls, _WORD), builder.not_(blanks))
@@ -250,7 +250,7 @@ def _control(_typing: Any, data: Any, at: Any) -> Any:
 
 def _high(_typing: Any, data: Any, at: Any) -> Any:
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        loaded = _loaded(context, builder, signature, arguments, 64)
+        loaded = _load(context, builder, signature, arguments, 64)
         return builder.bitcast(builder.icmp_signed("<", loaded, _splat(0, 64)), _WORD)
 
     return numba.types.uint64(data, at), code

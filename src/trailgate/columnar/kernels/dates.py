@@ -22,7 +22,7 @@ MOST_DIGITS: Final = 18  # of any value they fit 64 bits
 def read_integers(
     data: Octets, offsets: Offsets, valid: Octets, low: int, high: int, numbers: Longs
 ) -> int:
-    """Write the numbers of texts that are at most a minus sign and 1 to 18 digits.
+    """Write the numbers of strings that are at most a minus sign and 1 to 18 digits.
 
     ``valid`` is empty or has Arrow's bit a row; a null becomes 0. Returns the first row that is another text or outside ``low`` to
     ``high``, -1 for none.
@@ -97,7 +97,7 @@ def read_times(
     micros: Longs,
     iso: Octets,
 ) -> int:
-    """Write the times of texts; return the first row that is not one or whose digits ISO text has no room for, or -1.
+    """Write the times of strings; return the first row that is not one or whose digits ISO text has no room for, or -1.
 
     ``layouts`` has ``LAYOUT`` numbers a layout: its length, where its fields and literals begin and end, where its literals of one byte begin,
     and where year to second are, -1 for none. The first layout counts whose digits, letters and literals fit. ``fields`` has part,
@@ -152,9 +152,9 @@ def read_times(
             micros[row] = since_1970(part)
         elif paired and size >= SECONDS:
             to = row * size
-            store8(iso, to, DATE_MARKS | century | shifted(years, 2) | shifted(month, 5))
-            store8(iso, to + 8, TIME_MARKS | day | shifted(hour, 3) | shifted(minute, 6))
-            store8(iso, to + 16, LAST_MARKS | shifted(second, 1))
+            store8(iso, to, DATE_MARKS | century | shift(years, 2) | shift(month, 5))
+            store8(iso, to + 8, TIME_MARKS | day | shift(hour, 3) | shift(minute, 6))
+            store8(iso, to + 16, LAST_MARKS | shift(second, 1))
             for at in range(to + 24, to + size):
                 iso[at] = ZERO
         elif not write_iso(part, iso, row * size, size):
@@ -164,7 +164,7 @@ def read_times(
 
 @kernel(writes=("part", "micros"))
 def read_iso(data: Octets, offsets: Offsets, width: int, part: Longs, micros: Longs) -> int:
-    """Write the microseconds since 1970 of ISO texts, YYYY-MM-DD or YYYY-MM-DD HH:MI:SS.fffffffff cut after ``width`` characters.
+    """Write the microseconds since 1970 of ISO strings, YYYY-MM-DD or YYYY-MM-DD HH:MI:SS.fffffffff cut after ``width`` characters.
 
     Returns the first row that is not exactly one, or -1. ``part`` has room for seven numbers.
     """
@@ -265,7 +265,7 @@ def read_pair(digits: np.uint64) -> int:
 
 
 @inner
-def shifted(digits: np.uint64, place: int) -> np.uint64:
+def shift(digits: np.uint64, place: int) -> np.uint64:
     """Return a word in which two digits are at a place."""
     return digits << np.uint64(8 * place)
 

@@ -519,7 +519,7 @@ def code_fields(
     """Write a number for each different text of the fields first[row] + place, in order of occurrence.
 
     ``known`` gets a row of each. ``recent`` has ``RECENT`` items, -1 at first: the number of the last text whose first bytes chose the item. So have
-    ``recent_words`` and ``recent_sizes``: its first eight bytes and its length, which are all of most texts.
+    ``recent_words`` and ``recent_sizes``: its first eight bytes and its length, which are all of most strings.
     Returns how many there are; ``FULL`` for more than ``known`` has room for, ``OUTSIDE`` for a field that does not exist.
     """
     count = 0
@@ -571,7 +571,7 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
 
 @inner
 def chosen(word: np.uint64) -> int:
-    """Return a number less than ``RECENT`` that differs for most short texts."""
+    """Return a number less than ``RECENT`` that differs for most short strings."""
     word ^= word >> np.uint64(32)
     word ^= word >> np.uint64(16)
     word ^= word >> np.uint64(5)

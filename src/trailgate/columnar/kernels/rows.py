@@ -1,8 +1,8 @@
-"""Texts of columns compared with one another.
+"""Strings of columns compared with one another.
 
 Rows that have the same key, found without sorting.
 
-Texts to numbers that are the same on every machine and in every run.
+Strings to numbers that are the same on every machine and in every run.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def is_null(valid: Octets, row: int) -> bool:
 def alike(
     offsets: Offsets, data: Octets, row: int, other_offsets: Offsets, other_data: Octets, other: int
 ) -> bool:
-    """Return whether the texts of two rows are the same."""
+    """Return whether the strings of two rows are the same."""
     start, size = offsets[row], offsets[row + 1] - offsets[row]
     other_start = other_offsets[other]
     if other_offsets[other + 1] - other_start != size:
@@ -102,7 +102,7 @@ FACTOR = 16777619
 
 
 @kernel(writes=("found",))
-def hash_texts(data: Octets, offsets: Offsets, found: Longs) -> int:
+def hash_strings(data: Octets, offsets: Offsets, found: Longs) -> int:
     """Write a number from 0 to ``PRIME`` - 1 for each text; return how many there are."""
     count = len(found)
     for row in range(count):

@@ -70,7 +70,7 @@ def debezium_setup(
     definitions = with_userdefs(read, files, path, read.userdefs())
     options = debezium_options(properties)
     if not len(definitions):
-        options = replace(options, learns=True, undefined_hint=_UNDEFINED)
+        options = replace(options, infers=True, undefined_hint=_UNDEFINED)
     return options, definitions
 
 

@@ -38,8 +38,8 @@ from trailgate.formats.debezium.values import (
 from trailgate.formats.json.documents import JsonRecords, Scanner, document_records
 from trailgate.formats.json.images import ConvertValues, JsonImages
 from trailgate.formats.json.object_kernels import NO_NODE
-from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_texts
-from trailgate.messages.learning import read_of, united
+from trailgate.formats.json.scan_kernels import MANY, NULL, OBJECT, code_strings
+from trailgate.messages.inference import read_of, unite
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import MessageFormat
@@ -135,7 +135,7 @@ class DebeziumRecords(JsonRecords):
         return found * units
 
     def _integers(self, values: pa.Array) -> Longs:
-        """Return numbers of texts; raises BadMessagesError."""
+        """Return numbers of strings; raises BadMessagesError."""
         try:
             found: Longs = parse_integers(values, 0, 8, signed=True).to_numpy()
         except DecodeError as error:
@@ -154,7 +154,7 @@ def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecor
     op, status, identifier = nodes.members(holder, ["op", "status", "id"])
     is_event = (kinds == OBJECT) & (op >= 0)
     boundary = ~is_event & (status >= 0) & (identifier >= 0)
-    boundary &= np.asarray(pc.is_in(nodes.texts(status), pa.array(["BEGIN", "END"])))
+    boundary &= np.asarray(pc.is_in(nodes.strings(status), pa.array(["BEGIN", "END"])))
     odd = ~is_event & ~boundary & (kinds != NULL)
     if odd.any():
         hint = (
@@ -168,7 +168,7 @@ def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecor
     }
     (message,) = nodes.members(holder, ["message"])
     logical = is_event & (message >= 0)
-    logical &= np.asarray(pc.is_in(nodes.texts(op), pa.array(["m"])))
+    logical &= np.asarray(pc.is_in(nodes.strings(op), pa.array(["m"])))
     if logical.any():
         notes.add(LOGICAL)
     rows = np.flatnonzero(is_event & ~logical)
@@ -219,10 +219,10 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         starts = np.where(has, nodes.start[schema], 0)
         lengths = np.where(has, nodes.length[schema], -1)
         codes, known = np.empty(len(schema), np.int64), np.empty(_KEPT, np.int64)
-        if code_texts(nodes.text, starts, lengths, codes, known) != MANY:
+        if code_strings(nodes.text, starts, lengths, codes, known) != MANY:
             return codes
-        texts = nodes.texts(schema).dictionary_encode("encode")
-        every: Longs = texts.indices.to_numpy().astype(np.int64)
+        strings = nodes.strings(schema).dictionary_encode("encode")
+        every: Longs = strings.indices.to_numpy().astype(np.int64)
         return every
 
     def images(
@@ -283,7 +283,7 @@ _TIME_OF_DAY: Final = 18
 _Made = Callable[[FieldType], Column]
 
 
-class LearntTables:
+class InferredTables:
     """The tables that events' schemas describe. Schemas have no keys: no column is marked."""
 
     def __init__(self, options: DebeziumOptions) -> None:
@@ -296,7 +296,7 @@ class LearntTables:
 
         Raises DefinitionError for a table of which a column is described in two ways.
         """
-        found = read_of(messages, self._named)
+        found = read_of(messages, self._name)
         if found is None:
             return
         records, (codes, names) = found
@@ -311,13 +311,13 @@ class LearntTables:
             columns = self._columns_of(records.nodes.raw(int(records.schema[row])))
             if columns:
                 table = complete(Table(names[int(codes[row])], columns))
-                self._tables[table.name] = united(self._tables, table)
+                self._tables[table.name] = unite(self._tables, table)
 
     def definitions(self) -> Definitions:
         """Return the tables in the order of their names."""
         return Definitions(tuple(self._tables[name] for name in sorted(self._tables)))
 
-    def _named(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
+    def _name(self, messages: MessageBatch) -> tuple[DebeziumRecords, tuple[Longs, list[str]]]:
         """Return the events, and which table each one belongs to; raises BadMessagesError."""
         records = self._format.records(messages)
         return records, MetadataValues(self._options, records, 0).table_names()

@@ -83,13 +83,13 @@ _MOST_BYTES: Final = 1000  # of an unscaled number: some 2,400 digits
 _WORD: Final = 8
 
 
-def decimal_texts(values: pa.BinaryArray, scale: int) -> pa.StringArray:
+def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
     """Return the digits of unscaled numbers, with ``scale`` of them after the point; null stays null."""
 
     def convert(dense: pa.Array) -> pa.Array:
         numbers = _small(dense)
         if numbers is not None and 0 <= scale <= 18:
-            return _scaled(numbers, scale)
+            return _scale(numbers, scale)
         raws = dense.to_pylist()
         if b"" in raws:
             raise row_error("a number has no bytes", dense, raws.index(b""))
@@ -116,7 +116,7 @@ def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]
     return found
 
 
-def _scaled(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], scale: int) -> pa.StringArray:
+def _scale(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], scale: int) -> pa.StringArray:
     pairs = np.empty((len(numbers), 2), np.int64)
     pairs[:, 0], pairs[:, 1] = numbers, numbers >> 63
     kind = pa.decimal128(19, scale)
@@ -142,17 +142,17 @@ def variable_decimals(values: Values) -> pa.Array:
     odd = (nodes.kinds(scale) != NUMBER) | (nodes.kinds(value) != STRING)
     odd &= kinds == OBJECT
     if odd.any():
-        raise row_error("not a number with its scale", values.texts, int(np.argmax(odd)))
-    scales = parse_integers(nodes.texts(scale), 0, 2, signed=True)
+        raise row_error("not a number with its scale", values.strings, int(np.argmax(odd)))
+    scales = parse_integers(nodes.strings(scale), 0, 2, signed=True)
     if pc.any(pc.greater(pc.abs_checked(scales), MOST_SCALE)).as_py():
         row = pc.index(pc.greater(pc.abs_checked(scales), MOST_SCALE), True).as_py()
-        raise row_error("not a scale", values.texts, row)
-    numbers = from_base64(nodes.texts(value))
-    found = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.texts)
+        raise row_error("not a scale", values.strings, row)
+    numbers = from_base64(nodes.strings(value))
+    found = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.strings)
     for each in pc.unique(scales.drop_null()).to_pylist():
         mine = pc.fill_null(pc.equal(scales, each), False)
         own = pc.if_else(mine, numbers, pa.scalar(None, pa.binary()))
-        found = pc.coalesce(found, decimal_texts(own, each))
+        found = pc.coalesce(found, decimal_strings(own, each))
     return found
 
 
@@ -166,14 +166,14 @@ DATA: Final = "io.debezium.data."
 
 
 def as_text(values: Values) -> pa.Array:
-    """Return texts, digits of numbers, and the letters of true and false, as they are."""
-    return values.texts
+    """Return strings, digits of numbers, and the letters of true and false, as they are."""
+    return values.strings
 
 
 def _plain(_: FieldType) -> Decode:
     def decode(values: Values) -> pa.Array:
         values.refuse_nested()
-        return values.texts
+        return values.strings
 
     return decode
 
@@ -207,7 +207,7 @@ def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -
         text = pc.cast(pa.array(found).view(pa.timestamp("us")), pa.string())
         return text if width == 26 else pc.utf8_slice_codeunits(text, 0, width)
 
-    return over_nulls(convert, values.texts)
+    return over_nulls(convert, values.strings)
 
 
 def _nanoseconds(values: Values) -> pa.Array:
@@ -215,7 +215,7 @@ def _nanoseconds(values: Values) -> pa.Array:
         numbers = parse_integers(dense, 0, 8, signed=True)
         return pc.cast(numbers.view(pa.timestamp("ns")), pa.string())
 
-    return over_nulls(convert, values.texts)
+    return over_nulls(convert, values.strings)
 
 
 def _times_of_day(units: int) -> Encoding:
@@ -234,13 +234,13 @@ def _times_of_day(units: int) -> Encoding:
             scaled = numbers if units >= 1000 else numbers * (1000 // units)
             return pc.cast(pa.array(scaled).view(kind), pa.string())
 
-        return over_nulls(convert, values.texts)
+        return over_nulls(convert, values.strings)
 
     return lambda _: decode
 
 
-def iso_texts(values: Values) -> pa.Array:
-    """Return ISO texts in UTC without the letter of their zone; raises DecodeError for one of another zone."""
+def iso_strings(values: Values) -> pa.Array:
+    """Return ISO strings in UTC without the letter of their zone; raises DecodeError for one of another zone."""
     values.refuse_others(STRING)
 
     def convert(dense: pa.Array) -> pa.Array:
@@ -254,7 +254,7 @@ def iso_texts(values: Values) -> pa.Array:
             raise row_error("not a time in UTC", dense, row, "Debezium writes zoned times in GMT")
         return bare
 
-    return over_nulls(convert, values.texts)
+    return over_nulls(convert, values.strings)
 
 
 def _without_letter(values: pa.Array) -> pa.Array | None:
@@ -272,13 +272,13 @@ def _without_letter(values: pa.Array) -> pa.Array | None:
 def base64_bytes(values: Values) -> pa.Array:
     """Return bytes as hexadecimal digits."""
     values.refuse_others(STRING)
-    return to_hex(from_base64(values.texts))
+    return to_hex(from_base64(values.strings))
 
 
 def url_safe_bytes(values: Values) -> pa.Array:
     """Return bytes, written with the letters of file names, as hexadecimal digits."""
     values.refuse_others(STRING)
-    usual = pc.replace_substring(pc.replace_substring(values.texts, "-", "+"), "_", "/")
+    usual = pc.replace_substring(pc.replace_substring(values.strings, "-", "+"), "_", "/")
     return to_hex(from_base64(usual))
 
 
@@ -290,10 +290,10 @@ def precise_decimals(scale: int) -> Decode:
 
     def decode(values: Values) -> pa.Array:
         values.refuse_others(STRING, NUMBER)
-        return by_kind(values, values.texts, {STRING: unscaled})
+        return by_kind(values, values.strings, {STRING: unscale})
 
-    def unscaled(values: Values) -> pa.Array:
-        return decimal_texts(from_base64(values.texts), scale)
+    def unscale(values: Values) -> pa.Array:
+        return decimal_strings(from_base64(values.strings), scale)
 
     return decode
 
@@ -305,7 +305,7 @@ def by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) ->
         mine = kinds == kind
         if not mine.any():
             continue
-        own = values.texts
+        own = values.strings
         if not mine.all():
             own = pc.if_else(pa.array(mine), own, pa.scalar(None, pa.string()))
         made = decode(Values(values.nodes, own, values.cells, values.nested))
@@ -327,7 +327,7 @@ def _decimals(kind: FieldType) -> Decode:
 def _string(_: FieldType) -> Decode:
     def decode(values: Values) -> pa.Array:
         values.refuse_others(STRING)
-        return values.texts
+        return values.strings
 
     return decode
 
@@ -341,7 +341,7 @@ def _stamps(units: int) -> Encoding:
 
 
 def _iso(_: FieldType) -> Decode:
-    return iso_texts
+    return iso_strings
 
 
 def _bytes(_: FieldType) -> Decode:
@@ -359,7 +359,7 @@ def _variable(_: FieldType) -> Decode:
 def _true_or_false(_: FieldType) -> Decode:
     def decode(values: Values) -> pa.Array:
         values.refuse_others(TRUE, FALSE)
-        return values.texts
+        return values.strings
 
     return decode
 
@@ -367,7 +367,7 @@ def _true_or_false(_: FieldType) -> Decode:
 def _number(_: FieldType) -> Decode:
     def decode(values: Values) -> pa.Array:
         values.refuse_others(NUMBER, STRING)  # "NaN" is a string
-        return values.texts
+        return values.strings
 
     return decode
 
@@ -428,7 +428,7 @@ def converter_for(column: Column, schema: Schema | None, options: DebeziumOption
     def convert(values: Values) -> Converted:
         missing = placeholder.found(values)
         if missing is not None:
-            kept = pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), values.texts)
+            kept = pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), values.strings)
             values = Values(values.nodes, kept, values.cells, values.nested)
         return Converted(parse(decode(values)), missing)
 
@@ -443,12 +443,12 @@ def _decoder(column: Column, schema: Schema | None, options: DebeziumOptions) ->
         return _refusing("the schema of the event does not have this column", "")
     found = ENCODINGS.get(kind.name or kind.type)
     if found is None:
-        return _unknown(column, kind)
+        return _refuse_unknown(column, kind)
     decode = found(kind)
     return _with_truth(decode) if column.family in _NUMBERS else decode
 
 
-def _unknown(column: Column, kind: FieldType) -> Decode:
+def _refuse_unknown(column: Column, kind: FieldType) -> Decode:
     """Return what takes an unknown type's JSON text for columns of text, and refuses it for others."""
     if column.family is Family.TEXT and kind.type in ("struct", "array", "map"):
         return as_text
@@ -458,10 +458,10 @@ def _unknown(column: Column, kind: FieldType) -> Decode:
 
 def _refusing(problem: str, hint: str) -> Decode:
     def decode(values: Values) -> pa.Array:
-        if values.texts.null_count == len(values.texts):
-            return values.texts
-        row = int(values.texts.is_valid().index(True).as_py())
-        raise row_error(problem, values.texts, row, hint)
+        if values.strings.null_count == len(values.strings):
+            return values.strings
+        row = int(values.strings.is_valid().index(True).as_py())
+        raise row_error(problem, values.strings, row, hint)
 
     return decode
 
@@ -471,12 +471,12 @@ def _bare_text(_: Column, __: DebeziumOptions) -> Decode:
 
 
 def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
-    """Return what takes texts for ISO times, and numbers as ``time.precision.mode`` has them."""
+    """Return what takes strings for ISO times, and numbers as ``time.precision.mode`` has them."""
     numbers = _bare_numbers(column, options.times)
 
     def decode(values: Values) -> pa.Array:
         values.refuse_nested()
-        return by_kind(values, values.texts, {NUMBER: numbers, STRING: iso_texts})
+        return by_kind(values, values.strings, {NUMBER: numbers, STRING: iso_strings})
 
     return decode
 
@@ -494,20 +494,20 @@ def _bare_numbers(column: Column, mode: str) -> Decode:
 
 
 def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
-    """Return what takes numbers as they are, and texts as ``decimal.handling.mode`` has them."""
-    texts = _refusing(
+    """Return what takes numbers as they are, and strings as ``decimal.handling.mode`` has them."""
+    strings = _refusing(
         "it is not known what text in a column of numbers is",
         f"{_SCHEMA_HINT}decimal.handling.mode",
     )
     if options.decimals == "precise" and not column.scale and column.family is Family.NUMBER_TEXT:
-        texts = _refusing("the definitions do not state the scale of this column", _SCALE_HINT)
+        strings = _refusing("the definitions do not state the scale of this column", _SCALE_HINT)
     elif options.decimals == "precise":
-        texts = precise_decimals(column.scale)
+        strings = precise_decimals(column.scale)
     elif options.decimals:
-        texts = as_text
+        strings = as_text
 
     def decode(values: Values) -> pa.Array:
-        return by_kind(values, values.texts, {STRING: texts, OBJECT: variable_decimals})
+        return by_kind(values, values.strings, {STRING: strings, OBJECT: variable_decimals})
 
     return _with_truth(decode)
 
@@ -527,7 +527,7 @@ def _with_truth(decode: Decode) -> Decode:
 
 def _hex(values: Values) -> pa.Array:
     values.refuse_others(STRING)
-    return values.texts
+    return values.strings
 
 
 _BINARY: Final[Mapping[str, Decode]] = MappingProxyType(
@@ -557,20 +557,20 @@ class _Placeholder:
     def __init__(self, column: Column, options: DebeziumOptions) -> None:
         text = options.placeholder
         raw = pa.array([text.encode()], pa.binary())
-        self.texts = pa.array([text])
+        self.strings = pa.array([text])
         if column.family is Family.BYTES:
             encoded = to_base64(raw)[0].as_py()
             url_safe = encoded.replace("+", "-").replace("/", "_")
             digits = to_hex(raw)[0].as_py()
-            self.texts = pa.array([text, encoded, url_safe, digits, digits.lower()])
-        self.lengths = np.asarray(pc.binary_length(self.texts))
+            self.strings = pa.array([text, encoded, url_safe, digits, digits.lower()])
+        self.lengths = np.asarray(pc.binary_length(self.strings))
 
     def found(self, values: Values) -> Mask | None:
         """Return which values are missing, None where none is."""
         # Mostly no value has the length of the placeholder.
-        if not np.isin(np.diff(text_view(values.texts)[0]), self.lengths).any():
+        if not np.isin(np.diff(text_view(values.strings)[0]), self.lengths).any():
             return None
-        found = pc.is_in(values.texts, self.texts)
+        found = pc.is_in(values.strings, self.strings)
         if not pc.any(found).as_py():
             return None
         mask: Mask = np.asarray(found) & (values.kinds == STRING)

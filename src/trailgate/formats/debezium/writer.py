@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import from_hex
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.temporal import ISO_T, marked
+from trailgate.columnar.temporal import ISO_T, with_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
 from trailgate.formats.json.images import to_base64
 from trailgate.formats.json.object_kernels import BARE, MEMBERS, NUMBER, PLAIN, STRING
@@ -56,7 +56,7 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-from trailgate.model.table_patterns import name_parts, unquoted
+from trailgate.model.table_patterns import name_parts, unquote
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import Family
 
@@ -94,7 +94,7 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     times = np.empty(batch.rows, np.int64)
     for block in batch.blocks:
         times[block.order] = block.op_ts
-    names, of_table, every = _counted(batch, number, open_one)
+    names, of_table, every = _count_tables(batch, number, open_one)
     ended = np.isin(every[0], number[ends])
     if batch.rows:
         left = every[:, (every[0] == number[-1]) & ~ended]
@@ -107,7 +107,7 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     return Bounds(begins, ends, total, of_table, _tx_ids(batch), times, counts)
 
 
-def _counted(
+def _count_tables(
     batch: ChangeBatch, number: Longs, open_one: OpenTransaction
 ) -> tuple[list[str], Longs, npt.NDArray[np.int64]]:
     """Return the tables, each operation's place in its transaction's table, and how many each transaction has of each table.
@@ -148,7 +148,7 @@ def _tx_ids(batch: ChangeBatch) -> pa.Array:
 
 def begin_events(bounds: Bounds) -> tuple[Longs, MeasuredObjects]:
     """Return the operations that the BEGIN events are before, and the events."""
-    rows = np.flatnonzero(bounds.begins & _identified(bounds))
+    rows = np.flatnonzero(bounds.begins & _has_ids(bounds))
     pieces = [
         *_head(bounds, rows, b"BEGIN"),
         Piece(b',"event_count":null,"data_collections":null}'),
@@ -170,7 +170,7 @@ def end_events(bounds: Bounds) -> tuple[Longs, MeasuredObjects]:
     )
     offsets = np.searchsorted(numbers, np.arange(len(ends) + 1)).astype(np.int64)
     listed = joined_members(entries, offsets)
-    known = np.flatnonzero(_identified(bounds)[ends])
+    known = np.flatnonzero(_has_ids(bounds)[ends])
     rows = ends[known]
     pieces = [
         *_head(bounds, rows, b"END"),
@@ -181,7 +181,7 @@ def end_events(bounds: Bounds) -> tuple[Longs, MeasuredObjects]:
     return rows, measure(pieces, len(rows))
 
 
-def _identified(bounds: Bounds) -> Mask:
+def _has_ids(bounds: Bounds) -> Mask:
     """Return which operations have a transaction id."""
     if not bounds.tx_id.null_count:
         return np.ones(len(bounds.begins), bool)
@@ -227,19 +227,21 @@ def _column(column: Column) -> EventColumn:
     if family in (Family.INTEGER, Family.UNSIGNED):
         sizes = _SIGNED if family is Family.INTEGER else _UNSIGNED
         kind = "string" if column.scale else sizes.get(column.type_row.width or 8, "string")
-        return _typed(plain._replace(kind=PLAIN if kind == "string" else BARE), column, kind)
+        return _convert_type(plain._replace(kind=PLAIN if kind == "string" else BARE), column, kind)
     if family is Family.FLOAT:
         kind = "float" if column.type_row.width == 4 else "double"
-        return _typed(plain._replace(kind=NUMBER), column, kind)
+        return _convert_type(plain._replace(kind=NUMBER), column, kind)
     if family is Family.BYTES:
-        return _typed(plain._replace(format=_base64, kind=PLAIN), column, "bytes")
+        return _convert_type(plain._replace(format=_base64, kind=PLAIN), column, "bytes")
     if family is Family.DATETIME and not column.zoned and column.external_length >= _DATE:
         name = "IsoDate" if column.external_length < _DATE + 3 else "IsoTimestamp"
-        return _typed(plain._replace(format=_iso, kind=PLAIN), column, "string", _TIME + name)
-    return _typed(plain._replace(kind=STRING), column, "string")
+        return _convert_type(
+            plain._replace(format=_iso, kind=PLAIN), column, "string", _TIME + name
+        )
+    return _convert_type(plain._replace(kind=STRING), column, "string")
 
 
-def _typed(written: WrittenColumn, column: Column, kind: str, name: str = "") -> EventColumn:
+def _convert_type(written: WrittenColumn, column: Column, kind: str, name: str = "") -> EventColumn:
     field: dict[str, Any] = {"type": kind, "optional": True, "field": column.name}
     return EventColumn(written, field | ({"name": name, "version": 1} if name else {}))
 
@@ -250,7 +252,7 @@ def _base64(values: pa.Array) -> pa.Array:
 
 def _iso(values: pa.Array) -> pa.Array:
     """Return ISO times in UTC (assumed: as Debezium's IsoDate and IsoTimestamp are)."""
-    return pc.binary_join_element_wise(marked(values, ISO_T[:1]), "Z", "")
+    return pc.binary_join_element_wise(with_marks(values, ISO_T[:1]), "Z", "")
 
 
 @lru_cache(TABLES)
@@ -268,9 +270,9 @@ def event_schema(table: Table, prefix: str) -> bytes:
             "type": "struct", "fields": fields, "optional": optional, "name": own, "field": field,
         }  # fmt: skip
 
-    texts = ("version", "connector", "name", "snapshot", "db", "schema", "table", "txId", "scn")
+    strings = ("version", "connector", "name", "snapshot", "db", "schema", "table", "txId", "scn")
     times = ("ts_ms", "ts_us", "ts_ns")
-    source = [plain(text, "string") for text in texts] + [plain(time, "int64") for time in times]
+    source = [plain(text, "string") for text in strings] + [plain(time, "int64") for time in times]
     block = [plain("id", "string", optional=False)]
     block += [
         plain(order, "int64", optional=False) for order in ("total_order", "data_collection_order")
@@ -329,7 +331,7 @@ def _member(block: ChangeBlock, number: int) -> Piece:
         if lost.any():
             name = block.table.columns[number].name
             problem = f"key column {name} is missing, and an event has a key"
-            raise operation_error(block, int(np.argmax(lost)), problem).located(field=name)
+            raise operation_error(block, int(np.argmax(lost)), problem).with_place(field=name)
         assert other.values is not None
         values = (
             other.values if values is None else pc.if_else(pa.array(missing), other.values, values)
@@ -365,7 +367,7 @@ class DebeziumWriter:
             ends, closing = end_events(bounds)
         own = rows + np.searchsorted(begins, rows, side="right") + np.searchsorted(ends, rows)
         most = self.options.max_message_bytes
-        for alike, objects in measured_alike(batch, partial(self._measured, bounds=bounds), most):
+        for alike, objects in measured_alike(batch, partial(self._measure, bounds=bounds), most):
             measured.append((own[alike.order], objects))
             own_keys = event_keys(alike, self.options.prefix, schemas=self.options.schemas)
             if own_keys is not None:
@@ -392,7 +394,7 @@ class DebeziumWriter:
         codes[own] = table_numbers(batch) + 1
         return pa.array(names, pa.string()).take(pa.array(codes))
 
-    def _measured(self, block: ChangeBlock, bounds: Bounds | None) -> MeasuredObjects:
+    def _measure(self, block: ChangeBlock, bounds: Bounds | None) -> MeasuredObjects:
         """Return the events of operations of one type, measured."""
         kind = int(block.op_type[0])
         if kind == KEY_UPDATE and self.options.key_updates == ERROR:
@@ -454,13 +456,13 @@ class DebeziumWriter:
                 "give the option missing=omit, or missing=placeholder"
             )
             error = operation_error(block, int(np.argmax(missing)), problem, hint)
-            raise error.located(field=column.name)
+            raise error.with_place(field=column.name)
         if self.options.missing != PLACEHOLDER:
             return state
         if column.family is not Family.TEXT:
             problem = f"column {column.name} is missing, and a placeholder is a value of text columns alone"
             error = operation_error(block, int(np.argmax(missing)), problem, "Set missing=omit")
-            raise error.located(field=column.name)
+            raise error.with_place(field=column.name)
         values = pa.nulls(len(block), pa.string()) if state.values is None else state.values
         return StateColumn(pc.if_else(pa.array(missing), self.options.placeholder, values))
 
@@ -473,8 +475,8 @@ class DebeziumWriter:
         yield from times
         database, schema, name = _names(block)
         fixed = (b',"snapshot":"false","db":', b',"schema":', b',"table":')
-        texts = zip(fixed, (database, schema, name), strict=True)
-        yield Piece(b"".join(before + literal(text) for before, text in texts))
+        strings = zip(fixed, (database, schema, name), strict=True)
+        yield Piece(b"".join(before + literal(text) for before, text in strings))
         yield Piece(b',"txId":', block.tx_id, STRING)
         yield Piece(b',"scn":', block.csn, STRING)
         yield Piece(b'},"op":' + literal(LETTERS[int(block.op_type[0])]))
@@ -493,7 +495,7 @@ class DebeziumWriter:
 
 def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
     """Return the database, schema and name of a table; raises EncodeError where there is no schema."""
-    parts = list(map(unquoted, name_parts(block.table.name)))
+    parts = list(map(unquote, name_parts(block.table.name)))
     if not 2 <= len(parts) <= 3:
         problem = f"the table {block.table.name} has no schema, which an event names"
         raise operation_error(block, 0, problem)

@@ -80,14 +80,14 @@ class FieldValues:
         return self.columns(first, [place], nullable=False)[0]
 
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different texts of a field, and those texts."""
+        """Return each record's number among the different strings of a field, and those strings."""
         codes, known = self.spans(first, place, 1)
         if known is None:
             return distinct(self.text(first, place))
-        texts = self.text(first[known], place).to_pylist()
-        numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        strings = self.text(first[known], place).to_pylist()
+        numbers = {text: number for number, text in enumerate(dict.fromkeys(strings))}
         if len(numbers) < len(known):  # one text, in quotes and without
-            codes = np.array([numbers[text] for text in texts])[codes]
+            codes = np.array([numbers[text] for text in strings])[codes]
         return codes, list(numbers)
 
     def spans(self, first: Longs, place: int, count: int) -> tuple[Longs, Longs | None]:
@@ -156,7 +156,7 @@ class FieldValues:
             return values
         plain = values
         for escaped, delimiter in self._replacements:
-            plain = _replaced(plain, escaped, delimiter)
+            plain = _replace(plain, escaped, delimiter)
         if options.nullindicator_escaped and options.nullindicator:
             literal = pc.equal(plain, options.nullindicator_escaped.decode())
             plain = pc.if_else(literal, options.nullindicator.decode(), plain)
@@ -166,7 +166,7 @@ class FieldValues:
         return plain if quoted.all() else pc.if_else(pa.array(quoted), plain, values)
 
 
-def _replaced(values: pa.Array, pattern: bytes, replacement: bytes) -> pa.Array:
+def _replace(values: pa.Array, pattern: bytes, replacement: bytes) -> pa.Array:
     if not pc.any(pc.match_substring(values, pattern.decode())).as_py():
         return values
     return pc.replace_substring(values, pattern.decode(), replacement.decode())
@@ -224,7 +224,7 @@ class DelimitedRecords(Records):
         return self.values.text(self.fields.first, place)
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different texts of a header field, and those texts."""
+        """Return each record's number among the different strings of a header field, and those strings."""
         place = self.values.options.header.index(name)
         return self.values.codes(self.fields.first, place)
 
@@ -282,13 +282,14 @@ class ImageReader:
         elif kind == DELETE:
             wanted = [pairing.before or pairing.after, None]
         places = [place(i) for place in wanted if place for i in range(pairing.columns)]
-        texts = iter(group.texts(places))
+        strings = iter(group.strings(places))
 
         def image(place: FieldNumber | None) -> Image:
             if place is None:
                 return absent
             columns = [
-                group.converted(next(texts), i, place(i), made) for i, made in enumerate(converters)
+                group.convert_values(next(strings), i, place(i), made)
+                for i, made in enumerate(converters)
             ]
             return (*columns, *absent[pairing.columns :])
 
@@ -328,7 +329,7 @@ class ImageReader:
         return self._converters[table.name]
 
     def converter(self, table: Table, column: Column) -> Convert:
-        """Return the function that makes a column's values of their texts."""
+        """Return the function that makes a column's values of their strings."""
         return parser_for(column, self._date_format(table.name, column.name))
 
     def _date_format(self, table: str, column: str) -> DateFormat | None:
@@ -352,16 +353,16 @@ class _DelimitedGroup(RecordGroup[DelimitedRecords]):
         first = self.records.fields.first
         return first if len(self.rows) == len(first) else first[self.rows]
 
-    def texts(self, places: list[int]) -> list[pa.Array]:
+    def strings(self, places: list[int]) -> list[pa.Array]:
         """Return a text column for each place in the records."""
         try:
             return self.records.values.columns(self.first, places)
         except DecodeError as error:
             at, place = error.where.record or 0, error.where.column or 0
             column = self.pairing.column_of(place)
-            raise self._placed(error, int(self.rows[at]), column, place) from None
+            raise self._place(error, int(self.rows[at]), column, place) from None
 
-    def converted(self, values: pa.Array, i: int, place: int, convert: Convert) -> StateColumn:
+    def convert_values(self, values: pa.Array, i: int, place: int, convert: Convert) -> StateColumn:
         """Return the values of column i, which is at a place in each record."""
         try:
             return StateColumn(convert(values))
@@ -369,13 +370,13 @@ class _DelimitedGroup(RecordGroup[DelimitedRecords]):
             errors = errors_by_row(convert, values, error)
         bad = np.fromiter(errors, np.int64, len(errors))
         by_row = {int(self.rows[at]): errors[at] for at in errors}
-        self.add(self.rows[bad], lambda row: self._placed(by_row[row], row, i, place))
+        self.add(self.rows[bad], lambda row: self._place(by_row[row], row, i, place))
         return ABSENT
 
-    def _placed(self, error: DecodeError, row: int, i: int, place: int) -> TrailgateError:
+    def _place(self, error: DecodeError, row: int, i: int, place: int) -> TrailgateError:
         """Return the error of a value as that of its record, table and column."""
         found = self.records.field_error(row, place, error)
-        return found.located(table=self.table.name, field=self.table.columns[i].name)
+        return found.with_place(table=self.table.name, field=self.table.columns[i].name)
 
 
 def _check_names(group: _DelimitedGroup, pairing: ColumnPairing) -> None:

@@ -253,7 +253,7 @@ def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> 
     try:
         records = tuple(_records(rest, userdefs))
     except DefinitionError as error:
-        raise error.located(source=files.chosen("" if entry is None else entry.value)) from None
+        raise error.with_place(source=files.chosen("" if entry is None else entry.value)) from None
     return Schema(header, records, found.database, binds=True)
 
 

@@ -91,7 +91,7 @@ def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> Fixe
     found["timestamp_format"] = _timestamp_format(found, header)
     return FixedWidthOptions(
         header=header,
-        carried=_carried(header, _mapped(found.values())),
+        carried=_carry(header, _map(found.values())),
         records=schema.records,
         framing=_framing(read),
         values=values,
@@ -105,7 +105,7 @@ def _check_readable(layout: RecordLayout, values: ValueOptions) -> None:
         try:
             field_reader(slot, values)
         except TrailgateError as error:
-            raise error.located(table=layout.name, field=slot.column.name) from None
+            raise error.with_place(table=layout.name, field=slot.column.name) from None
 
 
 def _values(read: PropertyReader) -> ValueOptions:
@@ -133,7 +133,7 @@ def _choice(read: PropertyReader, name: str, kind: type[E]) -> E:
 def _framing(read: PropertyReader) -> Framing | None:
     """Return how messages are cut into records; raises OptionError where the properties contradict each other."""
     entry = read.entry("recordlength")
-    length = 0 if entry is None else read.parsed(entry, _length)
+    length = 0 if entry is None else read.parse(entry, _length)
     kind = read.text("records").casefold() or ("length" if length else "line")
     if (kind == "length") != bool(length):
         problem = "fixed.recordlength goes with fixed.records=length, and with it alone"
@@ -165,12 +165,12 @@ def _code(read: PropertyReader, name: str, page: str) -> bytes:
 
 
 def _table(read: PropertyReader) -> tuple[ValueSource, ...]:
-    """Return the sources whose texts together name a record's table."""
+    """Return the sources whose strings together name a record's table."""
     entry = read.entry("table")
     if entry is None:
         return (read.needed_source("table", "schemaandtable"),)
     allowed = (SourceKind.FIELD, SourceKind.HEADER)
-    return read.parsed(
+    return read.parse(
         entry, lambda value: tuple(read.parsed_source(v, allowed) for v in parse_names(value))
     )
 
@@ -194,7 +194,7 @@ def _timestamp_format(found: dict[str, object], header: RecordLayout) -> DateFor
     return replace(compile_format(commented), origin=origin)
 
 
-def _mapped(values: Iterable[object]) -> set[str]:
+def _map(values: Iterable[object]) -> set[str]:
     """Return the names of the header fields that options take values from."""
     names = set()
     for value in values:
@@ -204,7 +204,7 @@ def _mapped(values: Iterable[object]) -> set[str]:
     return names
 
 
-def _carried(header: RecordLayout, mapped: set[str]) -> tuple[Slot, ...]:
+def _carry(header: RecordLayout, mapped: set[str]) -> tuple[Slot, ...]:
     return tuple(slot for slot in header.slots if slot.column.name not in mapped)
 
 

@@ -160,7 +160,7 @@ class RecordPlan:
         return found + self.carried
 
 
-def planned(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan:
+def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan:
     """Return how the records of a table are read, each after its header."""
     begin, carried = options.header.size, options.carried
     slots = [slot.moved(begin) for slot in layout.slots]
@@ -211,7 +211,7 @@ def _refuse_surplus(group: RecordGroup[FixedWidthRecords], size: int, blank: int
 
 
 def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> Mask:
-    """Return which stretches, none of them empty, hold more than blanks."""
+    """Return which runs, none of them empty, hold more than blanks."""
     marked = np.append(units.units != blank, False)
     edges = np.stack([starts, ends], axis=1).ravel()
     found: Mask = np.logical_or.reduceat(marked, edges)[::2]
@@ -304,7 +304,7 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
     def _plan(self, table: Table) -> RecordPlan:
         name = table.name.casefold()
         if name not in self._plans:
-            self._plans[name] = planned(self._layouts[name], self.options)
+            self._plans[name] = plan_records(self._layouts[name], self.options)
         return self._plans[name]
 
 
@@ -312,6 +312,6 @@ def _column(group: RecordGroup[FixedWidthRecords], reader: FieldReader) -> State
     name = group.table.name
 
     def refuse(rows: Longs, error: Callable[[int], TrailgateError]) -> None:
-        group.add(rows, lambda row: error(row).located(table=name))
+        group.add(rows, lambda row: error(row).with_place(table=name))
 
     return StateColumn(group.records.column(reader, group.rows, refuse))

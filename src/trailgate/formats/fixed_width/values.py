@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets
 from trailgate.cobol.copybook.layouts import Field, Sign, Usage
-from trailgate.cobol.records.framing import FrameKind, Framing, StretchFrames, frames_in
+from trailgate.cobol.records.framing import FrameKind, Framing, RunFrames, frames_in
 from trailgate.cobol.values.codec import Blank, Decoded, Explain, ValueOptions
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import shown_page
@@ -69,7 +69,7 @@ class MessageUnits:
         taken: UnitMatrix = self.units[starts[:, None] + np.arange(width)]
         return taken
 
-    def records(self, framing: Framing | None) -> StretchFrames:
+    def records(self, framing: Framing | None) -> RunFrames:
         """Return the records of the messages, in units; without a framing each body is one.
 
         An empty body has no record. The last record of a body may be shorter, or lack its delimiter.
@@ -77,13 +77,13 @@ class MessageUnits:
         full = np.flatnonzero(self.messages.ends > self.messages.starts)
         starts, ends = self.messages.starts[full], self.messages.ends[full]
         if framing is not None and framing.kind is FrameKind.LINE:
-            stretch, starts, ends = frames_in(self.data, starts, ends, framing)
-            return StretchFrames(full[stretch], self.of_bytes(starts), self.of_bytes(ends))
+            run, starts, ends = frames_in(self.data, starts, ends, framing)
+            return RunFrames(full[run], self.of_bytes(starts), self.of_bytes(ends))
         starts, ends = self.of_bytes(starts), self.of_bytes(ends)
         if framing is None:
-            return StretchFrames(full, starts, ends)
-        stretch, starts, ends = frames_in(self.data, starts, ends, framing)
-        return StretchFrames(full[stretch], starts, ends)
+            return RunFrames(full, starts, ends)
+        run, starts, ends = frames_in(self.data, starts, ends, framing)
+        return RunFrames(full[run], starts, ends)
 
 
 def units_of(messages: MessageBatch, *, characters: bool) -> MessageUnits:
@@ -135,8 +135,8 @@ def field_reader(slot: Slot, options: ValueOptions) -> FieldReader:
         return text_reader(slot, options, _or_blank(column, options))
     if field.usage in _TEXTUAL:
         return text_reader(slot, options, parser_for(column))
-    decode, explain = _decoded(field, options), explainer(field, options)
-    return FieldReader(slot, decode, explain, _fitted(slot), shown_page(field, options))
+    decode, explain = _decode(field, options), explainer(field, options)
+    return FieldReader(slot, decode, explain, _fit(slot), shown_page(field, options))
 
 
 def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldReader:
@@ -144,7 +144,7 @@ def text_reader(slot: Slot, options: ValueOptions, convert: Convert) -> FieldRea
     field = slot.field
     if _is_printed(field):
         field = replace(field, usage=Usage.TEXT, number=None)
-    decode, explain = _decoded(field, options), explainer(field, options)
+    decode, explain = _decode(field, options), explainer(field, options)
     page = shown_page(field, options)
     if field.usage in _TEXTUAL:
         return FieldReader(slot, decode, explain, convert, page)
@@ -163,7 +163,7 @@ def _is_printed(field: Field) -> bool:
     return field.usage in _PRINTED and sign in (Sign.NONE, Sign.LEADING_SEPARATE)
 
 
-def _decoded(field: Field, options: ValueOptions) -> Decode:
+def _decode(field: Field, options: ValueOptions) -> Decode:
     """Return a decoder of bytes, which takes characters as well."""
     of_bytes, text = decoder(field, options), field.usage is Usage.TEXT
 
@@ -199,7 +199,7 @@ def _or_blank(column: Column, options: ValueOptions, form: DateFormat | None = N
     return convert
 
 
-def _fitted(slot: Slot) -> Convert:
+def _fit(slot: Slot) -> Convert:
     """Return what converts decoded numbers, or bytes in hex, to the column's type."""
     field, column = slot.field, slot.column
     wide = field.usage in _BINARY_NUMBERS and column.external_length > _SURE_DIGITS
@@ -215,14 +215,14 @@ def _cast_to(kind: pa.DataType) -> Convert:
     def convert(values: pa.Array) -> pa.Array:
         return values if values.type == kind else pc.cast(values, kind)
 
-    def located(values: pa.Array) -> pa.Array:
+    def with_place(values: pa.Array) -> pa.Array:
         try:
             return convert(values)
         except pa.ArrowInvalid:
             row = failing_row(convert, values)
         raise row_error(f"the number does not fit {kind}", _as_text(values), row)
 
-    return located
+    return with_place
 
 
 def _as_text(values: pa.Array) -> pa.Array:

@@ -1,10 +1,10 @@
 """What a scan finds: records, and below them the members of their objects, in the order of the text.
 
-Messages to nodes: the scanner with its table of names, and the errors of texts that are not JSON.
+Messages to nodes: the scanner with its table of names, and the errors of strings that are not JSON.
 
 JSON objects as the records of messages.
 
-Objects of texts as maps: tokens.
+Objects of strings as maps: tokens.
 """
 
 from __future__ import annotations
@@ -106,12 +106,12 @@ class Nodes:
         kinds: Octets = np.where(nodes >= 0, self.kind[nodes], 0).astype(np.uint8)
         return kinds
 
-    def texts(self, nodes: Longs) -> pa.Array:
+    def strings(self, nodes: Longs) -> pa.Array:
         """Return each node's value as text, null where it is null or there is no node."""
-        return self.texts_and_nested(nodes)[0]
+        return self.strings_and_nested(nodes)[0]
 
-    def texts_and_nested(self, nodes: Longs) -> tuple[pa.Array, int]:
-        """Return each node's value as text, and how many of them are the JSON texts of objects and arrays."""
+    def strings_and_nested(self, nodes: Longs) -> tuple[pa.Array, int]:
+        """Return each node's value as text, and how many of them are the JSON strings of objects and arrays."""
         rows = len(nodes)
         begins, offsets = np.empty(rows, np.int64), np.empty(rows + 1, np.int32)
         nulls = np.empty(rows, bool)
@@ -125,7 +125,7 @@ class Nodes:
         return values, nested
 
     def text_columns(self, begins: Longs, sizes: Offsets, count: int) -> Sequence[pa.Array]:
-        """Return ``count`` columns of as many texts each, by their places; one of a negative size is null."""
+        """Return ``count`` columns of as many strings each, by their places; one of a negative size is null."""
         ends = np.cumsum(np.maximum(sizes, 0), dtype=np.int64)
         if len(ends) and ends[-1] > MAX_INT32:
             raise unfit(TOO_MANY, len(self.text))
@@ -153,7 +153,7 @@ _MOST_NAMES: Final = 1 << 14  # that are kept for the next batch
 _NODE: Final = 16  # bytes of text that a node has about
 _SHOWN: Final = 8  # bytes before and after what is wrong
 
-# RFC 8259, and two things that it leaves open: how deep texts may be, and names that occur twice.
+# RFC 8259, and two things that it leaves open: how deep strings may be, and names that occur twice.
 PROBLEMS: Final = {
     ENDED: ("the JSON text ends too early", "Is the message cut off?"),
     NO_VALUE: ("expected a JSON value", ""),
@@ -186,7 +186,7 @@ class Scanner:
         self.used[NAMES] = 1
         self.info, self.pool = np.zeros(_NAMES * INFO, np.int64), np.zeros(_NAMES * 16, np.uint8)
         self.names = [""]
-        self._tabled()
+        self._table()
         self.opaque_name = self._number(self.opaque) if self.opaque else -1
 
     def _number(self, name: str) -> int:
@@ -203,7 +203,7 @@ class Scanner:
         assert code == DONE, "the document has two nodes"
         return int(nodes.name[1])
 
-    def _tabled(self) -> None:
+    def _table(self) -> None:
         """Make the table of names, as large as there may be names."""
         self.table = np.zeros(4 * len(self.info) // INFO, np.int32)
         fill_table(self.info, self.pool, int(self.used[NAMES]), self.table)
@@ -239,7 +239,7 @@ class Scanner:
             if code == DONE:
                 break
             if code == MORE_NODES:
-                room = room.doubled()
+                room = room.double()
             else:
                 assert code == MORE_NAMES, "messages are within their buffer"
                 self._grow()
@@ -256,7 +256,7 @@ class Scanner:
     def _grow(self) -> None:
         self.info = np.concatenate([self.info, np.zeros_like(self.info)])
         self.pool = np.concatenate([self.pool, np.zeros_like(self.pool)])
-        self._tabled()
+        self._table()
 
     def _known_names(self) -> list[str]:
         pool = self.pool[: int(self.used[POOL])].tobytes()
@@ -282,7 +282,7 @@ class _Room:
             self.name, self.kind, self.start, self.length, self.last, self.root, self.message,
         )  # fmt: skip
 
-    def doubled(self) -> _Room:
+    def double(self) -> _Room:
         """Return room for twice as many, with what is there."""
         room = _Room(2 * len(self.name), 2 * len(self.root))
         for new, old in zip(room.arrays, self.arrays, strict=True):
@@ -358,7 +358,7 @@ class JsonRecords(Records):
 
     def _text(self, name: str) -> pa.Array:
         nodes = self.node_at(name)
-        values, nested = self.nodes.texts_and_nested(nodes)
+        values, nested = self.nodes.strings_and_nested(nodes)
         if nested:
             kinds = self.nodes.kinds(nodes)
 
@@ -396,7 +396,7 @@ def document_records(messages: MessageBatch, nodes: Nodes) -> JsonRecords:
 
 
 def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
-    """Return each record's member as a map of names to texts, null where it has none; None where no record has one.
+    """Return each record's member as a map of names to strings, null where it has none; None where no record has one.
 
     Raises BadMessagesError where such a member is not an object, or has objects or arrays.
     """
@@ -422,7 +422,7 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
     sizes[rows] = counts
     np.cumsum(sizes, out=offsets[1:])
     keys = pa.array(nodes.names, pa.string()).take(pa.array(nodes.name[entries]))
-    maps = pa.MapArray.from_arrays(pa.array(offsets), keys, nodes.texts(entries))
+    maps = pa.MapArray.from_arrays(pa.array(offsets), keys, nodes.strings(entries))
     if len(rows) == len(parents):
         return maps
     valid = np.packbits(kinds == OBJECT, bitorder="little")

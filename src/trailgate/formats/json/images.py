@@ -19,7 +19,7 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.gather import NO_NULLS, column
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import isolated, octets, over_nulls, row_error, text_view
+from trailgate.columnar.rows import isolate, octets, over_nulls, row_error, text_view
 from trailgate.errors import DecodeError, TrailgateError, did_you_mean
 from trailgate.formats.json import object_kernels as kernels
 from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonRecords, Nodes
@@ -82,12 +82,12 @@ IS_MISSING: Final = "_isMissing"
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values of one column in some rows: their texts, null where a value is null or missing, and their nodes."""
+    """The values of one column in some rows: their strings, null where a value is null or missing, and their nodes."""
 
     nodes: Nodes
-    texts: pa.Array
+    strings: pa.Array
     cells: Offsets
-    nested: bool  # some may be objects or arrays, whose texts are JSON
+    nested: bool  # some may be objects or arrays, whose strings are JSON
 
     @property
     def kinds(self) -> Octets:
@@ -99,8 +99,8 @@ class Values:
 
     def slice(self, at: int, count: int) -> Values:
         """Return the values of consecutive rows."""
-        texts = self.texts.slice(at, count)
-        return Values(self.nodes, texts, self.cells[at : at + count], self.nested)
+        strings = self.strings.slice(at, count)
+        return Values(self.nodes, strings, self.cells[at : at + count], self.nested)
 
     def refuse_nested(self) -> None:
         """Raise DecodeError, with the row as its record, for an object or array."""
@@ -113,11 +113,11 @@ class Values:
         self._refuse(~np.isin(self.kinds, kinds), f"Expected {expected}")
 
     def _refuse(self, bad: Mask, hint: str) -> None:
-        odd = np.flatnonzero(bad & np.asarray(self.texts.is_valid()))
+        odd = np.flatnonzero(bad & np.asarray(self.strings.is_valid()))
         if len(odd):
             row = int(odd[0])
             found = KINDS[int(self.kinds[row])]
-            raise row_error(f"{found} is not a value of this column", self.texts, row, hint)
+            raise row_error(f"{found} is not a value of this column", self.strings, row, hint)
 
 
 class Converted(NamedTuple):
@@ -159,11 +159,11 @@ class JsonImages(RecordGroup[JsonRecords]):
             self._refuse_members(unknown, again)
         if keyed:
             self._check_keys(cells.reshape(-1, rows) == NO_NODE)
-        texts = nodes.text_columns(begins, sizes, len(columns))
+        strings = nodes.text_columns(begins, sizes, len(columns))
         parts = np.split(cells, len(columns)) if len(columns) else []
         return tuple(
             self._column(i, Values(nodes, values, own, nested > 0), converters[i])
-            for i, (values, own) in enumerate(zip(texts, parts, strict=True))
+            for i, (values, own) in enumerate(zip(strings, parts, strict=True))
         )
 
     def _check_keys(self, missing: npt.NDArray[np.bool_]) -> None:
@@ -211,9 +211,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         try:
             made = convert(values)
         except DecodeError as error:
-            errors = isolated(
-                len(values), lambda rows: convert(values.slice(rows.start, len(rows)))
-            )
+            errors = isolate(len(values), lambda rows: convert(values.slice(rows.start, len(rows))))
             if not errors:
                 raise error from None
             for at, found in errors.items():
@@ -224,12 +222,12 @@ class JsonImages(RecordGroup[JsonRecords]):
         return StateColumn(made.values, missing if missing.any() else None)
 
     def _add(self, at: int, error: TrailgateError, name: str) -> None:
-        def placed(row: int) -> TrailgateError:
+        def place(row: int) -> TrailgateError:
             found = self.records.error(row, error.problem, error.hint)
             found.where = replace(found.where, raw=error.where.raw)
-            return found.located(table=self.table.name, field=name)
+            return found.with_place(table=self.table.name, field=name)
 
-        self.add(self.rows[[at]], placed)
+        self.add(self.rows[[at]], place)
 
     def _refuse(self, at: Longs, problem: str, name: str | None, hint: str = "") -> None:
         def error(row: int) -> TrailgateError:
@@ -252,16 +250,16 @@ def converter_for(column: Column, binary: str) -> ConvertValues:
     def convert(values: Values) -> Converted:
         if values.nested and not is_text:
             values.refuse_nested()
-        texts = values.texts
-        if is_bytes and texts.null_count < len(texts):
-            texts = _bytes(texts, binary)
-        return Converted(parse(texts))
+        strings = values.strings
+        if is_bytes and strings.null_count < len(strings):
+            strings = _bytes(strings, binary)
+        return Converted(parse(strings))
 
     return convert
 
 
-def _bytes(texts: pa.Array, binary: str) -> pa.Array:
+def _bytes(strings: pa.Array, binary: str) -> pa.Array:
     if not binary:
-        row = int(texts.is_valid().index(True).as_py())
-        raise row_error("it is not known how bytes are written", texts, row, _BINARY_HINT)
-    return texts if binary == "hex" else to_hex(from_base64(texts))
+        row = int(strings.is_valid().index(True).as_py())
+        raise row_error("it is not known how bytes are written", strings, row, _BINARY_HINT)
+    return strings if binary == "hex" else to_hex(from_base64(strings))

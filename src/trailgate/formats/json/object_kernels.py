@@ -1,4 +1,4 @@
-"""Members of many objects at once: those of some names, the cells of rows of columns, and where their texts are.
+"""Members of many objects at once: those of some names, the cells of rows of columns, and where their strings are.
 
 JSON objects from columns: the sizes of all rows first, then their bytes.
 
@@ -113,9 +113,9 @@ def measure_nodes(
     offsets: Offsets,
     nulls: Mask,
 ) -> int:
-    """Write where the text of each node begins, Arrow's offsets of the texts, and which have none: null, or without a node.
+    """Write where the text of each node begins, Arrow's offsets of the strings, and which have none: null, or without a node.
 
-    Returns how many texts are objects or arrays, or ``TOO_MANY``.
+    Returns how many strings are objects or arrays, or ``TOO_MANY``.
     """
     total = np.int64(0)
     nested = 0
@@ -162,7 +162,7 @@ LETTERS: Final = 87
 @kernel(writes=("sizes",))
 def measure_objects(
     kinds: Longs,
-    texts: Octets,
+    strings: Octets,
     literals: Longs,
     data: Octets,
     offsets: Longs,
@@ -187,12 +187,12 @@ def measure_objects(
                 state = np.int64(states[states_at[piece] + row])
                 if state == MISSING:
                     continue
-            if fresh and begin < end and texts[begin] == COMMA:
+            if fresh and begin < end and strings[begin] == COMMA:
                 begin += 1
             total += end - begin
             kind = kinds[piece]
             if kind == NOTHING:
-                fresh = begin < end and texts[end - 1] == OPENING
+                fresh = begin < end and strings[end - 1] == OPENING
                 continue
             if state == NULL_PIECE:
                 total += 4
@@ -219,7 +219,7 @@ def measure_objects(
 @kernel(writes=("out",))
 def write_objects(
     kinds: Longs,
-    texts: Octets,
+    strings: Octets,
     literals: Longs,
     data: Octets,
     offsets: Longs,
@@ -231,7 +231,7 @@ def write_objects(
 ) -> int:
     """Write each row from ``to``, as ``measure_objects`` has measured it; return 0, or ``OUTSIDE`` where it has not so many bytes.
 
-    No byte beyond a row is written: rows may be anywhere in ``out``. ``texts`` have 32 bytes more than the literals.
+    No byte beyond a row is written: rows may be anywhere in ``out``. ``strings`` have 32 bytes more than the literals.
     """
     rows = len(sizes)
     for row in range(rows):
@@ -246,15 +246,15 @@ def write_objects(
                 state = np.int64(states[states_at[piece] + row])
                 if state == MISSING:
                     continue
-            if fresh and begin < end and texts[begin] == COMMA:
+            if fresh and begin < end and strings[begin] == COMMA:
                 begin += 1
             if at + end - begin > limit:
                 return OUTSIDE
-            copy_within(texts, begin, end - begin, out, at, limit)
+            copy_within(strings, begin, end - begin, out, at, limit)
             at += end - begin
             kind = kinds[piece]
             if kind == NOTHING:
-                fresh = begin < end and texts[end - 1] == OPENING
+                fresh = begin < end and strings[end - 1] == OPENING
                 continue
             fresh = False
             if state == NULL_PIECE:

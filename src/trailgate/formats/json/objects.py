@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import grouped, octets
+from trailgate.columnar.rows import group, octets
 from trailgate.errors import EncodeError
 from trailgate.formats.json import object_kernels as kernels
 from trailgate.formats.json.object_kernels import BARE, MEMBERS, NOTHING, NUMBER, PLAIN, STRING
@@ -192,13 +192,13 @@ def refuse_image(block: ChangeBlock, image: Image, name: str) -> None:
             row = int(np.argmax(present))
             letter = chr(int(block.op_type[row]))
             problem = f"an operation {letter} has a value in its {name} image, which such messages do not have"
-            raise operation_error(block, row, problem).located(field=column.name)
+            raise operation_error(block, row, problem).with_place(field=column.name)
 
 
 def operation_error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
     """Return an error placed at an operation."""
     place = block.position[row].as_py()
-    return EncodeError(f"{problem} (operation at {place})", hint=hint).located(
+    return EncodeError(f"{problem} (operation at {place})", hint=hint).with_place(
         table=block.table.name
     )
 
@@ -216,7 +216,7 @@ def measured_alike(
 ) -> Iterator[tuple[ChangeBlock, MeasuredObjects]]:
     """Yield the operations of each table and type, and their messages; raises EncodeError for one of more than ``most`` bytes."""
     for block in batch.blocks:
-        for _, rows in grouped(block.op_type.astype(np.int64)):
+        for _, rows in group(block.op_type.astype(np.int64)):
             alike = block if len(rows) == len(block) else block.take(rows)
             objects = measured(alike)
             check_sizes(alike, objects.sizes, most)
@@ -224,7 +224,7 @@ def measured_alike(
 
 
 def written(parts: Iterable[tuple[Longs, MeasuredObjects]], count: int) -> pa.LargeBinaryArray:
-    """Return ``count`` texts, each part's at its own slots; null where no part has one."""
+    """Return ``count`` strings, each part's at its own slots; null where no part has one."""
     parts, sizes = tuple(parts), np.zeros(count, np.int64)
     for slots, objects in parts:
         sizes[slots] = objects.sizes
@@ -232,10 +232,10 @@ def written(parts: Iterable[tuple[Longs, MeasuredObjects]], count: int) -> pa.La
     out = np.empty(int(places[-1]), np.uint8)
     for slots, objects in parts:
         objects.write(places[slots], out)
-    texts = bodies_of(out, places)
+    strings = bodies_of(out, places)
     if sizes.all():
-        return texts
-    return pc.if_else(pa.array(sizes > 0), texts, pa.scalar(None, texts.type))
+        return strings
+    return pc.if_else(pa.array(sizes > 0), strings, pa.scalar(None, strings.type))
 
 
 def table_numbers(batch: ChangeBatch) -> Longs:

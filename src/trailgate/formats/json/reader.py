@@ -32,7 +32,7 @@ class JsonOperations(JsonRecords):
     token_member: str = ""
 
     def tokens(self) -> pa.Array | None:
-        """Return each record's tokens, null where it has none; raises BadMessagesError for what is not an object of texts."""
+        """Return each record's tokens, null where it has none; raises BadMessagesError for what is not an object of strings."""
         return text_maps(self, self.token_member)
 
 

@@ -1,12 +1,12 @@
-"""What the scanner's numbers mean: kinds of values, problems of texts, and counters.
+"""What the scanner's numbers mean: kinds of values, problems of strings, and counters.
 
 Names of members as numbers: mostly the one that followed last time, else found by its hash.
 
 JSON strings: where they end, and their text without escapes (RFC 8259 section 7).
 
-JSON texts of messages to the places of their values, in one pass that checks all of RFC 8259's grammar.
+JSON strings of messages to the places of their values, in one pass that checks all of RFC 8259's grammar.
 
-Texts that are mostly the same, numbered.
+Strings that are mostly the same, numbered.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def name_number(
     text: Octets, at: int, size: int, table: Offsets, info: Longs, pool: Octets, used: Longs
 ) -> int:
     """Return the number of a name, which is added where it is new; ``NO_ROOM`` where it does not fit."""
-    place = hashed(text, at, size) & (len(table) - 1)
+    place = hash_name(text, at, size) & (len(table) - 1)
     while True:
         number = np.int64(table[place])
         if number == ROOT:
@@ -133,7 +133,7 @@ def name_number(
 
 
 @inner
-def hashed(text: Octets, at: int, size: int) -> int:
+def hash_name(text: Octets, at: int, size: int) -> int:
     """Return a number of 40 bits for the bytes of a name."""
     mixed = np.uint64(size)
     for byte in range(size):
@@ -147,7 +147,7 @@ def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
     """Write the numbers of the names to an empty table; return how many there are."""
     for number in range(1, names):
         pooled, size = info[number * INFO + POOLED], info[number * INFO + SIZE]
-        place = hashed(pool, pooled, size) & (len(table) - 1)
+        place = hash_name(pool, pooled, size) & (len(table) - 1)
         while table[place] != ROOT:
             place = (place + 1) & (len(table) - 1)
         table[place] = number
@@ -216,7 +216,7 @@ def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple
             to = write_point(text, to, point)
             at += size
         else:
-            plain = unescaped(byte)
+            plain = unescape(byte)
             if plain == 0:
                 return at, -BAD_ESCAPE
             text[to] = np.uint8(plain)
@@ -232,7 +232,7 @@ def decode_string(text: Octets, start: int, at: int, end: int, to: int) -> tuple
 
 
 @inner
-def unescaped(byte: int) -> int:
+def unescape(byte: int) -> int:
     """Return the character that a letter after the escape byte means, 0 for none."""
     if byte == QUOTE or byte == ESCAPE or byte == 0x2F:
         return int(byte)
@@ -644,7 +644,7 @@ MANY: Final = -1
 
 
 @kernel(writes=("codes", "known"))
-def code_texts(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
+def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
     """Write the number of each different text, 0 for one of a negative length; return how many there are, ``MANY`` where they do not fit.
 
     ``known`` becomes the row of each number's first text.

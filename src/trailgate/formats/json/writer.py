@@ -63,7 +63,7 @@ class JsonWriter:
         """Return the messages of all operations; raises EncodeError for what the format cannot hold."""
         if not batch.rows:
             return NO_MESSAGES
-        alike = measured_alike(batch, self._measured, self.options.max_message_bytes)
+        alike = measured_alike(batch, self._measure, self.options.max_message_bytes)
         bodies = written(((block.order, objects) for block, objects in alike), batch.rows)
         names = pa.array([block.table.name for block in batch.blocks], pa.string())
         keys = names.take(pa.array(table_numbers(batch)))
@@ -73,7 +73,7 @@ class JsonWriter:
         """Return no message: none is held back."""
         return NO_MESSAGES
 
-    def _measured(self, block: ChangeBlock) -> MeasuredObjects:
+    def _measure(self, block: ChangeBlock) -> MeasuredObjects:
         """Return the messages of operations of one type, measured."""
         pieces = [*self._metadata(block), *self._images(block), Piece(b"}")]
         return measure(pieces, len(block))
@@ -150,6 +150,6 @@ def _column(table: Table, column: Column, options: JsonPublishOptions) -> Writte
             return values
         problem = f"column {column.name} holds bytes, and it is not set how they are written"
         error = EncodeError(problem, hint="Set binary to hex or base64")
-        raise error.located(table=table.name, field=column.name)
+        raise error.with_place(table=table.name, field=column.name)
 
     return found._replace(format=refuse)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages import CodePage, SingleBytePage, code_page, decode_column
 from trailgate.columnar.delimited import Fields
-from trailgate.columnar.rows import octets, paired, row_error, text_view
+from trailgate.columnar.rows import octets, pair, row_error, text_view
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import (
@@ -102,12 +102,12 @@ class PageValues(FieldValues):
             where = Where(record=row, column=place, raw=raw[row].as_py())
             raise self.not_characters(where, _HEADER_HINT if in_header else _HINT)
         if self.policy == REPLACE:
-            return _replaced(self.page.name, raw, text, bad)
+            return _replace(self.page.name, raw, text, bad)
         self.undecodable[place] = bad
         return text
 
 
-def converted(messages: MessageBatch, page: CodePage) -> MessageBatch:
+def convert_values(messages: MessageBatch, page: CodePage) -> MessageBatch:
     """Return messages of a page of several bytes a character in UTF-8; raises BadMessagesError for those that are not text."""
     whole = memoryview(messages.data)
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
@@ -126,7 +126,7 @@ def converted(messages: MessageBatch, page: CodePage) -> MessageBatch:
     return replace(messages, data=pa.py_buffer(data), starts=starts, ends=ends)
 
 
-def _replaced(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
+def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
     """Return the text with U+FFFD in the bad rows, for what cannot be read."""
     found = text.to_pylist()
     for row in np.flatnonzero(bad).tolist():
@@ -154,7 +154,7 @@ _FLAG_HINT: Final = "Classic CDC names the first column whose data are badly for
 
 @dataclass(frozen=True, slots=True)
 class PublicationRecords(DelimitedRecords):
-    """Records of delimited publications; ``header`` has the texts that were asked for."""
+    """Records of delimited publications; ``header`` has the strings that were asked for."""
 
     content: str = AUTO
     header: dict[str, pa.Array] = field(default_factory=dict)
@@ -165,7 +165,7 @@ class PublicationRecords(DelimitedRecords):
         if name == AUTHORIZATION:
             return pa.nulls(len(self.message), pa.string())
         if name == TRANSACTION:
-            ids = paired(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
+            ids = pair(self.text("commit_lsn"), self.text("transaction_identifier"), POINT)
             return self._with_ids(ids)
         known = self.header
         if name not in known:
@@ -174,7 +174,7 @@ class PublicationRecords(DelimitedRecords):
                 columns = self.values.columns(self.fields.first, [place], nullable=nullable)
             except DecodeError as error:
                 row = error.where.record or 0
-                raise self.field_error(row, place, error).located(field=name) from None
+                raise self.field_error(row, place, error).with_place(field=name) from None
             known[name] = columns[0]
         return known[name]
 
@@ -192,8 +192,8 @@ class PublicationRecords(DelimitedRecords):
         delimited_kernels.mark_borders(*text_view(ids)[::-1], self.message, marks)
         marks[[0, -1] if count else []] = True
         rows = np.flatnonzero(marks)
-        texts = self.values.text(self.fields.first[rows], HEADER.index(SEGMENT))
-        numbers = np.array([int(text) for text in texts.to_pylist()], np.int64)
+        strings = self.values.text(self.fields.first[rows], HEADER.index(SEGMENT))
+        numbers = np.array([int(text) for text in strings.to_pylist()], np.int64)
         alone = np.ones(len(rows), bool)
         alone[rows > 0] = self.message[rows[rows > 0] - 1] != self.message[rows[rows > 0]]
         follow = rows < count - 1
@@ -218,7 +218,7 @@ class PublicationRecords(DelimitedRecords):
         return self.values.data[begin : int(self.fields.ends[last])].tobytes()
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each record's number among the different texts of a header field, and those texts.
+        """Return each record's number among the different strings of a header field, and those strings.
 
         Owner, table and operation are one text here: few different ones, found in one pass.
         """
@@ -240,11 +240,11 @@ class PublicationRecords(DelimitedRecords):
             if rows is None:
                 yield name, DelimitedRecords.codes(self, name)
                 continue
-            texts = self.values.text(first[rows], place + at).to_pylist()
-            numbers = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+            strings = self.values.text(first[rows], place + at).to_pylist()
+            numbers = {text: number for number, text in enumerate(dict.fromkeys(strings))}
             own = codes
-            if len(numbers) < len(texts) or list(numbers) != texts:
-                own = np.array([numbers[text] for text in texts], np.int64)[codes]
+            if len(numbers) < len(strings) or list(numbers) != strings:
+                own = np.array([numbers[text] for text in strings], np.int64)[codes]
             yield name, (own, list(numbers))
 
 
@@ -268,7 +268,7 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
     def records(self, messages: MessageBatch) -> PublicationRecords:
         """Return the records of the messages, each with all header fields; raises BadMessagesError."""
         if self._converted is not None:
-            messages = converted(messages, self._converted)
+            messages = convert_values(messages, self._converted)
         found = self._engine.records(messages)
         records = PublicationRecords(
             found.messages,
@@ -342,7 +342,7 @@ class _PublicationImages(ImageReader):
         self._point = point
 
     def converter(self, table: Table, column: Column) -> Convert:
-        """Return the function that makes a column's values of their texts."""
+        """Return the function that makes a column's values of their strings."""
         convert, point = super().converter(table, column), self._point
         if point == "." or column.family not in _NUMBERS:
             return convert
@@ -424,7 +424,7 @@ def _refuse_values(group: RecordGroup[PublicationRecords], kind: int) -> None:
         found = group.records.field_error(
             row, place + column, DecodeError(problem, hint=_ALWAYS_NULL)
         )
-        return found.located(table=group.table.name, field=group.table.columns[column].name)
+        return found.with_place(table=group.table.name, field=group.table.columns[column].name)
 
     group.add(group.rows[filled], error)
 
@@ -443,7 +443,7 @@ def _refuse_keys(
             row: int, place: int = place, name: str = table.columns[column].name
         ) -> TrailgateError:
             found = group.records.undecodable(row, place)
-            return found.located(table=table.name, field=name)
+            return found.with_place(table=table.name, field=name)
 
         group.add(group.rows[bad], error)
 

@@ -21,7 +21,7 @@ from trailgate.columnar.code_pages import code_page
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import strings_of, text_view
 from trailgate.columnar.templates import MeasuredRows, Piece, measure
-from trailgate.columnar.temporal import DB2, format_ordinals, format_times, marked
+from trailgate.columnar.temporal import DB2, format_ordinals, format_times, with_marks
 from trailgate.errors import EncodeError, OptionError
 from trailgate.formats.publications import delimited_kernels
 from trailgate.formats.publications.options import DEFAULTS, PROGRAM, Delimiters
@@ -114,7 +114,7 @@ class RecordPieces:
         try:
             return [*self._header(block), *self._values(block)]
         except EncodeError as error:
-            raise error.located(table=block.table.name) from None
+            raise error.with_place(table=block.table.name) from None
 
     def _header(self, block: ChangeBlock) -> Iterator[Piece]:
         marks = self.delimiters
@@ -125,8 +125,8 @@ class RecordPieces:
             raise EncodeError(problem)
         now = self.options.now
         dates, clocks = format_ordinals(np.full(rows, now) if now else block.op_ts)
-        names = field.join(_quoted(text.encode(), marks) for text in (owner, name))
-        yield Piece(TYPE + field + _quoted(PROGRAM, marks) + field, dates, quoted=True)
+        names = field.join(_quote(text.encode(), marks) for text in (owner, name))
+        yield Piece(TYPE + field + _quote(PROGRAM, marks) + field, dates, quoted=True)
         yield Piece(field, clocks, quoted=True)
         yield Piece(field + names + field, _words(block.op_type), quoted=True)
         yield Piece(field, block.tx_id, quoted=True)
@@ -143,7 +143,7 @@ class RecordPieces:
         for column, before, after in zip(columns, block.before, block.after, strict=True):
             lob = column.column.lob_type > 0
             yield self._piece(block, column, StateColumn(None) if lob else before, inserts, lob=lob)
-            afters.append((column, _filled(before, after, changes)))
+            afters.append((column, _fill(before, after, changes)))
         for column, after in afters:
             yield self._piece(block, column, after, deletes)
 
@@ -176,13 +176,13 @@ def _formatter(column: Column, point: bytes) -> Convert:
     """Return what makes a column's text: Db2's ISO form of date times, the decimal point of numbers."""
     plain = formatter_for(column)
     if column.family is Family.DATETIME and not column.zoned:
-        return lambda values: marked(values, DB2)
+        return lambda values: with_marks(values, DB2)
     if column.family in _NUMBERS and point != b".":
         return lambda values: pc.replace_substring(plain(values), ".", point.decode())
     return plain
 
 
-def _quoted(text: bytes, marks: Delimiters) -> bytes:
+def _quote(text: bytes, marks: Delimiters) -> bytes:
     return marks.quote + text.replace(marks.quote, marks.quote * 2) + marks.quote
 
 
@@ -224,7 +224,7 @@ def _positions(block: ChangeBlock) -> pa.Array | None:
     return gather(data, starts, ends, nulls=nulls, text=True, checked=True)
 
 
-def _filled(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
+def _fill(before: StateColumn, after: StateColumn, changes: Mask) -> StateColumn:
     """Return the after image in which a column that an update does not have is as it was before."""
     if before.values is None or (after.values is not None and after.missing is None):
         return after
@@ -244,13 +244,13 @@ def _missing(block: ChangeBlock, name: str, row: int) -> EncodeError:
         "in another format, or give the option missing=null"
     )
     problem = f"column {name} is missing, and a delimited publication has all columns"
-    return _error(block, row, problem, hint).located(field=name)
+    return _error(block, row, problem, hint).with_place(field=name)
 
 
 def _error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
     place = block.position[row].as_py()
     where = f"{problem} (operation at {place})"
-    return EncodeError(where, hint=hint).located(table=block.table.name)
+    return EncodeError(where, hint=hint).with_place(table=block.table.name)
 
 
 MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
@@ -269,7 +269,7 @@ class DelimitedWriter:
         """Return the messages that are complete with this batch; raises EncodeError for what the format cannot hold."""
         if not batch.rows:
             return NO_MESSAGES
-        measured = [(block.order, self._measured(block)) for block in batch.blocks if len(block)]
+        measured = [(block.order, self._measure(block)) for block in batch.blocks if len(block)]
         sizes = np.empty(batch.rows, np.int64)
         for order, rows in measured:
             sizes[order] = rows.sizes
@@ -299,7 +299,7 @@ class DelimitedWriter:
         self._held = _NOTHING
         return Messages(bodies, np.array([EARLIER]))
 
-    def _measured(self, block: ChangeBlock) -> MeasuredRows:
+    def _measure(self, block: ChangeBlock) -> MeasuredRows:
         marks = self._pieces.delimiters
         pieces = self._pieces.of(block)
         return measure(pieces, marks.recorddelim, len(block), marks.quote[0])

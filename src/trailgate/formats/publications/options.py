@@ -47,7 +47,7 @@ _HEX: Final = re.compile(r"(?:\\x([0-9a-f]{2})|x'([0-9a-f]{2})')", re.IGNORECASE
 
 @dataclass(frozen=True, slots=True)
 class Delimiters:
-    """The bytes between columns, after records, around texts, and the decimal point of numbers.
+    """The bytes between columns, after records, around strings, and the decimal point of numbers.
 
     Each is one byte, except for NEL in UTF-8.
     """
@@ -69,10 +69,10 @@ class Delimiters:
             try:
                 value = delimiter(given.get(name, DEFAULTS[name]), page)
             except OptionError as error:
-                raise error.located(field=name) from None
+                raise error.with_place(field=name) from None
             for other, known in found.items():
                 if known == value:
-                    raise OptionError(f"{name} and {other} are the same").located(field=name)
+                    raise OptionError(f"{name} and {other} are the same").with_place(field=name)
             found[name] = value
         return Delimiters(**found)
 
@@ -187,8 +187,8 @@ class EventPublishingOptions(MetadataOptions):
     definitions: Definitions | None = None
 
     def with_tables(self, definitions: Definitions) -> EventPublishingOptions:
-        """Return the options with the tables that were learnt."""
-        return replace(self, definitions=definitions, learns=False)
+        """Return the options with the tables that were inferred."""
+        return replace(self, definitions=definitions, infers=False)
 
     @property
     def by_id(self) -> bool:
@@ -208,12 +208,12 @@ def event_publishing_setup(
     entry, userdefs = read.entry("sourcedefs"), read.userdefs()
     path = "" if entry is None else entry.value
     definitions = with_userdefs(read, files, path, userdefs)
-    options = event_publishing_options(properties, learns=not len(definitions))
+    options = event_publishing_options(properties, infers=not len(definitions))
     return replace(options, definitions=definitions), definitions
 
 
 def event_publishing_options(
-    properties: Properties, *, learns: bool = False
+    properties: Properties, *, infers: bool = False
 ) -> EventPublishingOptions:
     """Return the options of event publications; raises OptionError that names line and property."""
     read = PropertyReader(properties, NAME)
@@ -252,7 +252,7 @@ def event_publishing_options(
         content=read.text("content").casefold(),
         decimal_point=_point(read, delimiters.decimalpoint, page),
         delimited=engine_options(delimiters, common),
-        learns=learns,
+        infers=infers,
     )
 
 

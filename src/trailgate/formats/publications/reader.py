@@ -28,7 +28,7 @@ from trailgate.formats.publications.xml_envelopes import as_utf8
 from trailgate.formats.publications.xml_large_objects import complete, continues, transactions_of
 from trailgate.formats.publications.xml_reader import XmlPublications, page_of
 from trailgate.formats.publications.xml_schemas import described_tables
-from trailgate.messages.learning import read_of, united
+from trailgate.messages.inference import read_of, unite
 from trailgate.messages.messages import Complete, MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.records import BadMessagesError, MessageErrors, Records
@@ -107,10 +107,10 @@ class EventPublishingFormat(MessageFormat[Records]):
                 messages = replace(messages, ends=ends)
         return None
 
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
+    def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all its records."""
         for kind in READERS:
-            notes = self._of(kind).said(notes)
+            notes = self._of(kind).warnings(notes)
         return notes
 
 
@@ -119,7 +119,7 @@ MOST: Final = 4000  # characters of a value
 _HINT: Final = "Columns are numbered where nothing defines them: give event_publishing.sourcedefs"
 
 
-class LearntTables:
+class InferredTables:
     """The tables that messages have, and how many columns each."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
@@ -135,7 +135,7 @@ class LearntTables:
         """
         if len(messages) and not looks_delimited(messages):
             for table in described_tables(messages, self._page):
-                self._described[table.name] = united(self._described, table)
+                self._described[table.name] = unite(self._described, table)
             return
         records = read_of(messages, self._format.records)
         if isinstance(records, PublicationRecords):

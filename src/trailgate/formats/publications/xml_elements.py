@@ -61,7 +61,7 @@ def measure(pieces: Sequence[ElementPiece], last: bytes, rows: int) -> MeasuredE
         kinds.append(int(kernels.has_marks(content, 0, len(content))))
         states.append(piece.states if piece.states is not None else _states(piece.values, rows))
     literals = [*(literal for piece in pieces for literal in piece.literals), last]
-    texts, bounds = octets(b"".join(literals)), np.cumsum([0, *map(len, literals)])
+    strings, bounds = octets(b"".join(literals)), np.cumsum([0, *map(len, literals)])
     data = np.concatenate([*contents, np.zeros(SPARE, np.uint8)])
     values = data, np.concatenate(offsets), np.concatenate(states)
     sizes = np.empty(rows, np.int64)
@@ -71,10 +71,10 @@ def measure(pieces: Sequence[ElementPiece], last: bytes, rows: int) -> MeasuredE
         piece, row = divmod(kernels.FORBIDDEN - done, rows)
         raise _forbidden(pieces[piece], row)
     assert done == 0, "values are within their columns"
-    return MeasuredElements(sizes, (own, bounds, texts, *values))
+    return MeasuredElements(sizes, (own, bounds, strings, *values))
 
 
-def escaped(text: str) -> bytes:
+def escape(text: str) -> bytes:
     """Return a text as it is in an attribute."""
     references = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
     return "".join(

@@ -88,7 +88,7 @@ def _document(body: bytes, page: str | None) -> bytes:
         page = _declared_ebcdic(own)
     if page is None:
         return own
-    return _undeclared(_decoded(own, code_page(page), at)).encode()
+    return _without_declaration(_decode(own, code_page(page), at)).encode()
 
 
 def _declared_ebcdic(body: bytes) -> str:
@@ -102,7 +102,7 @@ def _declared_ebcdic(body: bytes) -> str:
     return found[1]
 
 
-def _decoded(body: bytes, page: CodePage, at: int) -> str:
+def _decode(body: bytes, page: CodePage, at: int) -> str:
     found = page.decode(np.frombuffer(body, np.uint8).reshape(1, -1)) if body else None
     if found is None or found.values[0].as_py() is None:
         where = Where(offset=at, raw=body[:32])
@@ -113,7 +113,7 @@ def _decoded(body: bytes, page: CodePage, at: int) -> str:
     return text
 
 
-def _undeclared(text: str) -> str:
+def _without_declaration(text: str) -> str:
     """Return a document without its declaration, and without what is not white space of XML around it."""
     text = text.strip(_AROUND + "\ufeff")
     return _DECLARATION.sub("", text, count=1).lstrip(_AROUND) if text.startswith("<?xml") else text
@@ -157,7 +157,7 @@ class Envelopes:
     last: Mask
     segment: Longs
 
-    def texts(self, name: str, which: Longs | None = None) -> pa.Array:
+    def strings(self, name: str, which: Longs | None = None) -> pa.Array:
         """Return an attribute of envelopes, without blanks around it, null where it is not given."""
         places = self.values[name]
         found = (places if which is None else places.taken(which)).text(self.text)

@@ -13,10 +13,10 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.texts import copy_within
+from trailgate.columnar.kernels.strings import copy_within
 from trailgate.columnar.kernels.words import first_mark, marks64
 from trailgate.formats.xml.kernels.cells import MISSING, NULL
-from trailgate.formats.xml.kernels.texts import is_blank
+from trailgate.formats.xml.kernels.strings import is_blank
 
 # The values of a cell, in ``fields``: where in a record each has its place; after each of the three values, what is marked on its element.
 ELEMENT: Final = 0
@@ -340,7 +340,7 @@ BLOCK: Final = 1024  # rows
 OUTSIDE: Final = -1
 FORBIDDEN: Final = -2  # less: that, minus the piece and the row
 
-# What is written as a reference, in texts and in attributes alike: quotes, line ends and tabs too.
+# What is written as a reference, in strings and in attributes alike: quotes, line ends and tabs too.
 AMPERSAND, LESS, GREATER, QUOTE, RETURN, LINE, TAB = 0x26, 0x3C, 0x3E, 0x22, 0x0D, 0x0A, 0x09
 
 
@@ -472,7 +472,7 @@ def measure_elements(
 def write_elements(
     kinds: Longs,
     bounds: Longs,
-    texts: Octets,
+    strings: Octets,
     data: Octets,
     offsets: Longs,
     states: Octets,
@@ -502,7 +502,7 @@ def write_elements(
             size = bounds[which + 1] - bounds[which]
             if at + size > limit:
                 return OUTSIDE
-            copy_within(texts, bounds[which], size, out, at, limit)
+            copy_within(strings, bounds[which], size, out, at, limit)
             at += size
             if state != VALUE:
                 continue
@@ -518,10 +518,10 @@ def write_elements(
                     return OUTSIDE
                 copy_within(data, start, end - start, out, at, limit)
                 at += end - start
-            copy_within(texts, bounds[own + 1], after, out, at, limit)
+            copy_within(strings, bounds[own + 1], after, out, at, limit)
             at += after
         own = pieces * LITERALS
         if at + bounds[own + 1] - bounds[own] != limit:
             return OUTSIDE
-        copy_within(texts, bounds[own], bounds[own + 1] - bounds[own], out, at, limit)
+        copy_within(strings, bounds[own], bounds[own + 1] - bounds[own], out, at, limit)
     return 0

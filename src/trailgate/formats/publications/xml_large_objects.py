@@ -80,13 +80,13 @@ def with_large_objects(
     if not len(lobs) and not rows.large.any():
         return text, cells
     lobs = lobs[np.argsort(envelopes.message[lobs], kind="stable")]
-    found = _Gathered(text, envelopes, rows, errors).gathered(lobs)
+    found = _Gathered(text, envelopes, rows, errors).gather_objects(lobs)
     _check_whole(found, envelopes, errors, refuse)
-    awaited = _awaited(rows, cells)
+    awaited = _find_awaited(rows, cells)
     _check_awaited(awaited, found, rows, cells, refuse)
     made = _Cells(text, envelopes, found)
     dropped = np.array([cell for (row, name), cell in awaited.items() if (row, name) in found], int)
-    return made.text(), made.added(cells, dropped)
+    return made.text(), made.add_counts(cells, dropped)
 
 
 class _Gathered:
@@ -96,16 +96,16 @@ class _Gathered:
         self.text, self.envelopes, self.rows, self.errors = text, envelopes, rows, errors
         self.found: dict[tuple[int, str], _Object] = {}
 
-    def gathered(self, lobs: Longs) -> dict[tuple[int, str], _Object]:
+    def gather_objects(self, lobs: Longs) -> dict[tuple[int, str], _Object]:
         """Return the objects by row and column; ``lobs`` are the envelopes of parts in the order of messages."""
         envelopes = self.envelopes
         numbers = whole_numbers(
             self.text, envelopes.values["row"], envelopes.message, "rowNum", self.errors, least=1
         )
-        names = envelopes.texts("column", lobs).to_pylist()
+        names = envelopes.strings("column", lobs).to_pylist()
         tables = zip(
-            envelopes.texts("schema", lobs).to_pylist(),
-            envelopes.texts("table", lobs).to_pylist(),
+            envelopes.strings("schema", lobs).to_pylist(),
+            envelopes.strings("table", lobs).to_pylist(),
             strict=True,
         )
         before = self._messages_of_rows()
@@ -160,8 +160,8 @@ class _Gathered:
     def _put(self, lob: int, name: str, table: tuple[str, str], row: int | None) -> None:
         message = int(self.envelopes.message[lob])
         if row is None or self.rows.table[self.rows.which[row]] != table:
-            said = f"a part of large object {name} of {'.'.join(table)} has no row before it"
-            self._refuse(message, said, _HINT)
+            detail = f"a part of large object {name} of {'.'.join(table)} has no row before it"
+            self._refuse(message, detail, _HINT)
             return
         if self.rows.letters[row] == DELETE:
             self._refuse(message, f"a part of large object {name} is for a deleteRow")
@@ -188,22 +188,24 @@ def _check_whole(
         return
     text = envelopes.text
     total, size = (
-        whole_numbers(text, envelopes.values[name], envelopes.message, said, errors)
-        for name, said in (("total", "totalDataLen"), ("size", "dataLen"))
+        whole_numbers(text, envelopes.values[name], envelopes.message, detail, errors)
+        for name, detail in (("total", "totalDataLen"), ("size", "dataLen"))
     )
     for (row, name), own in found.items():
         there, wanted = int(size[own.parts].sum()), int(total[own.parts[0]])
         if not own.ended:
-            said = f"the last part of large object {name} is missing: {there} of {wanted} are there"
+            detail = (
+                f"the last part of large object {name} is missing: {there} of {wanted} are there"
+            )
         elif (total[own.parts] != wanted).any() or there != wanted:
-            said = f"the parts of large object {name} have {there}, and totalDataLen is {wanted}"
+            detail = f"the parts of large object {name} have {there}, and totalDataLen is {wanted}"
         else:
             continue
-        refuse(row, said, "")
-        add_errors(errors, envelopes.message[own.parts], lambda _, said=said: (said, ""))  # type: ignore[misc]
+        refuse(row, detail, "")
+        add_errors(errors, envelopes.message[own.parts], lambda _, detail=detail: (detail, ""))  # type: ignore[misc]
 
 
-def _awaited(rows: Rows, cells: Cells) -> dict[tuple[int, str], int]:
+def _find_awaited(rows: Rows, cells: Cells) -> dict[tuple[int, str], int]:
     """Return the cells, by row and column, that are empty and of a large type in rows with large objects."""
     empty = (cells.after.lengths == 0) & (cells.types >= 0)
     candidates = np.flatnonzero(empty)
@@ -243,9 +245,9 @@ class _Cells:
         self.envelopes, self.found = envelopes, found
         self.kept = text
         self.made = bytearray()
-        self.places = [self._placed(own) for own in found.values()]
+        self.places = [self._place(own) for own in found.values()]
 
-    def _placed(self, own: _Object) -> tuple[int, int, int]:
+    def _place(self, own: _Object) -> tuple[int, int, int]:
         """Return the type, start and length of an object's value."""
         values = self.envelopes.values
         kind, parts = -1, []
@@ -268,7 +270,7 @@ class _Cells:
             return self.kept
         return np.concatenate([self.kept, np.frombuffer(bytes(self.made) + bytes(SPARE), np.uint8)])
 
-    def added(self, cells: Cells, dropped: Longs) -> Cells:
+    def add_counts(self, cells: Cells, dropped: Longs) -> Cells:
         """Return cells with these, without the values of those that were empty in their rows."""
         if not self.found:
             return cells

@@ -27,7 +27,7 @@ from trailgate.formats.publications.xml_rows import (
     XmlPublicationRecords,
     cells_of,
 )
-from trailgate.formats.publications.xml_schemas import Controls, said
+from trailgate.formats.publications.xml_schemas import Controls, warnings
 from trailgate.formats.publications.xml_vocabulary import OF_ROWS, OPERATIONS, RULES
 from trailgate.formats.xml.documents import Limits
 from trailgate.formats.xml.findings import Findings
@@ -224,9 +224,9 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         """Return before and after of rows of one type; what is wrong is added to the errors."""
         return self._images.images(records, table, kind, rows, errors)
 
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
+    def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all its records."""
-        return said(notes)
+        return warnings(notes)
 
 
 def page_of(options: EventPublishingOptions) -> str | None:

@@ -143,8 +143,8 @@ def cells_of(
     if bad:
 
         def problem(cell: int) -> tuple[str, str]:
-            said, hint = _PROBLEMS[int(problems[cell])]
-            return said.format(cells.name(cell), _word(text, found, cell)), hint
+            problem, hint = _PROBLEMS[int(problems[cell])]
+            return problem.format(cells.name(cell), _word(text, found, cell)), hint
 
         refuse(np.flatnonzero(problems), problem)
     if -1 in numbers:
@@ -209,15 +209,15 @@ class XmlPublicationRecords(Records):
             codes, words = self.codes(name)
             return pa.array(words, pa.string()).take(pa.array(codes))
         if name == PLAN:
-            given = self.envelopes.texts("plan"), self.envelopes.texts("correlation")
+            given = self.envelopes.strings("plan"), self.envelopes.strings("correlation")
             return take_text(pc.coalesce(*given), self.around)
-        found = self.envelopes.texts(_OF_ENVELOPES[name])
+        found = self.envelopes.strings(_OF_ENVELOPES[name])
         if name == TIME:  # commit times are GMT (event publishing §3.1)
             found = pc.utf8_rtrim(found, "Z")
         return take_text(found, self.around)
 
     def codes(self, name: str) -> tuple[Longs, list[str]]:
-        """Return each row's number among the different texts of a header field, and those texts."""
+        """Return each row's number among the different strings of a header field, and those strings."""
         if name == OPERATION:
             table = np.zeros(256, np.int64)
             table[[ord(letter) for letter in self.operations]] = range(len(self.operations))
@@ -328,12 +328,12 @@ class _PublicationGroup(CellGroup[XmlPublicationRecords]):
 
 
 def _converter(column: Column) -> Convert:
-    """Return what makes a column's values of their texts (event publishing §3: lexical forms)."""
+    """Return what makes a column's values of their strings (event publishing §3: lexical forms)."""
     parse = parser_for(column)
     if column.family not in _COLLAPSED:
         return parse
 
-    def collapsed(values: pa.Array) -> pa.Array:
+    def collapse(values: pa.Array) -> pa.Array:
         return parse(pc.utf8_trim(values, _BLANKS))
 
-    return collapsed
+    return collapse

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from trailgate.definitions.defgen import complete
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.publications.kinds import XML, kind_of
-from trailgate.formats.publications.xml_elements import escaped
+from trailgate.formats.publications.xml_elements import escape
 from trailgate.formats.publications.xml_envelopes import Envelopes, as_utf8
 from trailgate.formats.publications.xml_vocabulary import (
     ADDED_COLUMN,
@@ -122,7 +122,7 @@ _COLUMNS: Final[Mapping[str, Callable[[_Schema], Column]]] = MappingProxyType(
 def table_of(element: Element) -> Table:
     """Return the table that a subSchema, or the one column that an addColumn, describes; raises DecodeError."""
     attributes = attributes_of(element)
-    name = ".".join(_needed(attributes, word, element.name) for word in ("srcOwner", "srcName"))
+    name = ".".join(_need_text(attributes, word, element.name) for word in ("srcOwner", "srcName"))
     columns = tuple(_column(child) for child in element.children if child.name == COLUMN)
     if not columns:
         raise DecodeError(f"{element.name} of {name} has no column")
@@ -136,8 +136,8 @@ def attributes_of(element: Element) -> Mapping[str, str]:
 
 def _column(element: Element) -> Column:
     attributes = attributes_of(element)
-    name = _needed(attributes, "name", COLUMN)
-    kind = _needed(attributes, "type", COLUMN).casefold()
+    name = _need_text(attributes, "name", COLUMN)
+    kind = _need_text(attributes, "type", COLUMN).casefold()
     if kind not in _COLUMNS:
         raise DecodeError(f"the type of column {name} is {kind!r}, which is not known")
     numbers = (_number(attributes, word, name) for word in ("len", "precision", "scale"))
@@ -156,7 +156,7 @@ def _column(element: Element) -> Column:
     )
 
 
-def _needed(attributes: Mapping[str, str], name: str, element: str) -> str:
+def _need_text(attributes: Mapping[str, str], name: str, element: str) -> str:
     value = attributes.get(name)
     if not value:
         raise DecodeError(f"{element} has no attribute {name}", where=Where(field=name))
@@ -192,7 +192,7 @@ def differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
     return tuple(found)
 
 
-_TEXTS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
+_STRINGS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
 _INTEGERS: Final = MappingProxyType({_BIN16: "smallint", _BIN32: "integer", _BIN64: "bigint"})
 
 
@@ -202,7 +202,7 @@ def type_of(column: Column) -> str:
 
 
 def _of_text(column: Column) -> str:
-    return "clob" if column.lob_type else _TEXTS.get(column.data_type, "varchar")
+    return "clob" if column.lob_type else _STRINGS.get(column.data_type, "varchar")
 
 
 def _of_integer(column: Column) -> str:
@@ -257,7 +257,7 @@ def _schema_column(column: Column) -> bytes:
         given["len"] = str(column.external_length // 2)
     else:
         given["len"] = str(column.external_length)
-    written = "".join(f' {name}="{escaped(value).decode()}"' for name, value in given.items())
+    written = "".join(f' {name}="{escape(value).decode()}"' for name, value in given.items())
     return f"<{COLUMN}{written}/>".encode()
 
 
@@ -291,7 +291,7 @@ class Controls:
                 last = max(last, *(given.get(name, "") for name in _LAST_COMMIT))
                 continue
             try:
-                found.update(self._noted(element, _place(messages, number)))
+                found.update(self._note(element, _place(messages, number)))
             except DecodeError as error:
                 errors.setdefault(number, error)
         if beats:
@@ -320,17 +320,17 @@ class Controls:
             document = parse_document(body, self.limits)
             yield number, document.top.children[0].children[0]
 
-    def _noted(self, element: Element, place: str) -> Iterator[str]:
+    def _note(self, element: Element, place: str) -> Iterator[str]:
         if element.name in DEFINING:
-            yield from self._compared(table_of(element), element.name, place)
+            yield from self._compare(table_of(element), element.name, place)
             return
         given = attributes_of(element)
         table = ".".join(given.get(name, "?") for name in ("srcOwner", "srcName"))
         state, error = given.get("stateInfo", "no state"), given.get("errorMsg", "no text")
-        said = _MEANINGS[element.name].format(table=table, state=state, error=error)
-        yield f"{said}: {element.name}, {place}"
+        text = _MEANINGS[element.name].format(table=table, state=state, error=error)
+        yield f"{text}: {element.name}, {place}"
 
-    def _compared(self, described: Table, kind: str, place: str) -> Iterator[str]:
+    def _compare(self, described: Table, kind: str, place: str) -> Iterator[str]:
         """Yield the differences of keys; raises DecodeError for columns that the definition lacks."""
         if self.definitions is None:
             return
@@ -355,7 +355,7 @@ def _place(messages: MessageBatch, number: int) -> str:
     return f"{source}, byte {offset}"
 
 
-def said(notes: Iterable[str]) -> frozenset[str]:
+def warnings(notes: Iterable[str]) -> frozenset[str]:
     """Return what a run notes at its end: heartbeats are counted together."""
     found, count, last = set(), 0, ""
     for note in notes:

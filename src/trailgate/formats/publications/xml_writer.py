@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import grouped
-from trailgate.columnar.temporal import ISO_T, format_times, marked
+from trailgate.columnar.rows import group
+from trailgate.columnar.temporal import ISO_T, format_times, with_marks
 from trailgate.errors import EncodeError, OptionError, Where
 from trailgate.formats.publications.xml_elements import (
     NOTHING,
@@ -30,7 +30,7 @@ from trailgate.formats.publications.xml_elements import (
     VALUE,
     ElementPiece,
     MeasuredElements,
-    escaped,
+    escape,
     measure,
 )
 from trailgate.formats.publications.xml_schemas import schema_of, type_of
@@ -103,7 +103,7 @@ _HINT = "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDAT
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """How a column is written: its start and end tags, and what makes its values texts."""
+    """How a column is written: its start and end tags, and what makes its values strings."""
 
     column: Column
     begin: bytes  # up to the name of the type's element
@@ -127,11 +127,11 @@ class RowPieces:
 
 @dataclass(frozen=True, slots=True)
 class LargeColumn:
-    """A column whose values have messages of their own: their texts, and the rows that have one."""
+    """A column whose values have messages of their own: their strings, and the rows that have one."""
 
     name: str
     type: str
-    texts: pa.Array
+    strings: pa.Array
     rows: Mask
 
 
@@ -148,7 +148,7 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
     if not owner:
         problem = f"the table {block.table.name} has no schema, which a publication names"
         raise refused(block, 0, problem)
-    names = (escaped(name), escaped(owner), escaped(name))
+    names = (escape(name), escape(owner), escape(name))
     begin = b'<%b subName="%b" srcOwner="%b" srcName="%b" rowNum="' % (ROWS[kind], *names)
     block, large = _without_large(block) if apart and kind != DELETE else (block, ())
     pieces = [ElementPiece(numbers, (begin, b'"', b"", b""))]
@@ -192,7 +192,7 @@ def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[ElementPie
     states = _states(own, len(block))
     opened = column.begin + column.type
     literals = (opened + b">", column.end, opened + _NIL + b"</col>", b"")
-    yield ElementPiece(_texts(own, column), literals, states, column.column.name)
+    yield ElementPiece(_strings(own, column), literals, states, column.column.name)
 
 
 def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[ElementPiece]:
@@ -208,14 +208,14 @@ def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[Element
     old[(old == NOTHING) & (new != NOTHING)] = OTHER
     first = _tag(BEFORE)
     yield ElementPiece(
-        _texts(before, column),
+        _strings(before, column),
         (opened + b"<" + first + b">", b"</" + first + b">", opened + b"<" + first + _NIL, opened),
         old,
         column.column.name,
     )
     last = _tag(AFTER)
     yield ElementPiece(
-        _texts(after, column),
+        _strings(after, column),
         (
             b"<" + last + b">",
             b"</" + last + b">" + column.end,
@@ -242,7 +242,7 @@ def _states(column: StateColumn, rows: int) -> Octets:
     return found
 
 
-def _texts(column: StateColumn, written: _Written) -> pa.Array | None:
+def _strings(column: StateColumn, written: _Written) -> pa.Array | None:
     return None if column.values is None else written.format(column.values)
 
 
@@ -262,15 +262,15 @@ def _written_pieces(table: Table) -> tuple[_Written, ...]:
 
 def _column(column: Column) -> _Written:
     key = b' isKey="1"' if column.key else b""
-    begin = b'<col name="%b"%b><' % (escaped(column.name), key)
+    begin = b'<col name="%b"%b><' % (escape(column.name), key)
     return _Written(column, begin, type_of(column).encode(), _formatter(column))
 
 
 def _formatter(column: Column) -> Convert:
-    """Return what makes a column's texts: lexical forms of XML schemas."""
+    """Return what makes a column's strings: lexical forms of XML schemas."""
     plain = formatter_for(column)
     if column.family is Family.DATETIME and not column.zoned:
-        return lambda values: marked(values, ISO_T)
+        return lambda values: with_marks(values, ISO_T)
     if column.family is Family.NUMBER_TEXT:
         return lambda values: _without_exponents(plain(values))
     if column.family is Family.FLOAT:
@@ -278,14 +278,14 @@ def _formatter(column: Column) -> Convert:
     return plain
 
 
-def _without_exponents(texts: pa.Array) -> pa.Array:
+def _without_exponents(strings: pa.Array) -> pa.Array:
     """Return numbers as digits: the published schema has no exponents in decimal and decfloat."""
-    with_one = pc.fill_null(pc.match_substring_regex(texts, "^[-+]?[0-9.]+[eE]"), False)
+    with_one = pc.fill_null(pc.match_substring_regex(strings, "^[-+]?[0-9.]+[eE]"), False)
     if not pc.any(with_one, min_count=0).as_py():
-        return texts
+        return strings
     rows = np.flatnonzero(np.asarray(with_one))
     found = []
-    for row, text in zip(rows.tolist(), texts.take(pa.array(rows)).to_pylist(), strict=True):
+    for row, text in zip(rows.tolist(), strings.take(pa.array(rows)).to_pylist(), strict=True):
         number = Decimal(text)
         if abs(number.adjusted()) > _MOST_EXPONENT:
             problem = (
@@ -293,22 +293,22 @@ def _without_exponents(texts: pa.Array) -> pa.Array:
             )
             raise EncodeError(problem, where=Where(record=row, raw=text.encode()))
         found.append(f"{number:f}")
-    return pc.replace_with_mask(texts, with_one, pa.array(found, texts.type))
+    return pc.replace_with_mask(strings, with_one, pa.array(found, strings.type))
 
 
-def _special(texts: pa.Array, values: pa.Array) -> pa.Array:
+def _special(strings: pa.Array, values: pa.Array) -> pa.Array:
     """Return floats as XML schemas write them: INF, -INF and NaN."""
     if pc.all(pc.is_finite(values), min_count=0).as_py() in (True, None):
-        return texts
+        return strings
     for word, own in (("inf", "INF"), ("nan", "NaN")):
-        texts = pc.replace_substring(texts, word, own)
-    return texts
+        strings = pc.replace_substring(strings, word, own)
+    return strings
 
 
 def refused(block: ChangeBlock, row: int, problem: str, hint: str = "") -> EncodeError:
     """Return the error of an operation."""
     place = block.position[row].as_py()
-    return EncodeError(f"{problem} (operation at {place})", hint=hint).located(
+    return EncodeError(f"{problem} (operation at {place})", hint=hint).with_place(
         table=block.table.name
     )
 
@@ -339,12 +339,12 @@ class ExtraMessages:
         common = _common(block.table)
         for column in columns:
             for row in np.flatnonzero(column.rows).tolist():
-                text = column.texts[row].as_py()
+                text = column.strings[row].as_py()
                 given = f'{common} rowNum="{int(numbers[row])}" colName="{_written_message(column.name)}"'
                 try:
                     bodies = tuple(self._parts(given, column.type, text))
                 except EncodeError as error:
-                    raise error.located(table=block.table.name, field=column.name) from None
+                    raise error.with_place(table=block.table.name, field=column.name) from None
                 self._large.append(_Large(int(block.order[row]), bodies))
 
     def _parts(self, given: str, kind: str, text: str) -> Iterator[bytes]:
@@ -371,7 +371,7 @@ class ExtraMessages:
     ) -> bytes:
         sizes = f'totalDataLen="{total}" dataLen="{size}"'
         inner = f'<{LARGE_OBJECT} isLast="{int(last)}" {given} {sizes}><{kind}>'.encode()
-        return self._around(inner + escaped(part) + f"</{kind}></{LARGE_OBJECT}>".encode())
+        return self._around(inner + escape(part) + f"</{kind}></{LARGE_OBJECT}>".encode())
 
     def among(
         self, messages: Messages, blocks: Sequence[ChangeBlock], message: Longs, complete: int
@@ -437,7 +437,7 @@ def _common(table: Table) -> str:
 
 
 def _written_message(text: str) -> str:
-    return escaped(text).decode()
+    return escape(text).decode()
 
 
 def _one(body: bytes) -> pa.Array:
@@ -519,7 +519,7 @@ class XmlWriter:
 
     def _root(self) -> bytes:
         return b'<?xml version="1.0" encoding="UTF-8"?><%b %b version="%b" dbName="%b">' % (
-            ROOT.encode(), NAMESPACE, VERSION.encode(), escaped(self.options.database),
+            ROOT.encode(), NAMESPACE, VERSION.encode(), escape(self.options.database),
         )  # fmt: skip
 
     def heads(self, envelope: _Envelope, numbers: Longs, last: Mask) -> MeasuredElements:
@@ -567,16 +567,16 @@ class _Batch:
         rows = np.arange(self.batch.rows)
         begin = np.maximum.accumulate(np.where(self.begins, rows, -1))
         found: Longs = np.where(begin >= 0, rows - begin, rows + self.writer._count) + 1  # noqa: SLF001  the batch's own writer
-        self.writer._count = 0 if self._ended() else int(found[-1])  # noqa: SLF001
+        self.writer._count = 0 if self._is_ended() else int(found[-1])  # noqa: SLF001
         return found
 
-    def _ended(self) -> bool:
+    def _is_ended(self) -> bool:
         return int(self.marks[-1]) in (END, WHOLE)
 
     def messages(self) -> Messages:
         """Return the messages that are complete, and hold the last one where its transaction continues."""
         writer, options = self.writer, self.writer.options
-        measured = [self._measured(block) for block in self.blocks]
+        measured = [self._measure(block) for block in self.blocks]
         sizes = np.empty(self.batch.rows, np.int64)
         for block, rows in zip(self.blocks, measured, strict=True):
             sizes[block.order] = rows.sizes
@@ -592,7 +592,7 @@ class _Batch:
         )
         return self._taken(cut, measured, sizes, held)
 
-    def _measured(self, block: ChangeBlock) -> MeasuredElements:
+    def _measure(self, block: ChangeBlock) -> MeasuredElements:
         numbers = pc.cast(pa.array(self.number[block.order]), pa.string())
         apart = self.writer.options.lobs == MESSAGES
         own = row_pieces(block, numbers, apart=apart)
@@ -603,7 +603,7 @@ class _Batch:
         except EncodeError as error:
             place = block.position[error.where.record or 0].as_py()
             error.problem = f"{error.problem} (operation at {place})"
-            raise error.located(table=block.table.name) from None
+            raise error.with_place(table=block.table.name) from None
 
     def _taken(
         self, cut: Cut, measured: list[MeasuredElements], sizes: Longs, held: _Open | None
@@ -621,7 +621,7 @@ class _Batch:
             envelope = held.envelope.followed_by(envelope)
         old = np.zeros(len(first), np.int64)
         old[: int(before)] = len(held.rows) if held else 0
-        whole = writer._single or self._ended()  # noqa: SLF001
+        whole = writer._single or self._is_ended()  # noqa: SLF001
         heads = writer.heads(envelope, numbers, self._last(ends, before=before))
         tail = np.frombuffer(writer.tail, np.uint8)
         total = np.concatenate([[0], np.cumsum(sizes)])
@@ -664,15 +664,15 @@ class _Batch:
         place[np.concatenate([block.order for block in self.blocks])] = np.arange(self.batch.rows)
         which = pa.array(place[first])
 
-        def picked(own: Callable[[ChangeBlock], pa.Array]) -> pa.Array:
+        def pick(own: Callable[[ChangeBlock], pa.Array]) -> pa.Array:
             return pa.concat_arrays([own(block) for block in self.blocks]).take(which)
 
         times = np.concatenate([block.op_ts for block in self.blocks])[place[first]]
         return _Envelope(
-            picked(_positions),
+            pick(_positions),
             format_times(times, ISO_T),
-            picked(lambda block: _optional(block.tx_owner, block)),
-            picked(lambda block: _optional(block.tx_name, block)),
+            pick(lambda block: _optional(block.tx_owner, block)),
+            pick(lambda block: _optional(block.tx_name, block)),
         )
 
 
@@ -683,7 +683,7 @@ def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
     if (block.op_type == block.op_type[0]).all():
         yield block
         return
-    for _, rows in grouped(block.op_type.astype(np.int64)):
+    for _, rows in group(block.op_type.astype(np.int64)):
         yield taken(block, rows)
 
 

@@ -86,22 +86,22 @@ class Coverage:
             rules = np.bincount(found.records[:: found.width][bits & (1 << bit) == 0])
             yield from (f"{_AGAIN}{self.names[rule]} {name}" for rule in np.flatnonzero(rules))
 
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
+    def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end; nothing of rules where no message could be read."""
         if not any(note.startswith(_OWN) for note in notes):
             return notes
         names = {note.removeprefix(_NAME) for note in notes if note.startswith(_NAME)}
-        said = {note for note in notes if not note.startswith(_OWN)}
+        found = {note for note in notes if not note.startswith(_OWN)}
         if _EMPTY in notes:
-            said.add("the rules find no operation in some messages; trailgate explain shows why")
-        for rule in self._unmatched(self.rules, notes):
+            found.add("the rules find no operation in some messages; trailgate explain shows why")
+        for rule in self._rules_without_match(self.rules, notes):
             there = _there(like(rule.match, names))
-            said.add(f"the rule {rule.name} never matched: {rule.match or '.'}{there}")
+            found.add(f"the rule {rule.name} never matched: {rule.match or '.'}{there}")
         for top in self.rules:
             for rule in top.all():
                 if f"{_MATCHED}{rule.name}" in notes:
-                    said.update(self._without_values(rule, notes, names))
-        return frozenset(said)
+                    found.update(self._without_values(rule, notes, names))
+        return frozenset(found)
 
     def _without_values(self, rule: Rule, notes: frozenset[str], names: set[str]) -> Iterator[str]:
         """Yield what is noted of paths that find several values, or never one. One image alone may be there: then only names are noted that others are like."""
@@ -117,11 +117,11 @@ class Coverage:
             if near or len(missed) == len(paths):
                 yield f"{rule.name}.{name} never found anything: {path}{_there(near)}"
 
-    def _unmatched(self, rules: Iterable[Rule], notes: frozenset[str]) -> Iterator[Rule]:
+    def _rules_without_match(self, rules: Iterable[Rule], notes: frozenset[str]) -> Iterator[Rule]:
         """Yield the rules that never matched where the rule above them did."""
         for rule in rules:
             if f"{_MATCHED}{rule.name}" in notes:
-                yield from self._unmatched(rule.subrules, notes)
+                yield from self._rules_without_match(rule.subrules, notes)
             else:
                 yield rule
 
@@ -186,21 +186,21 @@ def explain(options: XmlOptions, body: bytes) -> Explanation:
     found = RuleMatcher(options.rules, Matcher(options.namespaces)).matches(document)
     seen = {match.rule.number for match in _all(found)}
     names = names_in(document.top)
-    missed = [rule for rule in _reached(options.rules, seen) if rule.number not in seen]
+    missed = [rule for rule in _reach_limit(options.rules, seen) if rule.number not in seen]
     return Explanation(
-        tuple(_explained(match, document) for match in found),
+        tuple(_explain(match, document) for match in found),
         tuple(
             Unmatched(rule.name, str(rule.match or "."), like(rule.match, names)) for rule in missed
         ),
     )
 
 
-def _reached(rules: Iterable[Rule], seen: set[int]) -> Iterator[Rule]:
+def _reach_limit(rules: Iterable[Rule], seen: set[int]) -> Iterator[Rule]:
     """Yield the rules whose parent has a match."""
     for rule in rules:
         yield rule
         if rule.number in seen:
-            yield from _reached(rule.subrules, seen)
+            yield from _reach_limit(rule.subrules, seen)
 
 
 def _all(matches: Iterable[Match]) -> Iterator[Match]:
@@ -209,7 +209,7 @@ def _all(matches: Iterable[Match]) -> Iterator[Match]:
         yield from _all(match.below)
 
 
-def _explained(match: Match, document: Document) -> Explained:
+def _explain(match: Match, document: Document) -> Explained:
     values = (_value(name, source, match) for name, source in match.rule.values.items())
     below = sorted(match.below, key=lambda each: each.order)
     return Explained(
@@ -218,7 +218,7 @@ def _explained(match: Match, document: Document) -> Explained:
         _path(match.element),
         document.data.count(b"\n", 0, match.element.start) + 1,
         tuple(values),
-        tuple(_explained(each, document) for each in below),
+        tuple(_explain(each, document) for each in below),
     )
 
 

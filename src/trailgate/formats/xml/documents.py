@@ -8,7 +8,7 @@ XML documents as trees of elements, with the place of each; what is not well-for
 Nothing outside a document is ever read, and no entity is expanded but the five of XML: a document type
 (DOCTYPE) is refused before anything in it has an effect.
 
-Documents that are too long for memory, read in portions: their encoding, and what is wrong with them.
+Documents that are too long for memory, read in chunks: their encoding, and what is wrong with them.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def is_known(encoding: str) -> bool:
     return name.replace("_", "-") not in _REFUSED
 
 
-def decoded(body: bytes, given: str = DECLARED) -> tuple[str, str]:
+def decode(body: bytes, given: str = DECLARED) -> tuple[str, str]:
     """Return a document's encoding and text; raises DecodeError."""
     encoding = known_encoding(body, given)
     doubt = Doubt(encoding, body, given)
@@ -87,7 +87,7 @@ def decoded(body: bytes, given: str = DECLARED) -> tuple[str, str]:
         raw = body[max(0, error.start - 8) : error.end + 8]
         found = not_text(encoding, error.start, raw)
         lines = body[: error.start].decode(encoding, "replace").split("\n")
-        raise found.located(line=len(lines), column=len(lines[-1]) + 1) from None
+        raise found.with_place(line=len(lines), column=len(lines[-1]) + 1) from None
     doubt.add(body, last=True)
     return encoding, text
 
@@ -107,7 +107,7 @@ def not_text(encoding: str, offset: int, raw: bytes) -> DecodeError:
 
 
 class Doubt:
-    """Whether a document that declares another encoding is UTF-8 all the same: portion by portion."""
+    """Whether a document that declares another encoding is UTF-8 all the same: chunk by chunk."""
 
     def __init__(self, encoding: str, head: bytes, given: str = DECLARED) -> None:
         self.encoding, self.first = encoding, b""
@@ -118,15 +118,15 @@ class Doubt:
         if not _has_ascii(encoding):
             raise self._error()
 
-    def add(self, portion: bytes, *, last: bool) -> None:
-        """Look at the next portion; raises DecodeError where the whole document can be both."""
+    def add(self, chunk: bytes, *, last: bool) -> None:
+        """Look at the next chunk; raises DecodeError where the whole document can be both."""
         if self.decoder is None:
             return
-        if not self.first and not portion.isascii():
-            at = next(at for at, byte in enumerate(portion) if byte > _ASCII)
-            self.first = portion[max(0, at - 8) : at + 8]
+        if not self.first and not chunk.isascii():
+            at = next(at for at, byte in enumerate(chunk) if byte > _ASCII)
+            self.first = chunk[max(0, at - 8) : at + 8]
         try:
-            self.decoder.decode(portion, last)
+            self.decoder.decode(chunk, last)
         except UnicodeDecodeError:
             self.decoder = None
             return
@@ -183,7 +183,7 @@ class Attribute:
 class Element:
     """An element; ``start`` and ``end`` are its bytes in the document as UTF-8.
 
-    ``position`` counts the elements of its parent from 1. ``pieces`` are its own texts, with whether each
+    ``position`` counts the elements of its parent from 1. ``pieces`` are its own strings, with whether each
     is of a CDATA section. The document itself is an element without a name.
     """
 
@@ -218,18 +218,18 @@ class Element:
         if not self.pieces:
             return None
         first, last = 0, len(self.pieces) - 1
-        texts = [text for text, _ in self.pieces]
+        strings = [text for text, _ in self.pieces]
         while first <= last and not self.pieces[first][1]:
-            texts[first] = texts[first].lstrip(BLANKS)
-            if texts[first]:
+            strings[first] = strings[first].lstrip(BLANKS)
+            if strings[first]:
                 break
             first += 1
         while last >= first and not self.pieces[last][1]:
-            texts[last] = texts[last].rstrip(BLANKS)
-            if texts[last]:
+            strings[last] = strings[last].rstrip(BLANKS)
+            if strings[last]:
                 break
             last -= 1
-        return "".join(texts)
+        return "".join(strings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def parse_document(body: bytes, limits: Limits | None = None, encoding: str = DE
 
 def _as_utf8(body: bytes, encoding: str) -> bytes:
     """Return a document as UTF-8, from the encoding of its mark, the one that is given, or that of its declaration."""
-    found, text = decoded(body, encoding)
+    found, text = decode(body, encoding)
     return body if found == "utf-8" else text.encode()
 
 
@@ -406,7 +406,7 @@ def _names(name: str) -> tuple[str, str, str]:
 
 
 _HEAD: Final = 1024  # bytes that an encoding is known from
-_KEPT: Final = 1 << 16  # bytes before a portion, for the text around a fault
+_KEPT: Final = 1 << 16  # bytes before a chunk, for the text around a fault
 
 
 class _Window(NamedTuple):
@@ -417,7 +417,7 @@ class _Window(NamedTuple):
 
 
 def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
-    """Yield a document as UTF-8, in portions of whole characters; raises DecodeError for bytes that are not of its encoding.
+    """Yield a document as UTF-8, in chunks of whole characters; raises DecodeError for bytes that are not of its encoding.
 
     ``given`` is the encoding of all documents that have no mark.
 
@@ -433,7 +433,7 @@ def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
         encoding = "utf-8"
     decoder, doubt = codecs.getincrementaldecoder(encoding)(), Doubt(encoding, head, given)
     done, place = 0, (1, 1)
-    for chunk, last in with_last(_chained(head, rest)):
+    for chunk, last in with_last(_chain(head, rest)):
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(chunk, last)
@@ -442,10 +442,10 @@ def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
             found = not_text(encoding, done - pending + error.start, raw)
             good = error.object[: error.start].decode(encoding, "replace")
             line, column = _after(place, good)
-            raise found.located(line=line, column=column) from None
+            raise found.with_place(line=line, column=column) from None
         doubt.add(chunk, last=last)
         done, place = done + len(chunk), _after(place, text)
-        if text:  # none where a portion ends inside a character
+        if text:  # none where a chunk ends inside a character
             yield text.encode()
 
 
@@ -458,19 +458,19 @@ def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
     return line + len(lines) - 1, len(lines[-1]) + (column if len(lines) == 1 else 1)
 
 
-def _chained(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield head
     yield from rest
 
 
-def with_last(portions: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Yield portions and whether they are the last; at least one."""
+def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
+    """Yield chunks and whether they are the last; at least one."""
     before = b""
     first = True
-    for portion in portions:
+    for chunk in chunks:
         if not first:
             yield before, False
-        before, first = portion, False
+        before, first = chunk, False
     yield before, True
 
 
@@ -493,14 +493,14 @@ class _Checker:
         self.window = _Window(b"", 0)
         self.shift = 0  # bytes of a mark, which expat does not get
 
-    def check(self, portions: Iterable[bytes]) -> None:
+    def check(self, chunks: Iterable[bytes]) -> None:
         """Raise DecodeError for what is wrong."""
-        for portion, last in with_last(portions):
+        for chunk, last in with_last(chunks):
             data, start = self.window
-            added = portion
-            if not data and portion.startswith(codecs.BOM_UTF8):
+            added = chunk
+            if not data and chunk.startswith(codecs.BOM_UTF8):
                 self.shift = len(codecs.BOM_UTF8)
-                added = portion[self.shift :]
+                added = chunk[self.shift :]
             kept = data[-_KEPT:]
             self.window = _Window(kept + added, start + len(data) - len(kept))
             try:

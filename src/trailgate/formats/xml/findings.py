@@ -136,14 +136,14 @@ class Findings:
         )
 
 
-def joined(first: Findings, second: Findings) -> Findings:
+def join(first: Findings, second: Findings) -> Findings:
     """Return the findings of two groups of the messages of a batch."""
     outer, operations = len(first.outer), len(first.operations)
     moved = replace(
         second,
-        above=_moved(second.above, outer),
-        around=_moved(second.around, outer),
-        transaction=_moved(second.transaction, outer),
+        above=_move(second.above, outer),
+        around=_move(second.around, outer),
+        transaction=_move(second.transaction, outer),
         operation=second.operation + operations,
     )
     size = len(first.text)
@@ -173,7 +173,7 @@ def joined(first: Findings, second: Findings) -> Findings:
 _OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
 
 
-def _moved(records: Longs, by: int) -> Longs:
+def _move(records: Longs, by: int) -> Longs:
     return np.where(records >= 0, records + by, -1)
 
 

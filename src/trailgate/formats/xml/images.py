@@ -237,7 +237,7 @@ class CellGroup(RecordGroup[R]):
         def placed(row: int) -> TrailgateError:
             found = self.records.error(row, error.problem, error.hint)
             found.where = replace(found.where, raw=error.where.raw)
-            return found.located(table=self.table.name, field=name)
+            return found.with_place(table=self.table.name, field=name)
 
         self.add(np.array([row]), placed)
 
@@ -299,7 +299,7 @@ class XmlImageReader:
         plan = self._plans.get((table.name, kind))
         if plan is None:
             known = columns_by_name(table)
-            rows = [_planned(rule, found.fields, known, kind) for rule in self._rules]
+            rows = [_plan_images(rule, found.fields, known, kind) for rule in self._rules]
             plan = np.array(rows, np.int64).reshape(-1)
             self._plans[table.name, kind] = plan
         return plan
@@ -339,7 +339,7 @@ class _XmlGroup(CellGroup[XmlRecords]):
         return Placed(starts, lengths)
 
 
-def _planned(
+def _plan_images(
     rule: Rule, fields: Mapping[str, int], columns: Mapping[str, int], kind: int
 ) -> list[int]:
     """Return what a rule gives operations of a type, as ``place_cells`` takes it.

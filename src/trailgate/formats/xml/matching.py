@@ -45,7 +45,7 @@ class Matcher:
         for _ in range(path.up):
             found = [element.parent for element in found if element.parent is not None]
         for step in path.steps:
-            found = self._stepped(step, found)
+            found = self._step(step, found)
         return found
 
     def values(self, path: Path, here: Element, document: Document) -> Iterator[str]:
@@ -54,7 +54,7 @@ class Matcher:
         A path without an accessor gives an empty text where it leads to an element.
         """
         for element in self.elements(path, here):
-            value = self._accessed(path.accessor, element, document)
+            value = self._access(path.accessor, element, document)
             if value is not None:
                 yield value
 
@@ -63,7 +63,7 @@ class Matcher:
         contents = path.accessor is not None and path.accessor.part in {Part.TEXT, Part.CONTENT}
         return contents and bool(self.elements(path, here))
 
-    def _stepped(self, step: Step, found: list[Element]) -> list[Element]:
+    def _step(self, step: Step, found: list[Element]) -> list[Element]:
         reached: dict[int, Element] = {}
         for parent in self._parents(step, found):
             here = [child for child in parent.children if self._is(step.name, child)]
@@ -95,7 +95,7 @@ class Matcher:
             return [e for e in here if e.name == predicate.value]
         return [e for e in here if e.text() == predicate.value]
 
-    def _accessed(
+    def _access(
         self, accessor: Accessor | None, element: Element, document: Document
     ) -> str | None:
         if accessor is None:
@@ -165,10 +165,10 @@ class RuleMatcher:
 
     def matches(self, document: Document) -> list[Match]:
         """Return the matches of the top rules in a document."""
-        found = [m for rule in self.rules for m in self._matched(rule, document.top, document)]
+        found = [m for rule in self.rules for m in self._match(rule, document.top, document)]
         return sorted(found, key=lambda match: match.order)
 
-    def _matched(self, rule: Rule, here: Element, document: Document) -> Iterator[Match]:
+    def _match(self, rule: Rule, here: Element, document: Document) -> Iterator[Match]:
         elements = [here] if rule.match is None else self.matcher.elements(rule.match, here)
         for element in elements:
             match = Match(rule, element)
@@ -185,7 +185,7 @@ class RuleMatcher:
                 elif name.endswith("value"):
                     match.values[name] = path.name
             for subrule in rule.subrules:
-                match.below += self._matched(subrule, element, document)
+                match.below += self._match(subrule, element, document)
             yield match
 
 

@@ -161,7 +161,9 @@ class _Sources:
     def read(self, name: str) -> bool:
         """Return whether a value is read from messages."""
         return any(
-            not _generated(value) for chain in self.chains for _, value in self.given(chain, name)
+            not _is_generated(value)
+            for chain in self.chains
+            for _, value in self.given(chain, name)
         )
 
     def common(self, name: str, generated: ValueSource, *, mixes: bool = False) -> ValueSource:
@@ -173,7 +175,7 @@ class _Sources:
             return generated
         for chain in self.chains:
             found = self.given(chain, name)
-            if not found or (not mixes and any(_generated(value) for _, value in found)):
+            if not found or (not mixes and any(_is_generated(value) for _, value in found)):
                 hint = f"Give {name} in all rules, or in none: it is generated then"
                 if mixes:
                     hint += f". Where it is to be generated for these alone, give {_WORDS[name]}"
@@ -215,7 +217,7 @@ class _Sources:
             raise self.properties.error(problem)
 
 
-def _generated(value: Value) -> bool:
+def _is_generated(value: Value) -> bool:
     return isinstance(value, ValueSource) and value.kind in GENERATED
 
 

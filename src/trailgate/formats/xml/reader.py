@@ -17,7 +17,7 @@ from trailgate.errors import DecodeError, TrailgateError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.coverage import MOST_NAMES, Coverage
 from trailgate.formats.xml.documents import DECLARED, Limits, names_in, parse_document
-from trailgate.formats.xml.findings import MOST_GROWN, Findings, joined
+from trailgate.formats.xml.findings import MOST_GROWN, Findings, join
 from trailgate.formats.xml.images import XmlImageReader
 from trailgate.formats.xml.matching import Collector, Matcher, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
@@ -56,11 +56,11 @@ class RuleReader:
         self._read += int((messages.ends - messages.starts).sum())
         if self._scanner is None or self._read <= INTERPRETED:
             return self.general(messages, range(len(messages)))
-        scanned = _scanned(self._scanner, messages, self.encoding)
+        scanned = _scan(self._scanner, messages, self.encoding)
         if not scanned.refused and not scanned.crowded:
             return scanned.findings, scanned.names
         findings, names = self.general(messages, scanned.refused, scanned.crowded)
-        return joined(scanned.findings, findings), {*scanned.names, *names}
+        return join(scanned.findings, findings), {*scanned.names, *names}
 
     def general(
         self, messages: MessageBatch, numbers: Iterable[int], crowded: Iterable[int] = ()
@@ -92,7 +92,7 @@ class RuleReader:
         return collector.findings(), names
 
 
-def _scanned(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned:
+def _scan(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned:
     """Return what the scanner finds in messages of any encoding, and those that it does not take."""
     every = range(len(messages))
     numbers, bodies = utf8_numbers(messages, every[:1], encoding)
@@ -105,7 +105,7 @@ def _scanned(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned
     if not numbers:
         return first
     second = scanner.scan(batch_of(messages, numbers, bodies))
-    findings = joined(first.findings, second.findings.of(np.array(numbers, np.int64)))
+    findings = join(first.findings, second.findings.of(np.array(numbers, np.int64)))
     left = set(first.refused).difference(numbers).union(numbers[at] for at in second.refused)
     crowded = [*first.crowded, *(numbers[at] for at in second.crowded)]
     return Scanned(findings, sorted(left), crowded, {*first.names, *second.names})
@@ -138,9 +138,9 @@ class XmlFormat(MessageFormat[XmlRecords]):
         seen = self._coverage.seen(messages, findings, names)
         return XmlRecords.of(messages, self.options, findings, self._values, seen)
 
-    def said(self, notes: frozenset[str]) -> frozenset[str]:
+    def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end: the rules without a match, and messages without operations."""
-        return self._coverage.said(notes)
+        return self._coverage.warnings(notes)
 
     def images(
         self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors

@@ -94,7 +94,7 @@ class XmlRecords(Records):
             "optype": lambda: self._letters("optype"),
             "txind": self._indicators,
         }
-        return special[name]() if name in special else self._resolved(name)[0]
+        return special[name]() if name in special else self._resolve(name)[0]
 
     def lacking(self, name: str, what: str) -> tuple[str, str]:
         """Return the problem of an operation for which the rules find no value, and a hint."""
@@ -113,12 +113,12 @@ class XmlRecords(Records):
             begins = self._begins()
             return begins * 2 + np.append(begins[1:], True), [chr(mark) for mark in _MARKS]
         alone = name != "schemaandtable" or "table" not in self.values.given
-        coded = self._coded(name) if alone else None
+        coded = self._encode_values(name) if alone else None
         if coded is None:
             return distinct(self.text(name))
         return self._meant(name, *coded) if name in {"optype", "txind"} else coded[:2]
 
-    def _coded(self, name: str) -> tuple[Longs, list[str], Longs] | None:
+    def _encode_values(self, name: str) -> tuple[Longs, list[str], Longs] | None:
         """Return the number of each operation's value, the values, and the rules that give them; None where one level does not give all."""
         levels = self._giving(name)
         if len(levels) != 1:
@@ -127,29 +127,29 @@ class XmlRecords(Records):
         words = self._words(name, found)
         if words is None or not (which >= 0).all():
             return None
-        codes, texts = words
+        codes, strings = words
         codes = codes if which is self.kept.every else codes[which]
         if len(codes) and codes.min() < 0:
             return None
         rule = found.rule
-        return codes, texts, rule if which is self.kept.every else rule[which]
+        return codes, strings, rule if which is self.kept.every else rule[which]
 
     def _words(self, name: str, found: Found) -> tuple[Longs, list[str]] | None:
         """Return the number of each record's value of a property, -1 where it has none, and the values; None where these are in headers."""
         written = self.values.written.get(name, ())
         if any(source.kind is not SourceKind.LITERAL for _, source in written):
             return None
-        codes, texts = np.full(len(found), -1), list[str]()
+        codes, strings = np.full(len(found), -1), list[str]()
         if name in found.fields:
-            codes, texts = numbered_words(self.findings.text, found, found.fields[name])
+            codes, strings = numbered_words(self.findings.text, found, found.fields[name])
         if written:
             fixed = np.full(written[-1][0] + 1, -1)
-            numbers = {text: number for number, text in enumerate(texts)}
+            numbers = {text: number for number, text in enumerate(strings)}
             for number, source in written:
                 fixed[number] = numbers.setdefault(source.name, len(numbers))
             own = np.append(fixed, -1)[np.minimum(found.rule, len(fixed))]
-            codes, texts = np.where(own >= 0, own, codes), list(numbers)
-        return codes, texts
+            codes, strings = np.where(own >= 0, own, codes), list(numbers)
+        return codes, strings
 
     def cell_words(self, name: str) -> tuple[Longs, list[str]] | None:
         """Return what ``column_words`` does, of the values that are in the message; None where no path gives the property."""
@@ -199,20 +199,20 @@ class XmlRecords(Records):
         formats = [rule.timestamp_format for rule in self.values.rules]
         if self.options.timestamp_format or not any(formats):
             return None
-        _, rule = self._resolved("timestamp")
+        _, rule = self._resolve("timestamp")
         found = dict.fromkeys(formats[number] for number in np.unique(rule).tolist())
         return [
             (np.flatnonzero(np.isin(rule, [i for i, f in enumerate(formats) if f == one])), one)
             for one in found
         ]
 
-    def generated(self, name: str) -> Mask | None:
+    def is_generated(self, name: str) -> Mask | None:
         """Return the operations for which a rule generates a value; None where no rule does."""
         written = self.values.written.get(name, ())
         mine = [number for number, source in written if source.kind in GENERATED]
-        return np.isin(self._resolved(name)[1], mine) if mine else None
+        return np.isin(self._resolve(name)[1], mine) if mine else None
 
-    def _resolved(self, name: str) -> tuple[pa.Array, Longs]:
+    def _resolve(self, name: str) -> tuple[pa.Array, Longs]:
         """Return each operation's value of a property and the number of the rule that gives it."""
         (values, rule), *above = self._levels(name)
         for others, their_rule in above:
@@ -277,16 +277,16 @@ class XmlRecords(Records):
         return values.take(pa.array(self.message))
 
     def _table_names(self) -> pa.Array:
-        whole, _ = self._resolved("schemaandtable")
+        whole, _ = self._resolve("schemaandtable")
         if not whole.null_count:
             return whole
-        schema, table = self._resolved("schema")[0], self._resolved("table")[0]
+        schema, table = self._resolve("schema")[0], self._resolve("table")[0]
         joined = pc.binary_join_element_wise(schema, table, ".")
         return pc.coalesce(whole, joined, table)
 
     def _letters(self, name: str) -> pa.Array:
         """Return codes as the letters that they mean by the rules that give them."""
-        values, deciding = self._resolved(name)
+        values, deciding = self._resolve(name)
         rules = self.values.rules
         codes, found = distinct(values.fill_null(""))
         pairs = codes + deciding * len(found)
@@ -296,7 +296,7 @@ class XmlRecords(Records):
         meant = pa.array(letters, pa.string()).take(pa.array(pairs))
         unknown = np.flatnonzero(np.asarray(meant.is_null()) & np.asarray(values.is_valid()))
         if len(unknown):
-            self.refuse(unknown, self._unknown(name, values, deciding))
+            self.refuse(unknown, self._unknown_error(name, values, deciding))
         return meant
 
     def _meant(
@@ -321,7 +321,7 @@ class XmlRecords(Records):
         codes = rule.codes.get(name)
         return None if codes is None else codes.get(code.encode())
 
-    def _unknown(
+    def _unknown_error(
         self, name: str, values: pa.Array, deciding: Longs
     ) -> Callable[[int], DecodeError]:
         rules = self.values.rules

@@ -230,7 +230,7 @@ def parse_path(text: str, *, value: bool) -> Path:
     return _Parser(text, value=value).path()
 
 
-def pointed(text: str, at: int, problem: str, hint: str = "") -> OptionError:
+def point(text: str, at: int, problem: str, hint: str = "") -> OptionError:
     """Return the error of a text, with a caret below the character at fault."""
     return OptionError(problem, hint=f"{hint}:{caret_below(text, at)}")
 
@@ -247,7 +247,7 @@ class _Parser:
     def path(self) -> Path:
         """Return the path."""
         if not self.text.strip():
-            raise pointed(self.text, 0, "the path is empty", _SUPPORTED)
+            raise point(self.text, 0, "the path is empty", _SUPPORTED)
         first = True
         while self.text[self.at :].strip():
             self._token(first=first)
@@ -349,7 +349,7 @@ class _Parser:
         return Predicate(Part.POSITION, str(int(digits)))
 
     def _error(self, at: int, problem: str, hint: str = _SUPPORTED) -> OptionError:
-        return pointed(self.text, at, problem, hint)
+        return point(self.text, at, problem, hint)
 
 
 def _name(word: str) -> Name:

@@ -23,7 +23,7 @@ from trailgate.formats.xml.documents import (
     UTF8,
     Limits,
     declared_in,
-    decoded,
+    decode,
     encoding_of,
 )
 from trailgate.formats.xml.findings import AGAIN, PATHS, Findings, Found, Names
@@ -143,7 +143,7 @@ class Scanner:
 
     def scan(self, messages: MessageBatch) -> Scanned:
         """Return what the rules find in messages."""
-        return _Scan(self, messages).scanned()
+        return _Scan(self, messages).scan()
 
     def known_declaration(self, text: bytes, names: Names) -> bool:
         """Return whether a declaration is one of UTF-8, which later scans know."""
@@ -207,7 +207,7 @@ class _Scan:
         base, _, kept, _, width = self.shape[kind * SHAPE : (kind + 1) * SHAPE].tolist()
         return self.records[base : base + kept * width]
 
-    def scanned(self) -> Scanned:
+    def scan(self) -> Scanned:
         """Return the findings, and the messages that are left."""
         bad = self._with_forbidden()
         if bad:  # they are read as empty messages, which are not taken
@@ -378,7 +378,7 @@ _END: Final = b"?>"
 def utf8_numbers(
     messages: MessageBatch, numbers: Iterable[int], given: str = DECLARED
 ) -> tuple[list[int], list[bytes]]:
-    """Return which of these messages are or declare another encoding, and their texts as UTF-8; ``given`` is the encoding of all without a mark.
+    """Return which of these messages are or declare another encoding, and their strings as UTF-8; ``given`` is the encoding of all without a mark.
 
     Declarations are blank then, so that places are those of the document as UTF-8. One that is not text of its encoding is left out, as is
     one with a declaration that is not plainly right.
@@ -392,7 +392,7 @@ def utf8_numbers(
         if UTF8.issuperset(name.lower() for name in named):
             continue
         try:
-            text = decoded(body, given)[1].encode()
+            text = decode(body, given)[1].encode()
         except DecodeError:
             continue
         end = 0

@@ -182,12 +182,12 @@ class _Cutting:
         self.base, self.begin = 0, 0
         self.open, self.rows = _Open(), list[int]()
         self.refused = -1  # where in the message the token is that was not taken
-        self.wanted = 0  # bytes that the next portion has at least
+        self.wanted = 0  # bytes that the next chunk has at least
 
     def batches(self) -> Iterator[MessageBatch]:
         """Yield the transactions."""
         begun = False
-        for data, last in self._portions():
+        for data, last in self._chunks():
             self._append(data)
             if not begun:
                 self._begin()
@@ -205,7 +205,7 @@ class _Cutting:
                 self._wait(code)
             self._check_length()
 
-    def _portions(self) -> Iterator[tuple[bytes, bool]]:
+    def _chunks(self) -> Iterator[tuple[bytes, bool]]:
         """Yield the message as UTF-8, at least ``wanted`` bytes at once, and whether they are the last."""
         parts, size = list[bytes](), 0
         for data, last in with_last(utf8_of(self.chunks(), self.encoding)):
@@ -221,11 +221,11 @@ class _Cutting:
         if self.now[CUT_INSIDE] == 0 and at - self.begin > min(BETWEEN, self.longest // 2):
             frames = self.room.frames.reshape(-1, FRAME)
             rows = frames[1 : int(self.now[CUT_DEPTH]) + 1, [TAG_START, INNER, NAME_SIZE]]
-            self._keep(at, self._opened(rows.reshape(-1).tolist()))
+            self._keep(at, self._open(rows.reshape(-1).tolist()))
 
     def _wait(self, code: int) -> None:
         """Wait for the rest of a token that is not whole; each time for as much again, so that reading it takes linear time."""
-        what = self._unfinished() if code == REFUSED else ""
+        what = self._unfinished_token() if code == REFUSED else ""
         left = self.size - int(self.now[CUT_AT])
         if what and left > self.longest:
             where = Where(offset=self.base + int(self.now[CUT_AT]))
@@ -234,7 +234,7 @@ class _Cutting:
             self._refuse(code)
         self.wanted = min(left, self.longest + 1 - left) if what else 0
 
-    def _unfinished(self) -> str:
+    def _unfinished_token(self) -> str:
         """Return what the token is that has not ended, empty where it has."""
         text = memoryview(pa.py_buffer(self.text))[: self.size]
         found = _BEGIN.search(text, int(self.now[CUT_AT]))
@@ -330,7 +330,7 @@ class _Cutting:
             stop, depth = numbers[at : at + CUT]
             rows = numbers[at + CUT : at + CUT + OPENED * depth]
             at += CUT + OPENED * depth
-            around = opened if rows == known else self._opened(rows)
+            around = opened if rows == known else self._open(rows)
             before = opened.before
             parts += [before, view[begin:stop], around.after]
             bounds.append(bounds[-1] + len(before) + stop - begin + len(around.after))
@@ -342,7 +342,7 @@ class _Cutting:
         data = pa.py_buffer(b"".join(parts))
         return MessageBatch(data, starts, ends, files, np.array(offsets, np.int64))
 
-    def _opened(self, rows: list[int]) -> _Open:
+    def _open(self, rows: list[int]) -> _Open:
         """Return the start tags of open elements, of which ``rows`` has the places and the sizes of their names."""
         found = _Open()
         for at in range(0, len(rows), OPENED):

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError
-from trailgate.jobs.capture.loading import learnt
+from trailgate.jobs.capture.loading import infer_tables
 from trailgate.jobs.capture.repeats import IdRule, Recognised, recognised
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.model.tables import Definitions
@@ -107,8 +107,8 @@ class CaptureSummary:
     @classmethod
     def of(cls, fields: Mapping[str, Any]) -> Self:
         """Return the summary that a manifest has of its last run."""
-        texts = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
-        return cls(**{**fields, **texts})
+        strings = {name: tuple(fields.get(name, ())) for name in ("files", "notes", "problems")}
+        return cls(**{**fields, **strings})
 
 
 @dataclass(frozen=True)
@@ -165,8 +165,8 @@ def prepare(
     known = recognised(found, captured)
     source = known.files
     existing = place.definitions()
-    capture = learnt(capture, found, existing)
-    definitions = _merged(existing, capture)
+    capture = infer_tables(capture, found, existing)
+    definitions = _merge(existing, capture)
     check_tables(definitions, options)
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
@@ -177,7 +177,7 @@ def prepare(
         place.begun()
         if manifest is not None and manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
-    process = capture.rules.surroundings.group
+    process = capture.rules.environment.group
     header = file_header(prefix, options.seq_digits, now, process)
     ids = None
     if capture.options.gives_ids:
@@ -196,9 +196,9 @@ def prepare(
     return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
 
 
-def _merged(known: Definitions | None, capture: Capture) -> Definitions:
+def _merge(known: Definitions | None, capture: Capture) -> Definitions:
     """Return the trail's definitions with those of the tables that are captured."""
     wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
     if known is None:
         return Definitions(tuple(wanted), capture.definitions.database)
-    return known.merged(wanted)
+    return known.merge(wanted)

@@ -1,6 +1,6 @@
 """What @GETENV gives of this machine, and user tokens whose names a trail cannot have.
 
-Tables that nothing defines, learnt from the messages before they are captured.
+Tables that nothing defines, inferred from the messages before they are captured.
 
 Properties and definitions opened, and messages given by hand.
 """
@@ -44,12 +44,12 @@ RESERVED: Final = frozenset(
 )
 
 
-def surrounded(rules: CaptureRules) -> CaptureRules:
+def with_environment(rules: CaptureRules) -> CaptureRules:
     """Return the rules with the parts of the environment that their expressions ask for.
 
     Parts that nothing asks for stay empty, so that a run on another machine is the same run.
     """
-    around, asked = rules.surroundings, environment_of(rules)
+    around, asked = rules.environment, environment_of(rules)
     known = dict(around.variables)
     names = sorted(item for group, item in asked if group == OS_VARIABLE and item not in known)
     found = ((name, os.environ[name]) for name in names if name in os.environ)
@@ -58,7 +58,7 @@ def surrounded(rules: CaptureRules) -> CaptureRules:
         around = replace(around, host=os.uname().nodename)
     if ("GGENVIRONMENT", "OSUSERNAME") in asked:
         around = replace(around, user=getpass.getuser())
-    return replace(rules, surroundings=around)
+    return replace(rules, environment=around)
 
 
 def check_tokens(rules: CaptureRules) -> None:
@@ -75,21 +75,23 @@ def check_tokens(rules: CaptureRules) -> None:
                 raise rule.error(problem, "TOKENS")
 
 
-def learnt(capture: Capture, source: MessageFiles, known: Definitions | None = None) -> Capture:
+def infer_tables(
+    capture: Capture, source: MessageFiles, known: Definitions | None = None
+) -> Capture:
     """Return a capture with the tables of its messages, where its properties define none; they are read once for that.
 
     ``known`` are the tables of the trail before: one that the messages do not describe now is one of these. Raises DefinitionError for a
     table whose records have different numbers of columns, or that is described in two ways.
     """
     options = capture.options
-    if not options.learns:
+    if not options.infers:
         return capture
-    tables = row_of(options).learner(options)
+    tables = row_of(options).inference(options)
     for read in read_messages(source):
         tables.add(read.messages)
     own = tables.definitions()
     before = (table for table in known or () if own.get(table.name) is None)
-    found = capture.rules.defined(own.merged(before))
+    found = capture.rules.defined(own.merge(before))
     return replace(capture, options=options.with_tables(found), definitions=found)
 
 
@@ -184,11 +186,11 @@ def load(
         rules = CaptureRules() if parameters is None else parameters.rules
     try:
         check_tokens(rules)
-        rules = surrounded(rules)
+        rules = with_environment(rules)
         capture = Capture(options, rules.defined(tables), rules, now=time.time_ns() // 1000)
         capture.check()
     except OptionError as error:
-        raise error.located(source=None if extract is None else str(extract)) from None
+        raise error.with_place(source=None if extract is None else str(extract)) from None
     connection = tuple(
         (entry.name, entry.value)
         for entry in parsed.entries

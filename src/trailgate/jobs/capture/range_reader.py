@@ -1,8 +1,8 @@
 """The messages that a range owns, parsed: the one rule of borders for capture and for Spark.
 
-A range owns the *stretches* that begin in it: from a message whose first operation begins a
+A range owns the *runs* that begin in it: from a message whose first operation begins a
 transaction up to the next such message. A message shows by itself that it begins one, so ranges
-that are read apart agree on their border. A stretch is one unit or several (decision 0012).
+that are read apart agree on their border. A run is one unit or several (decision 0012).
 
 Bad messages: noted by their places, read again and written when their range is done.
 """
@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.errors import StorageError, TrailgateError, masked
+from trailgate.errors import StorageError, TrailgateError, mask_logins
 from trailgate.messages.bounds import Problem, TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MessageIds
@@ -34,7 +34,7 @@ from trailgate.storage.reading.message_files import (
     read_messages,
 )
 
-TAIL: Final = 64  # messages looked at first for the end of a stretch after a range's end
+TAIL: Final = 64  # messages looked at first for the end of a run after a range's end
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OwnedBatch:
 
 
 class RangeReader:
-    """Reads what a range owns, once. ``start`` and ``end``: its first stretch's and the next one's.
+    """Reads what a range owns, once. ``start`` and ``end``: its first run's and the next one's.
 
     They are known when all batches are taken; ``start`` stays None where the range owns nothing. ``last`` is where the last
     message that was read begins. Messages whose ids came before, by ``ids``, are left out; ``duplicates`` counts them.
@@ -70,7 +70,7 @@ class RangeReader:
         self._capture, self._files, self._own, self._ids = capture, files, own, ids
         self.duplicates = 0
         self._begun = own.start == files.start  # nothing is before the input
-        # What is before a range's first stretch is another range's: it is not judged here.
+        # What is before a range's first run is another range's: it is not judged here.
         self._state = TransactionState(broken=not self._begun)
         self.last = own.start
         self.notes: frozenset[str] = frozenset()
@@ -83,13 +83,13 @@ class RangeReader:
         return self._state.id_length
 
     def batches(self) -> Iterator[OwnedBatch]:
-        """Yield what the range owns, reading on past its end until the next stretch begins."""
+        """Yield what the range owns, reading on past its end until the next run begins."""
         for read, after in self._read():
             batch = read.messages
             if after and not self._continues():
                 self.end = place_of(batch, 0)
                 return
-            batch, problems = self._screened(read)
+            batch, problems = self._deduplicate(read)
             parsed = self._capture.parse(batch, self._state, problems)
             self._state, self.notes = parsed.state, self.notes | parsed.notes
             begin = 0 if self._begun else _first(parsed.opens)
@@ -103,13 +103,13 @@ class RangeReader:
         if self._begun:
             yield from self._at_end()
 
-    def _screened(self, read: ReadMessages) -> tuple[MessageBatch, tuple[Problem, ...]]:
+    def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, tuple[Problem, ...]]:
         """Return the messages that did not come before, and what is wrong with them."""
         if self._ids is None:
             return read.messages, read.problems
-        screened = self._ids.screen(read.messages)
-        self.duplicates += screened.duplicates
-        return screened.applied(read.messages, read.problems)
+        fresh = self._ids.screen(read.messages)
+        self.duplicates += fresh.duplicates
+        return fresh.apply(read.messages, read.problems)
 
     def _continues(self) -> bool:
         return self._begun and self._capture.spans_messages
@@ -141,9 +141,9 @@ class RangeReader:
         for problem in parsed.problems:
             if begin <= problem.message < stop:
                 place = place_of(batch, problem.message)
-                problems[problem.message - begin] = located(problem.error, self._files, place)
+                problems[problem.message - begin] = with_place(problem.error, self._files, place)
             elif problem.message < 0 and self._begun:
-                problems[-1] = located(problem.error, self._files, self._place_before(problem))
+                problems[-1] = with_place(problem.error, self._files, self._place_before(problem))
         if self.start is None and begin < stop:
             self.start = place_of(batch, begin)
         self._begun = True
@@ -171,7 +171,7 @@ class RangeReader:
         problems = {}
         if parsed.problems:
             first = parsed.problems[0]
-            problems[-1] = located(first.error, self._files, self._place_before(first))
+            problems[-1] = with_place(first.error, self._files, self._place_before(first))
         if problems or parsed.batch.rows:
             none = np.zeros(0, np.int64)
             nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
@@ -183,10 +183,10 @@ def place_of(batch: MessageBatch, message: int) -> MessagePlace:
     return MessagePlace(int(batch.files[message]), int(batch.offsets[message]))
 
 
-def located(error: TrailgateError, files: MessageFiles, place: MessagePlace) -> TrailgateError:
+def with_place(error: TrailgateError, files: MessageFiles, place: MessagePlace) -> TrailgateError:
     """Return the error with its file's name and, where that has more, its message's place."""
     where, path = error.where, files.files[place.file].path
-    if files.lined(place.file):
+    if files.is_lined(place.file):
         error.where = replace(where, source=path, message=place.offset)
     else:  # the file is one message, or this is a part of it
         offset = where.offset if where.offset is None else where.offset + place.offset
@@ -207,7 +207,7 @@ def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePl
     """Write the messages at these places and why they were quarantined, as JSON lines."""
     with writing(path), path.open("wb") as file:
         for place, body, headers in _read_again(files, sorted(reasons)):
-            name = masked(files.files[place.file].path)
+            name = mask_logins(files.files[place.file].path)
             file.write(write_line(body, headers, (name, *place), reasons[place]))
 
 

@@ -17,8 +17,8 @@ from trailgate.errors import DecodeError, TrailgateError, TransactionError, Wher
 from trailgate.jobs.capture.range_reader import (
     OwnedBatch,
     RangeReader,
-    located,
     place_of,
+    with_place,
     write_quarantine,
 )
 from trailgate.jobs.capture.repeats import IdCheck, IdSpan
@@ -31,7 +31,7 @@ from trailgate.storage.writing.segments import (
     SegmentWriter,
     encoded_or_blamed,
 )
-from trailgate.storage.writing.table_writing import Counts, added, counted
+from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 RANKED: Final = 20  # reasons that a summary has
 NAMED: Final = 3  # reasons that an error has
@@ -66,7 +66,7 @@ def together(parts: Iterable[BadMessages]) -> BadMessages:
     return BadMessages(dict(counts.most_common()), tuple(errors))
 
 
-def ranked(bad: BadMessages) -> dict[str, int]:
+def rank(bad: BadMessages) -> dict[str, int]:
     """Return the reasons that most messages have, and the sum of the others."""
     pairs = list(bad.reasons.items())
     rest = sum(count for _, count in pairs[RANKED:])
@@ -106,7 +106,7 @@ Blame = dict[int, TrailgateError]
 
 @dataclass(frozen=True, slots=True)
 class RangeReport:
-    """What became of one range. ``start`` and ``end``: its first stretch's place and the next's."""
+    """What became of one range. ``start`` and ``end``: its first run's place and the next's."""
 
     index: int
     segments: tuple[Segment, ...] = ()
@@ -184,7 +184,7 @@ class RangeRun:
         encoded, blamed = encoded_or_blamed(self._encoding, batch.operations, batch.message)
         for at, error in blamed.items():
             place = self._owned.last if at < 0 else place_of(batch.messages, at)
-            located(error, self._files, place)
+            with_place(error, self._files, place)
         bad = {**batch.problems, **blamed}
         if bad and self._stop:
             return bad[min(bad)]
@@ -249,14 +249,14 @@ class RangeRun:
     def _write(self, written: EncodedOperations, begin: int, stop: int) -> None:
         if begin == stop:
             return
-        counts, transactions = counted(written.operations, begin, stop)
-        self._unit.counts = added(self._unit.counts, counts)
+        counts, transactions = count_operations(written.operations, begin, stop)
+        self._unit.counts = add_counts(self._unit.counts, counts)
         self._unit.transactions += transactions
         if self._writer is not None:
             self._writer.append(written, begin, stop)
 
     def _commit(self) -> None:
-        self._counts = added(self._counts, self._unit.counts)
+        self._counts = add_counts(self._counts, self._unit.counts)
         self._transactions += self._unit.transactions
 
     def _close(self) -> Mark:

@@ -23,10 +23,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.kernels.rows import hash_texts
+from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import StorageError, TransactionError, Where
-from trailgate.jobs.capture.range_reader import OwnedBatch, located, place_of
+from trailgate.jobs.capture.range_reader import OwnedBatch, place_of, with_place
 from trailgate.messages.bounds import ordered_length
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch, ChangeBlock, StateColumn
 from trailgate.storage.files.addresses import LOCAL, locate, name_of
@@ -41,7 +41,7 @@ from trailgate.storage.reading.message_files import (
 from trailgate.storage.reading.trails import read_trail
 
 _FACTOR: Final = 6364136223846793005
-_NULL: Final = 2147483648  # above all numbers of texts
+_NULL: Final = 2147483648  # above all numbers of strings
 _MISSING: Final = 2147483649
 
 
@@ -76,7 +76,7 @@ def sums(numbers: Longs, starts: Longs, before: int) -> list[Sums]:
 
 
 def _of_block(block: ChangeBlock) -> Longs:
-    found = _texts(pa.array([block.table.name]), 1).repeat(len(block)) * 256 + block.op_type
+    found = _strings(pa.array([block.table.name]), 1).repeat(len(block)) * 256 + block.op_type
     for image in (block.before, block.after):
         for column in image:
             found = found * _FACTOR + _values(column, len(block))
@@ -87,8 +87,8 @@ def _values(column: StateColumn, rows: int) -> Longs:
     if column.values is None:
         return np.full(rows, _MISSING, np.int64)
     values = column.values
-    texts = values if pa.types.is_string(values.type) else pc.cast(values, pa.string())
-    found = _texts(pc.fill_null(texts, ""), rows)
+    strings = values if pa.types.is_string(values.type) else pc.cast(values, pa.string())
+    found = _strings(pc.fill_null(strings, ""), rows)
     if values.null_count:
         found[np.asarray(values.is_null())] = _NULL
     if column.missing is not None:
@@ -96,10 +96,10 @@ def _values(column: StateColumn, rows: int) -> Longs:
     return found
 
 
-def _texts(values: pa.Array, rows: int) -> Longs:
+def _strings(values: pa.Array, rows: int) -> Longs:
     offsets, data = text_view(values)
     found = np.empty(rows, np.int64)
-    hash_texts(data, offsets, found)
+    hash_strings(data, offsets, found)
     return found
 
 
@@ -253,7 +253,7 @@ class IdCheck:
         ``before`` is the place of an operation whose message was in a batch before.
         """
         csn = _in_order(batch.operations)
-        fresh = self._unknown(csn)
+        fresh = self._is_unknown(csn)
         if self._rule.by_id and self._rule.ordered:
             fresh &= self._once(batch, csn, before)
         rows = np.flatnonzero(fresh)
@@ -280,11 +280,11 @@ class IdCheck:
             return self._repeats.fresh(csn, begins, content_numbers(batch.operations))
         except TransactionError as error:
             row = error.where.record or 0
-            raise located(
+            raise with_place(
                 error, self._files, _place(batch, int(batch.message[row]), before)
             ) from None
 
-    def _unknown(self, csn: pa.Array) -> Mask:
+    def _is_unknown(self, csn: pa.Array) -> Mask:
         """Return which ids the trail does not have; it is read only where an id is not above its highest."""
         last = self._rule.last
         if last is None or not len(csn):
@@ -318,7 +318,7 @@ class IdCheck:
         row = int(np.argmax(wrong))
         before = csn[row - 1].as_py() if row else self.span.last if self.span else ""
         place = _place(batch, int(message[row]), where)
-        raise located(out_of_order(csn[row].as_py(), before), self._files, place)
+        raise with_place(out_of_order(csn[row].as_py(), before), self._files, place)
 
 
 def _place(batch: OwnedBatch, message: int, last: MessagePlace) -> MessagePlace:
@@ -330,7 +330,7 @@ def check_spans(spans: Iterable[IdSpan], files: MessageFiles) -> None:
     before: IdSpan | None = None
     for span in spans:
         if before is not None and span.first <= before.last:
-            raise located(out_of_order(span.first, before.last), files, span.place)
+            raise with_place(out_of_order(span.first, before.last), files, span.place)
         before = span
 
 
@@ -390,7 +390,7 @@ def recognised(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Reco
     left: list[MessageFile] = []
     remembered: list[CapturedFile] = []
     counts = dict.fromkeys(("skipped", "continued", "changed", "copied"), 0)
-    for file, own in zip(messages.files, _described(messages.files), strict=True):
+    for file, own in zip(messages.files, _describe(messages.files), strict=True):
         same_name = known.get(own.name, ())
         if any(_is_same(file, own, one) for one in same_name):
             counts["skipped"] += 1
@@ -405,7 +405,7 @@ def recognised(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Reco
     return Recognised(kept, tuple(remembered), **counts)
 
 
-def _described(files: Sequence[MessageFile]) -> Iterable[CapturedFile]:
+def _describe(files: Sequence[MessageFile]) -> Iterable[CapturedFile]:
     if len(files) < 2 or locate(files[0].path)[0] is LOCAL:
         return map(_description, files)
     with ThreadPoolExecutor(THREADS) as pool:

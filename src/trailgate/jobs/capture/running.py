@@ -24,7 +24,7 @@ from trailgate.jobs.capture.range_run import (
     RangeReport,
     RangeRun,
     as_values,
-    ranked,
+    rank,
     together,
     too_many,
 )
@@ -38,7 +38,7 @@ from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.writing.deciding import OvertakenError
 from trailgate.storage.writing.publishing import Staged
 from trailgate.storage.writing.publishing import publish as publish_staged
-from trailgate.storage.writing.table_writing import summed
+from trailgate.storage.writing.table_writing import sum_counts
 from trailgate.storage.writing.target import place_of
 
 KNOWN: Final = ("skipped", "continued", "changed", "copied")  # of what was captured before
@@ -130,7 +130,7 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
 
 
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
-    counts = summed(report.counts for report in reports)
+    counts = sum_counts(report.counts for report in reports)
     known = job.recognised
     notes = frozenset[str]().union(*(report.notes for report in reports))
     prefix, options = job.target.prefix, job.options
@@ -144,12 +144,12 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         quarantined=sum(report.quarantined for report in reports),
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
-        notes=tuple(sorted(job.capture.said(notes))) if reports else (),
+        notes=tuple(sorted(job.capture.warnings(notes))) if reports else (),
         skipped_operations=sum(report.skipped for report in reports),
         repeated_operations=sum(report.repeated for report in reports),
         late_operations=sum(report.late for report in reports),
         duplicate_messages=sum(report.duplicates for report in reports),
-        reasons=ranked(bad),
+        reasons=rank(bad),
         problems=tuple(map(as_values, bad.errors)),
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
     )

@@ -42,7 +42,7 @@ class Part:
         return int(self.messages.ends[-1] - self.messages.starts[0]) if len(self) else 0
 
     @staticmethod
-    def joined(parts: Sequence[Part]) -> Part:
+    def join(parts: Sequence[Part]) -> Part:
         """Return parts that follow one another as one."""
         filled = [part for part in parts if len(part)]
         if len(parts) == 1 or not filled:
@@ -55,7 +55,7 @@ class Part:
             ]
             before += len(part)
         return Part(
-            MessageBatch.joined([part.messages for part in filled]),
+            MessageBatch.join([part.messages for part in filled]),
             tuple(problems),
             np.concatenate([part.numbers for part in filled]),
             parts[-1].end,
@@ -146,13 +146,13 @@ class ComparedIds:
         self._ids.begin(last)
         self._last = last
 
-    def screened(self, part: Part) -> tuple[Part, int]:
+    def deduplicate(self, part: Part) -> tuple[Part, int]:
         """Return a part without the messages that came before, and how many these are."""
         if self._ids is None or not len(part):
             return part, 0
         found = self._ids.screen(part.messages)
         self._recent.append((part.numbers, found.last))
-        messages, problems = found.applied(part.messages, part.problems)
+        messages, problems = found.apply(part.messages, part.problems)
         numbers = part.numbers if found.kept is None else part.numbers[found.kept]
         return replace(
             part, messages=messages, problems=problems, numbers=numbers
@@ -240,7 +240,7 @@ class ReceivingAhead:
         if first.error is not None:
             raise first.error
         self.is_replayed, self.is_connected = first.is_replayed, first.is_connected
-        return Part.joined(parts) if parts else None
+        return Part.join(parts) if parts else None
 
     @property
     def link(self) -> Link:

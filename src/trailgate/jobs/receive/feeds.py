@@ -86,7 +86,7 @@ class JournalFeed:
         try:
             stored = self._journal.append(window.messages)
         except BrokerError as error:
-            raise error.located(source=self._address) from error
+            raise error.with_place(source=self._address) from error
         self._receiver.acknowledge(window)
         return self._part(stored, len(window.messages) - len(stored.messages))
 
@@ -173,7 +173,7 @@ class KafkaFeed:
         except BrokerError as error:
             self._silent = self._silent or time.monotonic()
             if time.monotonic() - self._silent > self._patience:
-                raise error.located(source=str(self._address)) from error
+                raise error.with_place(source=str(self._address)) from error
             return False
         self._silent = None
         return not has_more

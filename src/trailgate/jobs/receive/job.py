@@ -25,7 +25,7 @@ def journal_folder(prefix: str) -> Path:
     return Path(f"{prefix}.journal")
 
 
-def _journalled(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
+def _journal_feed(address: BrokerAddress, prefix: str, options: ReceiveOptions) -> Feed:
     folder, needed = journal_folder(prefix), options.needed_header
     receiver = receiver_of(address, lasting=not options.until_empty)
     return JournalFeed(address, receiver, folder, options.journal, needed)
@@ -40,12 +40,14 @@ def _kafka(address: BrokerAddress, _prefix: str, options: ReceiveOptions) -> Fee
 
 
 FEEDS: Final[Mapping[Family, Callable[[BrokerAddress, str, ReceiveOptions], Feed]]] = (
-    MappingProxyType({Family.STOMP: _journalled, Family.AMQP: _journalled, Family.KAFKA: _kafka})
+    MappingProxyType(
+        {Family.STOMP: _journal_feed, Family.AMQP: _journal_feed, Family.KAFKA: _kafka}
+    )
 )
 
 
 @contextmanager
-def opened(
+def open_live(
     capture: Capture, address: BrokerAddress, prefix: str, options: ReceiveOptions
 ) -> Iterator[LiveCapture]:
     """Yield a live capture; the broker is asked for messages when it runs.
@@ -53,7 +55,7 @@ def opened(
     Raises StorageError where another run holds the trail, or the trail is not one that was received from this kind of source, and
     OptionError where no table is defined: messages cannot be read before they are captured.
     """
-    if capture.options.learns:
+    if capture.options.infers:
         problem = "no table is defined, and messages of a broker are not read before their capture"
         hint = (
             capture.options.undefined_hint or "Name a definitions file by the property sourcedefs"

@@ -52,7 +52,7 @@ class TransactionBorders:
         if begin >= end or not self._capture.spans_messages:
             return end
         if self._known is None or self._known[:2] != (begin, end):
-            self._known = (begin, end, self._closed(self._last_begun(begin, end), end))
+            self._known = (begin, end, self._close(self._last_begun(begin, end), end))
         return self._known[2]
 
     def last_within(self, begin: int, most: int, end: int) -> int:
@@ -85,16 +85,16 @@ class TransactionBorders:
         state = TransactionState(broken=not known)
         found = [np.zeros(0, np.int64)]
         for stored in self._index.range(begin, end).read():
-            parsed = _parsed(self._capture, stored, state)
+            parsed = _parse(self._capture, stored, state)
             state = parsed.state
             found.append(stored.number + np.flatnonzero(parsed.opens | parsed.starts_unit))
         return np.concatenate(found)
 
-    def _closed(self, begin: int, end: int) -> int:
+    def _close(self, begin: int, end: int) -> int:
         """Return ``end`` if the unit that begins at a message has ended there, or a bad one stops, else where it begins."""
         state = TransactionState()
         for stored in self._index.range(begin, end).read():
-            parsed = _parsed(self._capture, stored, state)
+            parsed = _parse(self._capture, stored, state)
             if parsed.problems and self._stop:
                 return end
             state = parsed.state
@@ -105,16 +105,16 @@ def operations_of(messages: JournalRange, capture: Capture) -> Iterator[ChangeBa
     """Yield the operations of messages that begin and end between two transactions; raises the first bad message's error."""
     state = TransactionState()
     for stored in messages.read():
-        parsed = _parsed(capture, stored, state)
+        parsed = _parse(capture, stored, state)
         if parsed.problems:
             first = min(parsed.problems, key=lambda problem: problem.message)
             number = stored.number + max(first.message, 0)
-            raise _located(first.error, messages, number)
+            raise _locate(first.error, messages, number)
         state = parsed.state
         yield parsed.batch
     ended = capture.at_end(state)
     if ended.problems:
-        raise _located(ended.problems[0].error, messages, messages.end - 1)
+        raise _locate(ended.problems[0].error, messages, messages.end - 1)
     yield ended.batch
 
 
@@ -148,7 +148,7 @@ def good_operations_of(
         _LOG.warning("%d messages are quarantined in %s", len(lines), path)
 
 
-def _parsed(capture: Capture, stored: Stored, state: TransactionState) -> Parsed:
+def _parse(capture: Capture, stored: Stored, state: TransactionState) -> Parsed:
     messages, unreadable = _messages(stored, "journal")
     return capture.parse(messages, state, unreadable)
 
@@ -157,7 +157,7 @@ def _messages(stored: Stored, source: str) -> tuple[MessageBatch, tuple[Problem,
     return as_messages(stored.messages, (stored.segment, stored.offsets), source)
 
 
-def _located(error: TrailgateError, messages: JournalRange, number: int) -> TrailgateError:
+def _locate(error: TrailgateError, messages: JournalRange, number: int) -> TrailgateError:
     error.where = replace(error.where, source=str(messages.folder), message=number)
     return error
 
@@ -236,7 +236,7 @@ class StoringReceiver:
                 self._quiet_since = time.monotonic()
             return
         self._quiet_since = None
-        messages, error = self._screened(window.messages)
+        messages, error = self._deduplicate(window.messages)
         with self._changing:
             self._journal.append(messages)
         if error is not None:
@@ -251,7 +251,9 @@ class StoringReceiver:
             ):
                 self._ids.screen(_message_count(stored.messages))
 
-    def _screened(self, messages: pa.RecordBatch) -> tuple[pa.RecordBatch, TrailgateError | None]:
+    def _deduplicate(
+        self, messages: pa.RecordBatch
+    ) -> tuple[pa.RecordBatch, TrailgateError | None]:
         """Return the messages that did not come before, up to the first whose id is wrong, and its error."""
         if self._ids is None:
             return messages, None

@@ -24,7 +24,7 @@ from trailgate.errors import OptionError, Where
 from trailgate.jobs.receive.feed import Link
 from trailgate.jobs.receive.run import BatchReport
 from trailgate.storage.files.durable import write_whole
-from trailgate.storage.writing.table_writing import Counts, added
+from trailgate.storage.writing.table_writing import Counts, add_counts
 
 SUMMED: Final = (
     "messages",
@@ -66,7 +66,7 @@ class Statistics:
     def with_batch(self, report: BatchReport, now: float | None = None) -> Self:
         """Return the statistics with one more batch, which came at a time."""
         sums = {name: getattr(self, name) + getattr(report, name) for name in SUMMED}
-        counts = added(self.counts, report.counts)
+        counts = add_counts(self.counts, report.counts)
         return replace(
             self, **sums, counts=counts, last=report, received=now, batches=self.batches + 1
         )
@@ -232,7 +232,7 @@ def metrics_output(target: str, trail: str) -> Iterator[MetricsOutput]:
     """
     endpoint = _ENDPOINT.fullmatch(target)
     if endpoint is not None:
-        with _served(endpoint["host"] or LOCAL, int(endpoint["port"]), trail) as served:
+        with _serve(endpoint["host"] or LOCAL, int(endpoint["port"]), trail) as served:
             yield served
         return
     if not target.endswith(FILE_ENDING):
@@ -249,7 +249,7 @@ def metrics_output(target: str, trail: str) -> Iterator[MetricsOutput]:
 
 
 @contextmanager
-def _served(host: str, port: int, trail: str) -> Iterator[_Endpoint]:
+def _serve(host: str, port: int, trail: str) -> Iterator[_Endpoint]:
     endpoint = _Endpoint(trail)
 
     class Handler(BaseHTTPRequestHandler):

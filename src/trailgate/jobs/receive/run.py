@@ -38,7 +38,7 @@ from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import Skipped
 from trailgate.storage.writing.segments import encoded_or_blamed
-from trailgate.storage.writing.table_writing import Counts, added, counted
+from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class SourcePosition:
     pending: str | None = None
     transaction: str | None = None
 
-    def encoded(self) -> str:
+    def encode(self) -> str:
         """Return the text that a commit holds."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
@@ -194,21 +194,21 @@ def capture_repaired(
         skipped = len(lines) - len(fresh)
         if not fresh:
             return RepairSummary(prefix, skipped=skipped)
-        batches = _parsed(capture, fresh, appender)
+        batches = _parse(capture, fresh, appender)
         added_lines = "".join(f"{line.position}\n" for line in fresh).encode()
         size = append_lines(listed, position.repaired, [BytesIO(added_lines)])
         if position.pending is None:
-            appender.commit(replace(position, pending=digest).encoded())
+            appender.commit(replace(position, pending=digest).encode())
         counts: Counts = {}
         transactions, rest = 0, Skipped(recovered)
         for batch in batches:
-            more, begun = counted(batch, 0, batch.rows)
-            counts, transactions = added(counts, more), transactions + begun
+            more, begun = count_operations(batch, 0, batch.rows)
+            counts, transactions = add_counts(counts, more), transactions + begun
             missing = rest.rest(batch)
             if missing is not None and missing.rows:
                 appender.append(missing)
         rest.finish()
-        appender.commit(replace(position, repaired=size, pending=None).encoded())
+        appender.commit(replace(position, repaired=size, pending=None).encode())
     operations = sum(count for kinds in counts.values() for count in kinds.values())
     return RepairSummary(prefix, len(fresh), skipped, transactions, operations, counts)
 
@@ -227,7 +227,7 @@ def _lines(path: Path) -> Iterator[_Line]:
             body, headers = read_line(line)
             position = _position(line)
         except DecodeError as error:
-            raise error.located(source=str(path), line=number) from None
+            raise error.with_place(source=str(path), line=number) from None
         yield _Line(str(path), number, position, body, headers)
 
 
@@ -250,7 +250,7 @@ def _known(listed: Path, size: int) -> frozenset[str]:
         raise StorageError(problem, where=Where(source=str(listed))) from None
 
 
-def _parsed(
+def _parse(
     capture: Capture, lines: Sequence[_Line], appender: TrailAppender
 ) -> tuple[ChangeBatch, ...]:
     """Return the operations of messages; raises the error of the first bad one."""
@@ -261,10 +261,10 @@ def _parsed(
     bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
     bad |= {len(lines) - 1: one.error for one in end.problems}
     for batch, message in ((parsed.batch, parsed.message), (end.batch, end.message)):
-        bad |= encoded_or_blamed(appender.encoded, batch, message)[1]
+        bad |= encoded_or_blamed(appender.encode, batch, message)[1]
     if bad:
         at = min(bad)
-        raise _located(bad[at], lines[max(at, 0)])
+        raise _locate(bad[at], lines[max(at, 0)])
     return parsed.batch, end.batch
 
 
@@ -285,7 +285,7 @@ def _messages(lines: Sequence[_Line]) -> MessageBatch:
     return messages
 
 
-def _located(error: TrailgateError, line: _Line) -> TrailgateError:
+def _locate(error: TrailgateError, line: _Line) -> TrailgateError:
     error.where = replace(error.where, source=line.path, message=None, line=line.number)
     return error
 
@@ -319,7 +319,7 @@ class LiveCapture:
         self._skipped = Skipped(recovered)
         reason = None if position is None else position.reason
         self._units = Units(
-            appender.encoded,
+            appender.encode,
             Path(prefix).parent,
             stop=options.on_error == "stop",
             reason=reason,
@@ -368,7 +368,7 @@ class LiveCapture:
         return None if error is None else error.problem
 
     def _take(self, received: Part) -> BatchReport:
-        part, duplicates = self._ids.screened(received)
+        part, duplicates = self._ids.deduplicate(received)
         taken = Taken((), (), self._units.next_number(part.end), self._units.reason)
         if len(part):
             parsed = self._capture.parse(part.messages, self._state, part.problems)
@@ -392,8 +392,8 @@ class LiveCapture:
             if rest is None or not rest.rows:
                 continue
             self._appender.append(rest, encoded if rest is batch else None)
-            more, begun = counted(rest, 0, rest.rows)
-            counts, transactions = added(counts, more), transactions + begun
+            more, begun = count_operations(rest, 0, rest.rows)
+            counts, transactions = add_counts(counts, more), transactions + begun
         return counts, transactions
 
     def _commit(self, taken: Taken) -> None:
@@ -409,7 +409,7 @@ class LiveCapture:
         )
         if position == self._committed:
             return
-        self._appender.commit(position.encoded())
+        self._appender.commit(position.encode())
         self._committed = position
         self._feed.captured(taken.number)
 

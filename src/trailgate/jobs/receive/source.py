@@ -51,9 +51,9 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
     if DESTINATION not in connection:
         raise OptionError(f"{DESTINATION} is required where {URL} names the broker")
     try:
-        return parse_address(_joined(connection[URL], connection[DESTINATION]), user, password)
+        return parse_address(_join(connection[URL], connection[DESTINATION]), user, password)
     except OptionError as error:
-        raise error.located(field=URL) from None
+        raise error.with_place(field=URL) from None
 
 
 def _check_scheme(text: str) -> None:
@@ -65,7 +65,7 @@ def _check_scheme(text: str) -> None:
         raise OptionError(error.problem, hint=f"{hint} {error.hint}")
 
 
-def _joined(url: str, destination: str) -> str:
+def _join(url: str, destination: str) -> str:
     """Return the address of a destination at a provider's URL."""
     if not is_address(url) or "://" not in url:
         raise unknown_protocol(url)

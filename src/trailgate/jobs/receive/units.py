@@ -137,7 +137,7 @@ class Units:
             return self._stopped(part, parsed, unit, bad[min(bad)], min(bad))
         if not bad and self._open is None and not parsed.state.is_open:
             return Taken(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
-        return self._divided(part, parsed, unit, bad)
+        return self._divide(part, parsed, unit, bad)
 
     def end(self, parsed: Parsed, number: int) -> Taken:
         """Return what becomes of the open unit where no message follows: ``parsed`` is what that ends, or leaves open."""
@@ -188,7 +188,7 @@ class Units:
         inside = parsed.message >= 0
         return np.where(inside, unit[np.where(inside, parsed.message, 0)], 0)
 
-    def _divided(
+    def _divide(
         self, part: Part, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
     ) -> Taken:
         """Return what is whole of a part with bad messages or open units, and hold the rest."""

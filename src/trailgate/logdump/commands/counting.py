@@ -9,11 +9,11 @@ from typing import Any, Final
 from pyarrow import fs
 
 from trailgate.arrays import Mask
-from trailgate.errors import OptionError, StorageError, TrailgateError, Where, masked
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
+from trailgate.logdump.chunks import Chunk, like
 from trailgate.logdump.commands.files import folder_entries
 from trailgate.logdump.counting import Counting, LargeTransactions
 from trailgate.logdump.open_trail import OpenTrail
-from trailgate.logdump.portions import Portion, like
 from trailgate.logdump.reading import progress
 from trailgate.logdump.results import Counts, Detail, Failure, Result
 from trailgate.logdump.session import Command, Session
@@ -44,14 +44,14 @@ class CountOptions:
     table: str | None = None
     files: str | None = None
 
-    def mask(self, portion: Portion, mask: Mask) -> Mask:
+    def mask(self, chunk: Chunk, mask: Mask) -> Mask:
         """Return which records of a mask are counted."""
         if self.start is not None:
-            mask = mask & (portion.view.io_time >= self.start)
+            mask = mask & (chunk.view.io_time >= self.start)
         if self.end is not None:
-            mask = mask & (portion.view.io_time <= self.end)
+            mask = mask & (chunk.view.io_time <= self.end)
         if self.table is not None:
-            mask = mask & portion.names.like(self.table)
+            mask = mask & chunk.names.like(self.table)
         return mask
 
 
@@ -82,14 +82,14 @@ def _count(
     end, scanned = start, 0
     problem: TrailgateError | None = None
     try:
-        for portion in trail.forward(start):
-            counting.add(portion, options.mask(portion, session.filters.mask(portion)))
-            end, scanned = portion.end, scanned + len(portion)
-            yield from progress(session, portion, scanned)
+        for chunk in trail.forward(start):
+            counting.add(chunk, options.mask(chunk, session.filters.mask(chunk)))
+            end, scanned = chunk.end, scanned + len(chunk)
+            yield from progress(session, chunk, scanned)
     except TrailgateError as error:
         problem = error
     yield Counts(
-        path=masked(trail.path),
+        path=mask_logins(trail.path),
         start=start,
         end=end,
         total=counting.total(),

@@ -14,11 +14,11 @@ import numpy as np
 from pyarrow import fs
 
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import OptionError, StorageError, Where, masked
+from trailgate.errors import OptionError, StorageError, Where, mask_logins
+from trailgate.logdump.chunks import Chunk
 from trailgate.logdump.counting import IO_COMMENT
 from trailgate.logdump.images import with_size
 from trailgate.logdump.open_trail import OpenTrail, exists, next_path
-from trailgate.logdump.portions import Portion
 from trailgate.logdump.results import Listing, Note, Result
 from trailgate.logdump.session import DEEPEST, Command, Session
 from trailgate.logdump.syntax import (
@@ -28,7 +28,7 @@ from trailgate.logdump.syntax import (
     one_of,
     read_number,
     time_text,
-    unquoted,
+    unquote,
 )
 from trailgate.storage.files.addresses import locate, read_whole
 from trailgate.trail.format.record_layout import RECORD_HEADS
@@ -40,15 +40,15 @@ from trailgate.trail.records.record_view import ONLY_RECORD
 def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Open a file, or show which one is open."""
     if arguments.text:
-        session.open(unquoted(arguments.text))
+        session.open(unquote(arguments.text))
     trail = session.trail
-    path = masked(trail.path)
+    path = mask_logins(trail.path)
     yield Note(f"Current LogTrail is {path}", {"path": path, "size": trail.size})
 
 
 def close_file(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Close the file."""
-    path = masked(session.trail.path)
+    path = mask_logins(session.trail.path)
     session.close()
     yield Note(f"LogTrail {path} is closed", {"path": path})
 
@@ -62,17 +62,17 @@ def next_trail(session: Session, _arguments: Arguments) -> Iterator[Result]:
     if not exists(following):
         raise StorageError("there is no next file", where=Where(source=following))
     session.open(following)
-    path, following = masked(path), masked(following)
+    path, following = mask_logins(path), mask_logins(following)
     yield Note(f"LogTrail {path} closed", {"path": path})
     yield Note(f"Current LogTrail is {following}", {"path": following, "size": session.trail.size})
 
 
 def list_files(session: Session, arguments: Arguments) -> Iterator[Result]:
     """List the files of a folder."""
-    folder = session.path(unquoted(arguments.text)) or "."
+    folder = session.path(unquote(arguments.text)) or "."
     offset = session.settings.time_offset
     rows = [_file_row(entry, offset) for entry in folder_entries(folder)]
-    yield Listing(f"Files in {masked(folder)}", tuple(sorted(rows)))
+    yield Listing(f"Files in {mask_logins(folder)}", tuple(sorted(rows)))
 
 
 def folder_entries(folder: str) -> list[fs.FileInfo]:
@@ -95,7 +95,7 @@ def _file_row(entry: fs.FileInfo, offset: TimeOffset) -> tuple[str, str]:
 def change_folder(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Set the folder that paths are relative to."""
     if arguments.text:
-        folder = session.path(unquoted(arguments.text))
+        folder = session.path(unquote(arguments.text))
         store, path = locate(folder)
         if store.get_file_info(path).type != fs.FileType.Directory:
             raise StorageError("there is no such folder", where=Where(source=folder))
@@ -106,7 +106,7 @@ def change_folder(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 def obey(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Run the commands of a file."""
-    path = session.path(unquoted(arguments.text))
+    path = session.path(unquote(arguments.text))
     if session.depth == DEEPEST:
         raise OptionError(f"command files call each other more than {DEEPEST} deep")
     lines = read_whole(path).decode("utf-8", "replace").splitlines()
@@ -131,7 +131,7 @@ def log(session: Session, arguments: Arguments) -> Iterator[Result]:
         session.log = None
         yield Note("The session log is closed", {"log": None})
         return
-    path = session.path(unquoted(rest.strip() if first.upper() == "TO" else text))
+    path = session.path(unquote(rest.strip() if first.upper() == "TO" else text))
     if not text or not path:
         raise OptionError("a log needs a file", hint="LOG TO session.txt")
     if session.log is not None:
@@ -144,7 +144,7 @@ def write_log(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Write a line into the log."""
     if session.log is None:
         raise OptionError("no log is being written", hint="LOG TO starts one")
-    session.log.write(f"{unquoted(arguments.text)}\n")
+    session.log.write(f"{unquote(arguments.text)}\n")
     session.log.flush()
     return iter(())
 
@@ -199,12 +199,12 @@ class SaveOptions:
     comments: bool = False
     indicator: int | None = None
 
-    def limited(self, portion: Portion, rows: Longs, saved: Saved) -> Longs:
+    def limit_rows(self, chunk: Chunk, rows: Longs, saved: Saved) -> Longs:
         """Return the first of some rows that the limits still allow."""
         if self.records is not None:
             rows = rows[: self.records - saved.records]
         if self.data_bytes is not None:
-            lengths = portion.view.data_length[rows]
+            lengths = chunk.view.data_length[rows]
             rows = rows[saved.data_bytes + np.cumsum(lengths) - lengths < self.data_bytes]
         return rows
 
@@ -305,38 +305,36 @@ def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
     for raw in trail.metadata_records(start):
         saved.write(raw)
     if options.comments:
-        saved.write(_comment(trail, f"Saved from {masked(trail.path)}, RBA {start}"))
-    for portion in trail.forward(start):
-        mask = session.filters.mask(portion) | (portion.view.io_type == IO_METADATA)
-        rows = options.limited(portion, np.flatnonzero(mask), saved)
-        saved.write(_bytes_of(portion, rows, options.indicator))
+        saved.write(_comment(trail, f"Saved from {mask_logins(trail.path)}, RBA {start}"))
+    for chunk in trail.forward(start):
+        mask = session.filters.mask(chunk) | (chunk.view.io_type == IO_METADATA)
+        rows = options.limit_rows(chunk, np.flatnonzero(mask), saved)
+        saved.write(_bytes_of(chunk, rows, options.indicator))
         saved.records += len(rows)
-        saved.data_bytes += int(portion.view.data_length[rows].sum())
-        session.position = portion.end
+        saved.data_bytes += int(chunk.view.data_length[rows].sum())
+        session.position = chunk.end
         if options.reached(saved):
-            end = (
-                portion.view.offsets[rows[-1]] + portion.view.lengths[rows[-1]] if len(rows) else 0
-            )
-            session.position = portion.source.base + int(end)
+            end = chunk.view.offsets[rows[-1]] + chunk.view.lengths[rows[-1]] if len(rows) else 0
+            session.position = chunk.source.base + int(end)
             break
     if options.comments:
         saved.write(_comment(trail, f"End of what was saved, {saved.records} records"))
 
 
-def _bytes_of(portion: Portion, rows: Longs, indicator: int | None) -> bytes:
+def _bytes_of(chunk: Chunk, rows: Longs, indicator: int | None) -> bytes:
     """Return the bytes of some records, with another transaction indicator if one is given."""
-    data = portion.source.data
+    data = chunk.source.data
     if indicator is not None:
         data = data.copy()
-        at = RECORD_HEADS[portion.source.order].fields["trans_ind"][1]  # type: ignore[index]
-        changed = rows[portion.view.io_type[rows] != IO_METADATA]
-        data[portion.view.offsets[changed] + at] = indicator
-    keep: Mask = np.zeros(len(portion), bool)
+        at = RECORD_HEADS[chunk.source.order].fields["trans_ind"][1]  # type: ignore[index]
+        changed = rows[chunk.view.io_type[rows] != IO_METADATA]
+        data[chunk.view.offsets[changed] + at] = indicator
+    keep: Mask = np.zeros(len(chunk), bool)
     keep[rows] = True
     edges = np.flatnonzero(np.diff(np.concatenate(([False], keep, [False]))))
     starts, lasts = edges[::2], edges[1::2] - 1
-    ends = portion.view.offsets[lasts] + portion.view.lengths[lasts]
-    spans = zip(portion.view.offsets[starts].tolist(), ends.tolist(), strict=True)
+    ends = chunk.view.offsets[lasts] + chunk.view.lengths[lasts]
+    spans = zip(chunk.view.offsets[starts].tolist(), ends.tolist(), strict=True)
     return b"".join(data[start:end].tobytes() for start, end in spans)
 
 

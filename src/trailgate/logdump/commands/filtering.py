@@ -31,7 +31,7 @@ def filter_records(session: Session, arguments: Arguments) -> Iterator[Result]:
         yield _match(session, rest, side)
         return
     one = _filter(session, one_of(first, OPTIONS_BY_NAME), text=text, rest=rest)
-    session.filters = session.filters.added(side, one)
+    session.filters = session.filters.add_counts(side, one)
     yield _state(session)
 
 
@@ -68,7 +68,7 @@ def show_filters(session: Session, _rest: str = "") -> Result:
         listed = filters.side(side)
         lines.append(f"{side.capitalize()}  Match {'ALL' if listed.match_all else 'ANY'}")
         lines += [f"  {next(numbers)}: {one.text}" for one in listed.filters]
-    return Lines(f"Data filters are {_enabled(session)}", tuple(lines))
+    return Lines(f"Data filters are {_enable(session)}", tuple(lines))
 
 
 def _switch(enabled: bool) -> Callable[[Session, str], Result]:
@@ -80,7 +80,7 @@ def _switch(enabled: bool) -> Callable[[Session, str], Result]:
 
 
 def _clear(session: Session, rest: str) -> Result:
-    session.filters = session.filters.cleared(rest or "ALL")
+    session.filters = session.filters.clear(rest or "ALL")
     return _state(session)
 
 
@@ -94,10 +94,10 @@ def _match(session: Session, rest: str, side: Side = Side.INCLUDE) -> Result:
 def _state(session: Session) -> Note:
     number = len(session.filters.numbered)
     values = {"enabled": session.filters.enabled, "filters": number}
-    return Note(f"Data filters are {_enabled(session)}, {number} set", values)
+    return Note(f"Data filters are {_enable(session)}, {number} set", values)
 
 
-def _enabled(session: Session) -> str:
+def _enable(session: Session) -> str:
     return "ENABLED" if session.filters.enabled else "DISABLED"
 
 

@@ -12,14 +12,14 @@ from typing import Final
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
 from trailgate.logdump import filters
+from trailgate.logdump.chunks import Chunk
 from trailgate.logdump.filters import RecordTest
 from trailgate.logdump.open_trail import SMALL
-from trailgate.logdump.portions import Portion
 from trailgate.logdump.reading import (
     at_end,
     chosen,
+    chunks,
     find,
-    portions,
     rba_of,
     show_file_header,
     show_record,
@@ -60,24 +60,24 @@ def _records(session: Session, wanted: int) -> Iterator[Result]:
     if session.settings.forward and session.start >= session.trail.size:
         session.trail.grown()
     suppressed = 0
-    for portion in portions(session, SMALL):
-        rows = chosen(session, session.filters.mask(portion))[:wanted]
+    for chunk in chunks(session, SMALL):
+        rows = chosen(session, session.filters.mask(chunk))[:wanted]
         for row in rows:
-            yield show_record(session, portion, row)
+            yield show_record(session, chunk, row)
         wanted -= len(rows)
         if not wanted:
-            suppressed += _passed(session, portion, rows) - len(rows)
+            suppressed += _pass_on(session, chunk, rows) - len(rows)
             break
-        suppressed += len(portion) - len(rows)
+        suppressed += len(chunk) - len(rows)
     if suppressed:
         yield Note(f"Filtering suppressed {suppressed:>6} records", {"suppressed": suppressed})
     if wanted:
         yield from at_end(session)
 
 
-def _passed(session: Session, portion: Portion, rows: list[int]) -> int:
-    """Return how many records of a portion were read until the last one shown."""
-    return rows[-1] + 1 if session.settings.forward else len(portion) - rows[-1]
+def _pass_on(session: Session, chunk: Chunk, rows: list[int]) -> int:
+    """Return how many records of a chunk were read until the last one shown."""
+    return rows[-1] + 1 if session.settings.forward else len(chunk) - rows[-1]
 
 
 def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
@@ -86,12 +86,12 @@ def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
     filtered = "FILTER" in plain
     numbers = [word for word in plain if word != "FILTER"]
     wanted = left = read_number(numbers[0]) if numbers else 1
-    for portion in portions(session, SMALL):
-        mask = session.filters.mask(portion) if filtered else portion.view.lengths > 0
+    for chunk in chunks(session, SMALL):
+        mask = session.filters.mask(chunk) if filtered else chunk.view.lengths > 0
         rows = chosen(session, mask)[:left]
         left -= len(rows)
         if not left and rows:
-            show_record(session, portion, rows[-1])
+            show_record(session, chunk, rows[-1])
             break
     values = {"skipped": wanted - left, "rba": session.position}
     yield Note(f"Skipped {wanted - left} records, RBA {session.position}", values)
@@ -122,14 +122,14 @@ def position(session: Session, arguments: Arguments) -> Iterator[Result]:
 def begin(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Move to the first record of a time or later."""
     time = read_time(" ".join(arguments.plain), session.settings.time_offset, session.now())
-    for portion in session.trail.forward(session.trail.header_length, SMALL):
-        late = portion.view.io_time >= time
+    for chunk in session.trail.forward(session.trail.header_length, SMALL):
+        late = chunk.view.io_time >= time
         if late.any():
-            session.position = rba_of(portion, int(late.argmax()))
+            session.position = rba_of(chunk, int(late.argmax()))
             values = {"rba": session.position}
             yield Note(f"Reading forward from RBA {session.position}", values)
             return
-        session.position = portion.end
+        session.position = chunk.end
     yield from at_end(session, "no record is so late")
 
 
@@ -174,26 +174,26 @@ def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:
     skipped = 0 if back else found - start
     if skipped:
         yield Note(f"Passed over {skipped} bytes from RBA {start}", {"skipped_bytes": skipped})
-    portion = next(trail.forward(found, SMALL), None)
-    if portion is not None:
-        yield show_record(session, portion, 0)
+    chunk = next(trail.forward(found, SMALL), None)
+    if chunk is not None:
+        yield show_record(session, chunk, 0)
 
 
 def for_transaction_end(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Find the end of the transaction and show the first record of the next one."""
     if not session.settings.forward:
         raise OptionError("this search goes forward only", hint="POSITION FORWARD turns round")
-    for portion in portions(session, SMALL):
-        rows = chosen(session, _is_at_border(portion, LAST))
+    for chunk in chunks(session, SMALL):
+        rows = chosen(session, _is_at_border(chunk, LAST))
         if rows:
-            rba = rba_of(portion, rows[0])
-            session.position = rba + int(portion.view.lengths[rows[0]])
+            rba = rba_of(chunk, rows[0])
+            session.position = rba + int(chunk.view.lengths[rows[0]])
             yield Note(f"End of Transaction found at RBA {rba}", {"rba": rba})
             break
     else:
         yield from at_end(session, "no end of a transaction was found")
         return
-    following = next(portions(session, SMALL), None)
+    following = next(chunks(session, SMALL), None)
     if following is None:
         yield from at_end(session)
     else:
@@ -202,13 +202,13 @@ def for_transaction_end(session: Session, _arguments: Arguments) -> Iterator[Res
 
 def for_transaction_begin(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """Show the next record that begins a transaction."""
-    return find(session, lambda portion: _is_at_border(portion, FIRST))
+    return find(session, lambda chunk: _is_at_border(chunk, FIRST))
 
 
-def _is_at_border(portion: Portion, border: int) -> Mask:
+def _is_at_border(chunk: Chunk, border: int) -> Mask:
     """Return which records are the first, or the last, of their transactions."""
-    indicator = portion.view.indicator
-    found: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~portion.apart
+    indicator = chunk.view.indicator
+    found: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~chunk.apart
     return found
 
 

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from trailgate.errors import OptionError, masked
+from trailgate.errors import OptionError, mask_logins
 from trailgate.logdump.commands.filtering import show_filters
 from trailgate.logdump.commands.settings import setting_text
 from trailgate.logdump.filter_options import OPTIONS as FILTER_OPTIONS
@@ -113,7 +113,7 @@ ENCRYPTION: Final = (
     "the encryption of trails is not public, and the file holds no key; records of an encrypted"
     " trail are shown as bytes"
 )
-BLOCKS: Final = "files are read in portions of 4 MB; there is no block size to set"
+BLOCKS: Final = "files are read in chunks of 4 MB; there is no block size to set"
 EXACT: Final = "counts per table are always exact; there is no hash table to set or clear"
 
 
@@ -189,12 +189,12 @@ SHOWN_SETTINGS: Final = (
 def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the open file and all settings."""
     settings = session.settings
-    rows = [("Current Volume", masked(session.folder or "."))]
+    rows = [("Current Volume", mask_logins(session.folder or "."))]
     if session.is_open:
         trail = session.trail
         current = session.position if session.current is None else session.current
         rows += [
-            ("LogTrail", masked(trail.path)),
+            ("LogTrail", mask_logins(trail.path)),
             ("Byte Order", f"{trail.order.label.capitalize()} Endian"),
             ("End of File", str(trail.size)),
             ("Current Position", str(current)),
@@ -210,7 +210,11 @@ def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
 
 def show_open(session: Session, _arguments: Arguments) -> Iterator[Result]:
     """List the open file."""
-    rows = [(masked(session.trail.path), f"{session.trail.size} bytes")] if session.is_open else []
+    rows = (
+        [(mask_logins(session.trail.path), f"{session.trail.size} bytes")]
+        if session.is_open
+        else []
+    )
     yield Listing("Open files", tuple(rows))
 
 

@@ -45,10 +45,10 @@ FIELD_NAMES: Final = {
 def text_lines(result: Result) -> Iterator[str]:
     """Yield the lines of a result, with control characters escaped."""
     for line in FORMS[type(result)](result):
-        yield line if line.isprintable() else "".join(map(_escaped, line))
+        yield line if line.isprintable() else "".join(map(_escape, line))
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     return letter if letter.isprintable() else letter.encode("unicode_escape").decode()
 
 

@@ -113,7 +113,7 @@ def azure_place(address: str) -> AzurePlace:
     else:
         account, inside = replace(account, name=user), False
         path = f"{host}/{path}"
-    account = _completed(_with_parameters(account, given))
+    account = _complete(_with_parameters(account, given))
     for authority in (account.blob, account.dfs):
         _check_port(authority)
     container, _, key = path.partition("/")
@@ -147,12 +147,12 @@ def _with_parameters(account: AzureAccount, given: Mapping[str, str]) -> AzureAc
     )
 
 
-def _completed(account: AzureAccount) -> AzureAccount:
+def _complete(account: AzureAccount) -> AzureAccount:
     """Return the account with what the environment states of it: nothing where the variables are another account's."""
     if account.has_login:
         return account
     connection = os.environ.get(CONNECTION, "")
-    stated = _connected(connection) if connection else _stated()
+    stated = _connect(connection) if connection else _state()
     if not stated.name or account.name not in ("", stated.name):
         return account
     if (account.blob, account.dfs) == (BLOB, DFS) and account.scheme == "https":
@@ -160,7 +160,7 @@ def _completed(account: AzureAccount) -> AzureAccount:
     return replace(account, name=stated.name, key=stated.key, sas=stated.sas)
 
 
-def _stated() -> AzureAccount:
+def _state() -> AzureAccount:
     return AzureAccount(
         os.environ.get("AZURE_STORAGE_ACCOUNT", ""),
         os.environ.get("AZURE_STORAGE_KEY") or None,
@@ -172,7 +172,7 @@ def _token(text: str) -> str | None:
     return text.removeprefix("?") or None
 
 
-def _connected(text: str) -> AzureAccount:
+def _connect(text: str) -> AzureAccount:
     """Return what a connection string states."""
     pairs = (pair.partition("=") for pair in text.split(";"))
     parts = {name.strip().casefold(): value for name, _, value in pairs}

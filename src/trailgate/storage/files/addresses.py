@@ -13,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, Where, masked
+from trailgate.errors import OptionError, StorageError, Where, mask_logins
 from trailgate.storage.files.accounts import azure_files, google_files
 from trailgate.storage.files.hadoop import hdfs_files
 
@@ -50,14 +50,14 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
         # A path such as a:b is taken for the address of a store by pyarrow.
         return LOCAL, f"./{text}" if COLON.match(text) else text
     try:
-        return _located(text, os.getpid())
+        return _locate(text, os.getpid())
     except (OSError, ValueError, TypeError) as error:
         # Not ``from error``: its text has the login of the address.
-        raise OptionError(masked(f"cannot use the address {text}: {error}")) from None
+        raise OptionError(mask_logins(f"cannot use the address {text}: {error}")) from None
 
 
 @lru_cache(maxsize=4096)
-def _located(text: str, _process: int) -> tuple[fs.FileSystem, str]:
+def _locate(text: str, _process: int) -> tuple[fs.FileSystem, str]:
     """Return the store of an address in this process, and the path inside it."""
     store, path = OPENED.get(scheme_of(text), fs.FileSystem.from_uri)(text)
     return store, str(path)
@@ -173,7 +173,7 @@ def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
     return list(found.values())
 
 
-def listed(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
+def list_names(store: fs.FileSystem, folder: str) -> tuple[list[fs.FileInfo], int]:
     """Return what is in a folder, if it is there, without names that are not UTF-8, and how many those are."""
     found = []
     odd = 0

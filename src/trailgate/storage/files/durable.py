@@ -50,13 +50,13 @@ def remove_folder(folder: Path) -> None:
 
     The folder loses its name first, so that no process can add a file while its files are removed.
     """
-    doomed = folder.with_name(f"{folder.name}.removed")
-    _remove(doomed)
+    to_delete = folder.with_name(f"{folder.name}.removed")
+    _remove(to_delete)
     try:
-        folder.rename(doomed)
+        folder.rename(to_delete)
     except FileNotFoundError:
         return
-    _remove(doomed)
+    _remove(to_delete)
 
 
 def _remove(folder: Path) -> None:
@@ -81,7 +81,7 @@ HOLDER_BYTES: Final = 200  # of the text that names the holder, at most
 
 
 @contextmanager
-def locked(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
+def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
     """Hold a trail for one run; raises StorageError, which names the holder, where another run holds it for ``wait`` seconds.
 
     The system frees the lock when the process ends, however it ends.

@@ -19,14 +19,14 @@ from typing import Final, NamedTuple
 
 from pyarrow import fs
 
-from trailgate.errors import OptionError, StorageError, Where, masked
+from trailgate.errors import OptionError, StorageError, Where, mask_logins
 from trailgate.storage.files.addresses import (
     LOCAL,
     RENAME,
     Address,
     address_in,
     addresses_like,
-    listed,
+    list_names,
     locate,
     name_of,
     read_whole,
@@ -53,7 +53,7 @@ class FoundFile(NamedTuple):
 
 
 def addresses_of(given: Addresses) -> tuple[str, ...]:
-    """Return one address or several as texts; raises OptionError where there are none."""
+    """Return one address or several as strings; raises OptionError where there are none."""
     several = (given,) if isinstance(given, str | os.PathLike) else tuple(given)
     if not several:
         raise OptionError("the list of paths is empty")
@@ -116,7 +116,7 @@ def _note_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> No
     below = sorted(name for name in names if name[0] not in "._")
     if below:
         named = ", ".join(below[:3]) + (", ..." if len(below) > 3 else "")
-        LOG.warning(UNSEARCHED, masked(address), named, masked(address_in(address, DEEP)))
+        LOG.warning(UNSEARCHED, mask_logins(address), named, mask_logins(address_in(address, DEEP)))
 
 
 def _infos(store: fs.FileSystem, place: str) -> list[fs.FileInfo]:
@@ -172,7 +172,7 @@ def _files(store: fs.FileSystem, info: fs.FileInfo) -> list[fs.FileInfo]:
 
 def _entries(store: fs.FileSystem, folder: str) -> list[fs.FileInfo]:
     """Return what is in a folder; raises StorageError for names that are not UTF-8, which cannot be left out unsaid."""
-    found, odd = listed(store, folder)
+    found, odd = list_names(store, folder)
     if odd:
         problem = f"the folder has {odd} names that are not UTF-8"
         raise StorageError(problem, where=Where(source=folder), hint=RENAME)
@@ -248,7 +248,7 @@ def copy_members(folders: Iterable[Address]) -> Callable[[str], str | None]:
             store, place = locate(folder)
             spell = addresses_like(folder, place)
             # Only names in the folder itself: a member named ../x is not there.
-            for entry in sorted(listed(store, place or ".")[0], key=lambda one: one.base_name):
+            for entry in sorted(list_names(store, place or ".")[0], key=lambda one: one.base_name):
                 if entry.base_name.casefold() in wanted and entry.type == fs.FileType.File:
                     return read_source(spell(entry.path))
         return None

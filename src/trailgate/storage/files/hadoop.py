@@ -83,13 +83,13 @@ def _parts(error: BaseException) -> tuple[str, str]:
     if printed is None:
         own = UNREACHED if isinstance(error, OSError) else type(error).__name__
         return own, text
-    texts = [_unquoted(one) for one in QUOTED.findall(printed["texts"])]
-    if len(texts) > 1:
-        return texts[0].rpartition(".")[2], texts[-1]
-    return printed["kind"], texts[0] if texts else printed["texts"]
+    strings = [_unquote(one) for one in QUOTED.findall(printed["texts"])]
+    if len(strings) > 1:
+        return strings[0].rpartition(".")[2], strings[-1]
+    return printed["kind"], strings[0] if strings else printed["texts"]
 
 
-def _unquoted(text: str) -> str:
+def _unquote(text: str) -> str:
     return BACKED.sub(lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
 
 
@@ -107,14 +107,14 @@ IDLE: Final = 3.2
 _LAST: Final[list[float]] = [0, 0.0]
 
 
-def _created(client: Any, path: str) -> Any:
+def _create(client: Any, path: str) -> Any:
     from hdfs_native import WriteOptions  # noqa: PLC0415  an extra
 
     return client.create(path, WriteOptions(overwrite=True, create_parent=True))
 
 
 def _written(client: Any, path: str, data: bytes) -> None:
-    file = _created(client, path)
+    file = _create(client, path)
     file.write(data)
     file.close()
 
@@ -131,7 +131,7 @@ REQUESTS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "entries": lambda client, path, deep=False: list(client.list_status(path, deep)),
         "open": lambda client, path: client.inner.read(path),
         "range": _range,
-        "create": _created,
+        "create": _create,
         "write": _written,
         "append": lambda _client, _path, file, data: file.write(data),
         "close": lambda _client, _path, file: file.close(),
@@ -167,11 +167,11 @@ def ask(authority: str, request: str, path: str, *given: Any) -> Any:
 def _client(authority: str) -> Any:
     """Return the client of this process: threads of another one would not answer."""
     stated = tuple(os.environ.get(name) for name in STATED)
-    return _connected(authority, os.getpid(), stated)
+    return _connect(authority, os.getpid(), stated)
 
 
 @cache
-def _connected(authority: str, _process: int, _stated: tuple[str | None, ...]) -> Any:
+def _connect(authority: str, _process: int, _stated: tuple[str | None, ...]) -> Any:
     check_installed()
     from hdfs_native import Client  # noqa: PLC0415  an extra
 
@@ -266,7 +266,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
 
     def _info(self, path: str) -> fs.FileInfo:
         try:
-            return _described(path, ask(self.authority, "status", f"/{path.strip('/')}"))
+            return _describe(path, ask(self.authority, "status", f"/{path.strip('/')}"))
         except FileNotFoundError:
             return fs.FileInfo(path, fs.FileType.NotFound)
 
@@ -281,7 +281,7 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
             if selector.allow_not_found:
                 return []
             raise
-        return [_described(entry.path, entry) for entry in found]
+        return [_describe(entry.path, entry) for entry in found]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """Return a file to read from, anywhere."""
@@ -289,14 +289,14 @@ class HadoopFiles(fs.FileSystemHandler):  # type: ignore[misc]  # pyarrow has no
 
     open_input_stream = open_input_file
 
-    def _refused(self, *_: object) -> NoReturn:
+    def _refuse(self, *_: object) -> NoReturn:
         raise NotImplementedError("pyarrow does not write files of Hadoop here")
 
-    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refused
-    delete_file = move = copy_file = open_output_stream = open_append_stream = _refused
+    create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
+    delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
 
 
-def _described(path: str, status: Any) -> fs.FileInfo:
+def _describe(path: str, status: Any) -> fs.FileInfo:
     if status.isdir:
         return fs.FileInfo(path, fs.FileType.Directory)
     changed = int(status.modification_time) * 1_000_000

@@ -23,7 +23,7 @@ from trailgate.storage.files.addresses import (
     Address,
     addresses_like,
     bytes_if_present,
-    listed,
+    list_names,
     locate,
     name_of,
     read_whole,
@@ -72,9 +72,9 @@ def list_trail(address: Address) -> Listing:
         return Listing(store, path[: len(path) - digits], (file,), spell, alone=True)
     if info.type != fs.FileType.Directory:
         folder = path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
-        found = _numbered(store, folder, name_of(path))
+        found = _list_numbered(store, folder, name_of(path))
         return Listing(store, path, tuple(file for _, file in found), spell)
-    found = _numbered(store, path.rstrip("/") or "/")
+    found = _list_numbered(store, path.rstrip("/") or "/")
     prefixes = sorted({prefix for prefix, _ in found})
     if len(prefixes) > 1:
         problem = f"more than one trail in the directory: {', '.join(map(name_of, prefixes))}"
@@ -110,7 +110,7 @@ def stored_file(address: str) -> TrailFile:
 def files_on_disk(prefix: str) -> list[TrailFile]:
     """Return the local files that are named like those of a trail, published or not."""
     target = Path(prefix)
-    found = _numbered(LOCAL, str(target.parent))
+    found = _list_numbered(LOCAL, str(target.parent))
     return [file for own, file in found if name_of(own) == target.name]
 
 
@@ -125,7 +125,7 @@ def _number(name: str) -> tuple[int, int]:
     return (len(matched["number"]), int(matched["number"])) if matched else (0, 0)
 
 
-def _numbered(
+def _list_numbered(
     store: fs.FileSystem, folder: str, stem: str | None = None
 ) -> list[tuple[str, TrailFile]]:
     """Return (prefix, file) of a folder's numbered files; of one prefix if ``stem`` is it."""
@@ -133,7 +133,7 @@ def _numbered(
         NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
     )
     found = []
-    for entry in listed(store, folder)[0]:
+    for entry in list_names(store, folder)[0]:
         matched = pattern.fullmatch(entry.base_name)
         if matched and entry.type == fs.FileType.File:
             path = entry.path.removeprefix("./")

@@ -136,14 +136,14 @@ class CompressedFile:
         """
         while place > self._begin + len(self._held) and not self._over:
             self._begin += len(self._held)
-            self._held = self._unpacked(min(PASSED, place - self._begin))
+            self._held = self._unpack(min(PASSED, place - self._begin))
             self._over = not self._held
         parts = [self._held[place - self._begin :]]
         held = len(parts[0])
         while (
             held <= size and not self._over
         ):  # a byte more than asked for shows whether there is one
-            part = self._unpacked(size + 1 - held)
+            part = self._unpack(size + 1 - held)
             self._over = not part
             parts.append(part)
             held += len(part)
@@ -154,7 +154,7 @@ class CompressedFile:
         """Return whether no byte follows a place to which the file has been read."""
         return self._over and place >= self._begin + len(self._held)
 
-    def _unpacked(self, size: int) -> bytes:
+    def _unpack(self, size: int) -> bytes:
         try:
             return bytes(self._stream.read(size))
         except OSError as error:

@@ -138,7 +138,7 @@ def find_begun_trail(
     manifest = read_manifest(listing.prefix, listing.store)
     if manifest is not None:
         listed = manifest.by_name()
-        files = [_published(file, listed) for file in files if name_of(file.path) in listed]
+        files = [_publish(file, listed) for file in files if name_of(file.path) in listed]
     if not files:
         return None
     _check_numbers(files, listing.prefix)
@@ -162,7 +162,7 @@ def _sized_again(store: fs.FileSystem, files: tuple[TrailFile, ...]) -> list[Tra
     return [*files[:-LAST_LISTED], *(replace(file, size=info.size) for file, info in last)]
 
 
-def _published(file: TrailFile, listed: dict[str, Published]) -> TrailFile:
+def _publish(file: TrailFile, listed: dict[str, Published]) -> TrailFile:
     size = listed[name_of(file.path)].size
     if file.size < size:
         problem = f"the file has {file.size} bytes, its manifest states {size}"

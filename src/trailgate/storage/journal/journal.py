@@ -22,7 +22,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import checksums
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import BrokerError, StorageError, Where
-from trailgate.storage.files.durable import locked, sync_folder, write_whole, writing
+from trailgate.storage.files.durable import lock, sync_folder, write_whole, writing
 from trailgate.storage.journal.options import REMEMBERED
 from trailgate.storage.journal.segments import (
     HEAD,
@@ -155,7 +155,7 @@ class Journal:
         self._ids: dict[int, list[pa.RecordBatch]] = {}  # of segments that were written now
         self.next = 0
         with ExitStack() as held:
-            held.enter_context(locked(str(folder), wait, "journal"))
+            held.enter_context(lock(str(folder), wait, "journal"))
             with writing(folder):
                 folder.mkdir(parents=True, exist_ok=True)
             self._open(held)
@@ -208,7 +208,7 @@ class Journal:
         for file in journal_files(self.folder):
             if file.kind == SEGMENT:
                 for frame in read_frames(file.path):
-                    stored = _stored(file, frame)
+                    stored = _store(file, frame)
                     if stored.end > number:
                         yield stored.after(number)
 
@@ -300,5 +300,5 @@ class Journal:
                 sync_folder(self.folder)
 
 
-def _stored(file: JournalFile, frame: Frame) -> Stored:
+def _store(file: JournalFile, frame: Frame) -> Stored:
     return Stored(frame.number, file.number, frame.begin, frame.batch)

@@ -53,7 +53,7 @@ def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[F
 
     With ``check`` raises StorageError where whole ones follow it.
     """
-    with _opened(path) as file:
+    with _open(path) as file:
         while (frame := _read(file, begin)) is not None:
             yield frame
             begin = frame.end
@@ -63,7 +63,7 @@ def read_frames(path: Path, begin: int = 0, *, check: bool = True) -> Iterator[F
 
 def walk_heads(path: Path, begin: int = 0) -> Iterator[tuple[int, int, int]]:
     """Yield of each frame from a byte on its first message's number, where it begins and where it ends; nothing is checked but heads."""
-    with _opened(path) as file:
+    with _open(path) as file:
         while (found := _head(file, begin)) is not None:
             number, size, _ = found
             if size > _left(file):
@@ -72,7 +72,7 @@ def walk_heads(path: Path, begin: int = 0) -> Iterator[tuple[int, int, int]]:
             begin += HEAD + size
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as error:

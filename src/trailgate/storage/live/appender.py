@@ -22,13 +22,13 @@ from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.durable import locked
+from trailgate.storage.files.durable import lock
 from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, known_checkpoint
 from trailgate.storage.live.recovery import Recovered, mark_of
 from trailgate.storage.writing.local_place import LocalPlace
-from trailgate.storage.writing.table_writing import BETWEEN, conformed, followed
+from trailgate.storage.writing.table_writing import BETWEEN, conform, follow
 from trailgate.storage.writing.target import local_prefix, tables_of
 from trailgate.trail.writing.writer import Encoded, encode
 
@@ -56,7 +56,7 @@ class TrailAppender:
         self._prefix, self._options, disk = local_prefix(prefix), options, disk or Disk()
         self._broken, self._last = False, BETWEEN
         with ExitStack() as held:
-            held.enter_context(locked(self._prefix))
+            held.enter_context(lock(self._prefix))
             known = known_checkpoint(self._prefix, options)
             self._definitions = tables_of(LocalPlace(self._prefix), definitions)
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
@@ -77,15 +77,15 @@ class TrailAppender:
         """Return the end of what was appended: file and byte."""
         return TrailPlace(self._trail.files.number, self._trail.files.size)
 
-    def encoded(self, batch: ChangeBatch) -> Encoded:
+    def encode(self, batch: ChangeBatch) -> Encoded:
         """Return the records of operations, as ``append`` writes them; raises the error of what cannot be written."""
-        blocks = [self._checked(block) for block in batch.blocks]
+        blocks = [self._check(block) for block in batch.blocks]
         checked = ChangeBatch(blocks, batch.rows)
         return encode(checked, self._options.trail_format, self._definitions)
 
     def append_operations(self, rows: pa.RecordBatch) -> None:
         """Add rows of the operations table; see ``append``."""
-        self.append(from_operations(conformed(rows), self._definitions))
+        self.append(from_operations(conform(rows), self._definitions))
 
     def append(self, batch: ChangeBatch, encoded: Encoded | None = None) -> None:
         """Add operations; readers see them when this returns. ``encoded`` are their records, if they are known already.
@@ -95,9 +95,9 @@ class TrailAppender:
         """
         if not batch.rows:
             return
-        last = followed(batch, self._last).row(batch.rows - 1)
+        last = follow(batch, self._last).row(batch.rows - 1)
         if encoded is None:
-            encoded = self.encoded(batch)
+            encoded = self.encode(batch)
         with self._steps():
             begin = 0
             while begin < batch.rows:
@@ -129,7 +129,7 @@ class TrailAppender:
         yield
         self._broken = False
 
-    def _checked(self, block: ChangeBlock) -> ChangeBlock:
+    def _check(self, block: ChangeBlock) -> ChangeBlock:
         """Return a block with the trail's own definition of its table; raises where they differ."""
         where = Where(table=block.table.name)
         known = self._definitions.table(block.table.name)

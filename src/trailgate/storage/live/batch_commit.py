@@ -20,7 +20,7 @@ from typing import Final
 
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.durable import locked, writing
+from trailgate.storage.files.durable import lock, writing
 from trailgate.storage.files.listing import trail_definitions
 from trailgate.storage.files.manifest import (
     Growing,
@@ -38,9 +38,9 @@ from trailgate.storage.writing.local_place import (
     finishing_patches,
     opening_patches,
 )
-from trailgate.storage.writing.publication import Publication, numbered
+from trailgate.storage.writing.publication import Publication, with_numbers
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.table_writing import Ends, chained
+from trailgate.storage.writing.table_writing import Ends, follow_chain
 from trailgate.storage.writing.target import Target, check_trail
 
 
@@ -72,7 +72,7 @@ def left_unfinished(
         hint = "One trail takes one query at a time"
         raise StorageError(problem, where=Where(source=prefix), hint=hint)
     ends = [part.ends for part in parts if part.ends is not None]
-    left = chained(held.get("transaction"), ends)
+    left = follow_chain(held.get("transaction"), ends)
     return {} if left is None else {"query": batch.query, "transaction": left}
 
 
@@ -102,9 +102,9 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
         if before.queries.get(batch.query, -1) >= batch.number:
             return False
         own = replace(target, place=place)
-        publication = _planned(own, before, batch, parts)
+        publication = _plan_images(own, before, batch, parts)
         try:
-            place.carry_out(publication, target.staging)
+            place.apply(publication, target.staging)
         except OvertakenError:
             continue
         return True
@@ -112,18 +112,18 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
     raise StorageError(problem, where=Where(source=target.prefix))
 
 
-def _planned(
+def _plan_images(
     target: Target, before: Manifest, batch: Batch, parts: Sequence[BatchPart]
 ) -> Publication:
     unfinished = left_unfinished(target.prefix, before, batch, parts)
     segments = [segment for part in parts for segment in part.segments]
     placed, published = [], []
     for number, segment in enumerate(segments, before.next_number):
-        file, entry = numbered(target.prefix, segment, number, target.header, target.options)
+        file, entry = with_numbers(target.prefix, segment, number, target.header, target.options)
         placed.append(file)
         published.append(entry)
     known = target.place.definitions()
-    tables = target.definitions if known is None else known.merged(target.definitions)
+    tables = target.definitions if known is None else known.merge(target.definitions)
     files = (*before.files, *published)
     after = replace(
         before,
@@ -160,7 +160,7 @@ def commit_batch(
     """
     if not target.place.appends:
         return commit_files(target, batch, parts)
-    with locked(target.prefix):
+    with lock(target.prefix):
         if is_committed(target.prefix, batch):
             return False
         manifest = read_manifest(target.prefix)
@@ -206,7 +206,7 @@ class _Commit:
         path = Path(f"{self.target.prefix}.def")
         known = trail_definitions(self.target.prefix)
         wanted = self.target.definitions
-        merged = wanted if known is None else known.merged(wanted)
+        merged = wanted if known is None else known.merge(wanted)
         data = write_sourcedefs(merged)
         if known is None or path.read_bytes() != data:
             self.disk.replace(path, data)

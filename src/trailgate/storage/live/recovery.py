@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trailgate.arrays import PORTION, Mask, Octets
+from trailgate.arrays import CHUNK, Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
 from trailgate.storage.files.listing import TrailFile
@@ -163,11 +163,11 @@ def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
             return replace(tail, offset=0, torn=True)
         order = reader.header.order if reader.header else ByteOrder.BIG
         while True:
-            found = _read_records(reader.read(place, PORTION), order)
+            found = _read_records(reader.read(place, CHUNK), order)
             if not len(found.view):
                 break
             holds |= bool((found.view.role != Role.METADATA).any())
-            tail = _followed(tail, found)
+            tail = _follow(tail, found)
             place += found.view.end
     # A file that was only begun may lack some of its metadata: it is begun again.
     return replace(tail, offset=place if holds else 0, torn=not holds or place < file.size)
@@ -196,7 +196,7 @@ def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
     return _TailRecords(data, order, view_records(trail_bytes(data, 0, order), found))
 
 
-def _followed(tail: Tail, found: _TailRecords) -> Tail:
+def _follow(tail: Tail, found: _TailRecords) -> Tail:
     """Return what is there with further records."""
     view = found.view
     counted = view.role != Role.METADATA

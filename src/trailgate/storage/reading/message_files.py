@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, overload
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import PORTION, Longs, Octets
+from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.columnar.delimited import find_all
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.bounds import Problem
@@ -56,7 +56,7 @@ class FileList(Sequence[MessageFile]):
     def __init__(self, files: Iterable[MessageFile]) -> None:
         files = tuple(files)
         paths = [file.path for file in files]
-        self._prefix = os.path.commonprefix(paths)  # noqa: RUF071  of the texts, wherever it ends
+        self._prefix = os.path.commonprefix(paths)  # noqa: RUF071  of the strings, wherever it ends
         begin = len(self._prefix)
         self._paths = pa.array([path[begin:] for path in paths], pa.large_string())
         self._sizes: Longs = np.array([file.size for file in files], np.int64)
@@ -150,13 +150,13 @@ class MessageFiles:
         """Return the files that a range begins in, up to the one that it ends in: all that it needs where messages are not read on after it."""
         return replace(self, files=self.files[own.start.file : own.end.file + 1])
 
-    def lined(self, number: int) -> bool:
+    def is_lined(self, number: int) -> bool:
         """Return whether a file holds more than one message."""
         return self.per_line or self.files[number].json
 
     def splittable(self, number: int) -> bool:
         """Return whether a file can be read from a byte on that is not its first."""
-        return self.lined(number) and self.files[number].codec is None
+        return self.is_lined(number) and self.files[number].codec is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,46 +255,46 @@ class ReadMessages(NamedTuple):
 
 
 def read_messages(
-    files: MessageFiles, start: MessagePlace = START, portion: int = PORTION
+    files: MessageFiles, start: MessagePlace = START, chunk: int = CHUNK
 ) -> Iterator[ReadMessages]:
     """Yield the messages from a place on, through all later files."""
     held: list[ReadMessages] = []
     size = count = 0
-    for read in _read(files, start, portion):
+    for read in _read(files, start, chunk):
         own, number = int(read.messages.data.size), len(read.messages)
-        if held and (size + own > portion or count + number > BATCH_MESSAGES):
-            yield joined(held)
+        if held and (size + own > chunk or count + number > BATCH_MESSAGES):
+            yield join(held)
             held, size, count = [], 0, 0
         held.append(read)
         size += own
         count += number
     if held:
-        yield joined(held)
+        yield join(held)
 
 
-def _read(files: MessageFiles, start: MessagePlace, portion: int) -> Iterator[ReadMessages]:
+def _read(files: MessageFiles, start: MessagePlace, chunk: int) -> Iterator[ReadMessages]:
     for number in range(start.file, len(files.files)):
         file = files.files[number]
         offset = max(file.begin, start.offset if number == start.file else 0)
-        with _opened(file) as reader:
-            if not files.lined(number):
-                yield from _unlined(reader, files, MessagePlace(number, offset), portion)
+        with _open(file) as reader:
+            if not files.is_lined(number):
+                yield from _unlined(reader, files, MessagePlace(number, offset), chunk)
                 continue
             parse = json_messages if file.json else line_messages
-            for base, data in _lines(reader, offset, portion, files.longest):
+            for base, data in _lines(reader, offset, chunk, files.longest):
                 read = parse(data, MessagePlace(number, base), file.path)
                 if len(read.messages):
                     yield read
 
 
-def _opened(file: MessageFile) -> Reader:
+def _open(file: MessageFile) -> Reader:
     if file.codec is None:
         return OpenedFile(file.path, file.size, "messages")
     return CompressedFile(file.path, file.codec, "messages")
 
 
 def _unlined(
-    reader: Reader, files: MessageFiles, start: MessagePlace, portion: int
+    reader: Reader, files: MessageFiles, start: MessagePlace, chunk: int
 ) -> Iterator[ReadMessages]:
     """Yield the message that a file is, or its parts from a place on if it is cut."""
     number, offset = start
@@ -303,13 +303,13 @@ def _unlined(
     why_not = "" if cutter is None else cutter.why_not()
     if cutter is None or why_not:
         if offset == 0:
-            yield ReadMessages(_whole(reader, number, files.longest, portion, why_not))
+            yield ReadMessages(_whole(reader, number, files.longest, chunk, why_not))
         return
 
     def chunks() -> Iterator[bytes]:
         place = 0
-        with _opened(file) as again:
-            while data := bytes(again.read(place, PORTION)):
+        with _open(file) as again:
+            while data := bytes(again.read(place, CHUNK)):
                 yield data
                 place += len(data)
 
@@ -319,19 +319,19 @@ def _unlined(
             if later < len(batch):
                 yield ReadMessages(batch.slice(later, len(batch)))
     except DecodeError as error:
-        raise error.located(source=reader.path) from None
+        raise error.with_place(source=reader.path) from None
 
 
 def _has_more(file: MessageFile, size: int) -> bool:
     """Return whether a file has more bytes; a compressed one is unpacked to see it."""
     if file.codec is None:
         return file.size > size
-    with _opened(file) as reader:
+    with _open(file) as reader:
         return bool(reader.read(size, 1))
 
 
-def _whole(reader: Reader, number: int, longest: int, portion: int, why_not: str) -> MessageBatch:
-    size = portion if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
+def _whole(reader: Reader, number: int, longest: int, chunk: int, why_not: str) -> MessageBatch:
+    size = chunk if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
     data = reader.read(0, size)
     while not reader.ended(data.size) and size <= longest:
         size = min(2 * size, longest + 1)
@@ -343,11 +343,11 @@ def _whole(reader: Reader, number: int, longest: int, portion: int, why_not: str
 
 
 def _lines(
-    reader: Reader, offset: int, portion: int, longest: int
+    reader: Reader, offset: int, chunk: int, longest: int
 ) -> Iterator[tuple[int, pa.Buffer]]:
     """Yield whole lines: (offset, bytes). A line begins after a newline or at the file's start."""
-    at = offset if offset == 0 else _after_newline(reader, offset - 1, portion)
-    size = portion
+    at = offset if offset == 0 else _after_newline(reader, offset - 1, chunk)
+    size = chunk
     while not reader.ended(at):
         data = reader.read(at, size)
         if not data.size:
@@ -362,7 +362,7 @@ def _lines(
             data = data.slice(0, length)
         yield at, data
         at += data.size
-        size = portion
+        size = chunk
 
 
 def _whole_lines(data: pa.Buffer) -> int:
@@ -376,9 +376,9 @@ def _whole_lines(data: pa.Buffer) -> int:
     return last + 1
 
 
-def _after_newline(reader: Reader, at: int, portion: int) -> int:
+def _after_newline(reader: Reader, at: int, chunk: int) -> int:
     """Return the place after the first newline from a place on."""
-    step = min(portion, 1 << 16)
+    step = min(chunk, 1 << 16)
     while not reader.ended(at):
         data = bytes(reader.read(at, step))
         found = data.find(b"\n")
@@ -430,7 +430,7 @@ def json_messages(data: pa.Buffer, begin: MessagePlace, source: str = "") -> Rea
         except TrailgateError as error:
             body, header = b"", NO_HEADERS
             offset = begin.offset + start
-            problems.append(Problem(i, error.located(source=source, offset=offset)))
+            problems.append(Problem(i, error.with_place(source=source, offset=offset)))
         bodies.append(body)
         headers.append(header)
     bounds = np.zeros(len(bodies) + 1, np.int64)
@@ -446,7 +446,7 @@ def json_messages(data: pa.Buffer, begin: MessagePlace, source: str = "") -> Rea
     return ReadMessages(messages, tuple(problems))
 
 
-def joined(parts: Sequence[ReadMessages]) -> ReadMessages:
+def join(parts: Sequence[ReadMessages]) -> ReadMessages:
     """Return messages of several files together; a single part is not copied."""
     if len(parts) == 1:
         return parts[0]

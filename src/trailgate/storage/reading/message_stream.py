@@ -89,18 +89,18 @@ class MessageStream:
 
     def stop_at_present_end(self) -> None:
         """Let no later batch take a file that is not there now."""
-        files = self._sorted()
+        files = self._sort()
         self._target = name_of(files[-1].path) if files else ""
 
     def latest(self, start: MessageOffset, limit: BatchLimit = NO_LIMIT) -> MessageOffset:
         """Return where the next batch ends; raises StorageError for a file that came too late to be taken."""
-        files = self._sorted()
+        files = self._sort()
         self._check_order(start, files)
         later = [file for file in files if name_of(file.path) > start.file]
         if self._target is not None:
             target = self._target
             later = list(takewhile(lambda file: name_of(file.path) <= target, later))
-        end = start.after(list(_bounded(later, limit)))
+        end = start.after(list(_bound(later, limit)))
         self._at = end.file
         self._taken = frozenset(
             name for name in map(name_of, (file.path for file in files)) if name <= end.file
@@ -109,7 +109,7 @@ class MessageStream:
 
     def files(self, start: MessageOffset, end: MessageOffset) -> list[FoundFile]:
         """Return the files of a batch; raises StorageError where they are not those of its offsets."""
-        found = [file for file in self._sorted() if start.file < name_of(file.path) <= end.file]
+        found = [file for file in self._sort() if start.file < name_of(file.path) <= end.file]
         now = start.after(found)
         if (now.count, now.check) != (end.count, end.check):
             problem = (
@@ -119,7 +119,7 @@ class MessageStream:
             raise StorageError(problem, hint="Put back the files of the batch as they were")
         return found
 
-    def _sorted(self) -> list[FoundFile]:
+    def _sort(self) -> list[FoundFile]:
         return sorted(self._find(), key=lambda file: name_of(file.path))
 
     def _check_order(self, start: MessageOffset, files: Sequence[FoundFile]) -> None:
@@ -146,7 +146,7 @@ def _check(file: FoundFile) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest())
 
 
-def _bounded(files: Sequence[FoundFile], limit: BatchLimit) -> Iterator[FoundFile]:
+def _bound(files: Sequence[FoundFile], limit: BatchLimit) -> Iterator[FoundFile]:
     """Yield the files of a batch: never none, if there is one."""
     room = limit.bytes
     for number, file in enumerate(files):

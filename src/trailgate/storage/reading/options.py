@@ -64,7 +64,7 @@ class ReadOptions:
 
 
 def _patterns(value: Any) -> TablePatterns:
-    """Return the patterns of a list of texts."""
+    """Return the patterns of a list of strings."""
     return value if isinstance(value, TablePatterns) else TablePatterns(NAMES.passed(value))
 
 
@@ -148,14 +148,14 @@ def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
 
 
 def _below(csn: pa.Array, bound: str) -> pa.Array:
-    return _compared(csn, bound, pc.less)
+    return _compare(csn, bound, pc.less)
 
 
 def _above(csn: pa.Array, bound: str) -> pa.Array:
-    return _compared(csn, bound, pc.greater)
+    return _compare(csn, bound, pc.greater)
 
 
-def _compared(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
+def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
     """Return a comparison with a bound: as numbers where both are digits, else as text.
 
     Numbers of any length: without leading zeros, the longer one is greater.

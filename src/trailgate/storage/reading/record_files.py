@@ -1,4 +1,4 @@
-"""Files of fixed-width records: listing, splits, and reading in portions of whole records."""
+"""Files of fixed-width records: listing, splits, and reading in chunks of whole records."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import PORTION, Longs
+from trailgate.arrays import CHUNK, Longs
 from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
@@ -41,7 +41,7 @@ class RecordSplit:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordPortion:
+class RecordChunk:
     """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file.
 
     ``first`` is how many records of the file precede these, None if that is unknown.
@@ -101,19 +101,19 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
 
 
 def read_record_split(
-    split: RecordSplit, framing: Framing, portion: int = PORTION
-) -> Iterator[RecordPortion]:
+    split: RecordSplit, framing: Framing, chunk: int = CHUNK
+) -> Iterator[RecordChunk]:
     """Yield a split's records; raises DecodeError with file and offset where the framing is wrong."""
     try:
-        yield from _without_ends(_portions(split, framing, portion), split, framing)
+        yield from _without_ends(_chunks(split, framing, chunk), split, framing)
     except TrailgateError as error:
-        raise error.located(source=split.file.path) from None
+        raise error.with_place(source=split.file.path) from None
 
 
-def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[RecordPortion]:
-    with _opened(split.file) as file:
-        at, first = _first(file, split, framing, portion), _records_before(split, framing)
-        size = portion
+def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[RecordChunk]:
+    with _open(split.file) as file:
+        at, first = _first(file, split, framing, chunk), _records_before(split, framing)
+        size = chunk
         while at < split.end:
             data = file.read(at, size)
             finish = file.ended(at + data.size)
@@ -125,7 +125,7 @@ def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[Re
             own = int(np.searchsorted(found.starts + at, split.end))
             if own:
                 starts, ends = found.starts[:own], found.ends[:own]
-                yield RecordPortion(split.file.path, data, starts, ends, at, first)
+                yield RecordChunk(split.file.path, data, starts, ends, at, first)
                 first = None if first is None else first + own
             if wrong is not None and own == len(found.starts):
                 raise wrong
@@ -134,10 +134,10 @@ def _portions(split: RecordSplit, framing: Framing, portion: int) -> Iterator[Re
             if not found.end:
                 size = _larger(size, at)
                 continue
-            at, size = at + found.end, portion
+            at, size = at + found.end, chunk
 
 
-def _opened(file: RecordFile) -> OpenedFile | CompressedFile:
+def _open(file: RecordFile) -> OpenedFile | CompressedFile:
     what = "file of records"
     if file.codec is None:
         return OpenedFile(file.path, file.size, what)
@@ -167,7 +167,7 @@ def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frame
 
 
 def _first(
-    file: OpenedFile | CompressedFile, split: RecordSplit, framing: Framing, portion: int
+    file: OpenedFile | CompressedFile, split: RecordSplit, framing: Framing, chunk: int
 ) -> int:
     """Return where the split's first record begins: lines begin after a delimiter."""
     if framing.kind is not FrameKind.LINE or not split.start:
@@ -176,7 +176,7 @@ def _first(
     # A line begins here too if its delimiter ends where the split begins.
     at = max(0, split.start - len(mark))
     while at < split.end:
-        data = file.read(at, portion + len(mark))
+        data = file.read(at, chunk + len(mark))
         place = data.to_pybytes().find(mark)
         if place >= 0:
             return int(at + place + len(mark))
@@ -185,33 +185,33 @@ def _first(
 
 
 def _without_ends(
-    portions: Iterator[RecordPortion], split: RecordSplit, framing: Framing
-) -> Iterator[RecordPortion]:
-    """Yield portions without the records of the file's header and trailer."""
+    chunks: Iterator[RecordChunk], split: RecordSplit, framing: Framing
+) -> Iterator[RecordChunk]:
+    """Yield chunks without the records of the file's header and trailer."""
     if framing.kind is FrameKind.FIXED and split.file.codec is None:
-        yield from portions  # the plan left them out
+        yield from chunks  # the plan left them out
         return
     before = framing.skip_first if not split.start else 0
-    held: deque[RecordPortion] = deque()
-    for portion in portions:
-        skipped = min(before, len(portion.starts))
+    held: deque[RecordChunk] = deque()
+    for chunk in chunks:
+        skipped = min(before, len(chunk.starts))
         before -= skipped
-        held.append(_part(portion, skipped, len(portion.starts)))
+        held.append(_part(chunk, skipped, len(chunk.starts)))
         while held and _records(held) - len(held[0].starts) >= framing.skip_last:
             yield held.popleft()
     left = _records(held) - framing.skip_last
-    for portion in held:
+    for chunk in held:
         if left <= 0:
             return
-        yield _part(portion, 0, min(left, len(portion.starts)))
-        left -= len(portion.starts)
+        yield _part(chunk, 0, min(left, len(chunk.starts)))
+        left -= len(chunk.starts)
 
 
-def _records(portions: deque[RecordPortion]) -> int:
-    return sum(len(portion.starts) for portion in portions)
+def _records(chunks: deque[RecordChunk]) -> int:
+    return sum(len(chunk.starts) for chunk in chunks)
 
 
-def _part(portion: RecordPortion, begin: int, end: int) -> RecordPortion:
-    first = None if portion.first is None else portion.first + begin
-    starts, ends = portion.starts[begin:end], portion.ends[begin:end]
-    return replace(portion, starts=starts, ends=ends, first=first)
+def _part(chunk: RecordChunk, begin: int, end: int) -> RecordChunk:
+    first = None if chunk.first is None else chunk.first + begin
+    starts, ends = chunk.starts[begin:end], chunk.ends[begin:end]
+    return replace(chunk, starts=starts, ends=ends, first=first)

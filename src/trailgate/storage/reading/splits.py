@@ -18,8 +18,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import PORTION, Octets
-from trailgate.errors import TruncatedError, Where, masked
+from trailgate.arrays import CHUNK, Octets
+from trailgate.errors import TruncatedError, Where, mask_logins
 from trailgate.model.changes import ChangeBatch, undatable
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.found_files import even_cuts
@@ -33,7 +33,7 @@ from trailgate.storage.reading.trail_file import (
 )
 from trailgate.storage.reading.transaction_spans import (
     Restarts,
-    Stretch,
+    Run,
     bounds_of,
     next_begin,
     record_begin,
@@ -76,7 +76,7 @@ class Notices:
         """Log a text with its values, unless it was logged before."""
         if text not in self._given:
             self._given.add(text)
-            LOG.warning(text, *(masked(v) if isinstance(v, str) else v for v in values))
+            LOG.warning(text, *(mask_logins(v) if isinstance(v, str) else v for v in values))
 
     def of_header(self, reader: TrailFileReader) -> None:
         """Log where a file is of a level that is not known, or shorter than its header states."""
@@ -196,7 +196,7 @@ class SplitReader:
         return self._trail.definitions
 
     def batches(self) -> Iterator[ChangeBatch]:
-        """Yield the operations, one batch a portion."""
+        """Yield the operations, one batch a chunk."""
         split = self._split
         begin: TrailPlace | None = split.start
         if not split.whole:
@@ -226,9 +226,9 @@ class SplitReader:
         while place < file.size:
             data = reader.read_into(self._room(size), place)
             at_end = place + len(data) >= file.size
-            stretch, last = self._stretch(reader, data, place, may_grow=may_grow)
+            run, last = self._run(reader, data, place, may_grow=may_grow)
             if not earlier.complete:
-                tables = earlier.needed_by(data, stretch.view, place)
+                tables = earlier.needed_by(data, run.view, place)
                 self._state = replace(self._state, tables=tables)
             decoded = decode(
                 data,
@@ -238,26 +238,26 @@ class SplitReader:
                 state=self._state,
                 finish=last or (at_end and not may_grow),
                 give_open=at_end and self._give_open,
-                records=self.restarts.remaining(stretch, last=last),
+                records=self.restarts.remaining(run, last=last),
             )
             self._announce(file.path, decoded.state)
             self._state = decoded.state
             if decoded.batch.rows:
                 self._note(file.path, decoded.batch)
                 yield decoded.batch
-            left = decoded.consumed < stretch.view.end
+            left = decoded.consumed < run.view.end
             if at_end and not last:
-                self._note_end(file, place + stretch.view.end)
+                self._note_end(file, place + run.view.end)
             if last or at_end:
                 if left and not last:
-                    _check_end(stretch, file.path)
+                    _check_end(run, file.path)
                     held = UNPAIRED if self._give_open else HELD
                     self._notices.once(held, file.path, place + decoded.consumed)
                 return last
             if left:
                 self.restarts.resume()
             place += decoded.consumed
-            # One operation may be longer than a portion: it has pieces of large objects.
+            # One operation may be longer than a chunk: it has pieces of large objects.
             size = self._size(reader, place) if decoded.consumed else 2 * size
         return False
 
@@ -280,7 +280,7 @@ class SplitReader:
             self._announced.update(names)
             offset = min(known.offset for known in found)
             LOG.warning(
-                NOT_UNDERSTOOD, masked(path), offset, ", ".join(names[:NAMED]), _more(names)
+                NOT_UNDERSTOOD, mask_logins(path), offset, ", ".join(names[:NAMED]), _more(names)
             )
 
     def _note(self, path: str, batch: ChangeBatch) -> None:
@@ -296,7 +296,7 @@ class SplitReader:
             self._notices.once(UNFINISHED, file.path, end)
 
     def _room(self, size: int) -> Octets:
-        """Return memory for a portion, in place of the one before: columns hold copies, and fresh memory costs as much as reading."""
+        """Return memory for a chunk, in place of the one before: columns hold copies, and fresh memory costs as much as reading."""
         if size > len(self._buffer):
             self._buffer = np.empty(size, np.uint8)
         return self._buffer[:size]
@@ -305,16 +305,16 @@ class SplitReader:
         """Return how much to read: not far into what is most likely another split's."""
         number, limit = self._split.end
         if reader.file.number == number and place < limit:
-            return min(PORTION, limit - place + LONGEST)
-        return PORTION
+            return min(CHUNK, limit - place + LONGEST)
+        return CHUNK
 
-    def _stretch(
+    def _run(
         self, reader: TrailFileReader, data: Octets, place: int, *, may_grow: bool
-    ) -> tuple[Stretch, bool]:
+    ) -> tuple[Run, bool]:
         """Return the records at a place up to the next split's first transaction, and whether that follows."""
         number, end = reader.file.number, self._split.end
         view = reader.view(data, place)
-        found = Stretch(number, place, view, bounds_of(view))
+        found = Run(number, place, view, bounds_of(view))
         if number >= end.number:
             limit = end.offset if number == end.number else 0
             others = np.flatnonzero(found.bounds.begins & (found.starts >= limit))
@@ -327,30 +327,30 @@ class SplitReader:
         return found, False
 
 
-def _to_last_end(stretch: Stretch) -> Stretch:
+def _to_last_end(run: Run) -> Run:
     """Return records up to the end of the last transaction that ends among them, all where none does.
 
     The next ones are read again, but nothing is carried over, and it need not be asked whether they are abandoned. The last
     record is not known to end a transaction: pieces of it may follow.
     """
-    ends = stretch.bounds.ends[-2::-1]
+    ends = run.bounds.ends[-2::-1]
     back = int(ends.argmax()) if len(ends) else 0
     if not len(ends) or not ends[back]:
-        return stretch
-    return stretch.take(slice(len(stretch.bounds) - 1 - back))
+        return run
+    return run.take(slice(len(run.bounds) - 1 - back))
 
 
 def _more(names: list[str]) -> str:
     return f" and {len(names) - NAMED} more tables" if len(names) > NAMED else ""
 
 
-def _check_end(stretch: Stretch, path: str) -> None:
+def _check_end(run: Run, path: str) -> None:
     """Raise where the last record ends its transaction, and is continued: what follows it is missing, or it is damaged."""
-    view = stretch.view
+    view = run.view
     if len(view) and view.continued[-1] and view.indicator[-1] >= LAST:
         raise TruncatedError(
             "the last record is continued, but nothing follows it",
-            where=Where(source=path, offset=int(stretch.starts[-1])),
+            where=Where(source=path, offset=int(run.starts[-1])),
             hint="Is the trail still being written? If not, its end is missing or Continued is damaged",
         )
 
@@ -390,7 +390,7 @@ def _records(
     oracle = header is not None and header.database.vendor == ORACLE
     tables = reader.tables(place) if place > reader.begin else NO_TABLES
     while place < limit:
-        data = reader.read(place, PORTION)
+        data = reader.read(place, CHUNK)
         at_end = place + len(data) >= reader.file.size
         view = reader.view(data, place, finish=at_end and not may_grow)
         if at_end and place + view.end < limit:

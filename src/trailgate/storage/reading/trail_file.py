@@ -57,7 +57,7 @@ class TrailFileReader:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
         if isinstance(error, TrailgateError):
-            error.located(source=self.file.path)
+            error.with_place(source=self.file.path)
 
     def close(self) -> None:
         """Close the file."""

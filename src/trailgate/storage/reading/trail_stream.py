@@ -101,7 +101,7 @@ class TrailStream:
         ceiling = trail.end if self._target is None else min(trail.end, self._target)
         if ceiling <= begin:
             return start
-        end = self._end(trail, begin, min(_limited(trail, begin, limit), ceiling))
+        end = self._end(trail, begin, min(_limit(trail, begin, limit), ceiling))
         if end is None or end > ceiling:
             return start
         return _offset(trail, end)
@@ -135,7 +135,7 @@ class TrailStream:
         return end
 
 
-def _limited(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPlace:
+def _limit(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPlace:
     """Return the place up to which a batch from ``begin`` may go."""
     files = list(trail.following(begin.number))
     if limit.files is not None:
@@ -186,20 +186,20 @@ def _check(trail: TrailFiles, offset: StreamOffset) -> None:
     if offset.place in (BEFORE_ALL, (trail.end.number + 1, 0)):
         return  # nothing was read of a file that is not there yet, or not again
     if number < trail.begin.number:
-        raise _changed(trail.prefix, f"file number {number} was removed before it was read")
+        raise _change_error(trail.prefix, f"file number {number} was removed before it was read")
     if number > trail.end.number:
         problem = f"the trail was cut back: file number {number}, read before, is not there"
-        raise _changed(trail.prefix, problem)
+        raise _change_error(trail.prefix, problem)
     file = trail.file(number)
     if place > file.size:
         problem = (
             f"the trail was cut back to byte {file.size}, up to byte {place} it was read before"
         )
-        raise _changed(file.path, problem)
+        raise _change_error(file.path, problem)
     if _check_sum(file, place) != offset.check:
         problem = f"the trail was written anew before byte {place}, which was read before"
-        raise _changed(file.path, problem)
+        raise _change_error(file.path, problem)
 
 
-def _changed(source: str, problem: str) -> StorageError:
+def _change_error(source: str, problem: str) -> StorageError:
     return StorageError(problem, where=Where(source=source), hint=HINT)

@@ -107,7 +107,7 @@ def read_chosen(
         splits = plan_splits(trail, THREAD_BYTES, bounds)
     table = wanted_table(trail, options)
     read = partial(read_split, trail, options=options, table=table, notices=Notices())
-    batches = _limited(in_order(read, splits, min(many, len(splits))), limit)
+    batches = _limit(in_order(read, splits, min(many, len(splits))), limit)
     return pa.RecordBatchReader.from_batches(_schema(options, table), batches)
 
 
@@ -187,7 +187,7 @@ def _chosen_records(
             yield chosen.select(names)
 
 
-def _limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+def _limit(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
     left = limit
     while left is None or left > 0:
         batch = next(batches, None)

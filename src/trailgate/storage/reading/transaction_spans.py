@@ -94,7 +94,7 @@ def _is_usual(view: RecordView) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Run:
     """Consecutive records of one file, in bytes that begin at ``base``, and what they say of transactions."""
 
     number: int
@@ -112,13 +112,13 @@ class Stretch:
         """Return where the records end in the file."""
         return self.starts + self.view.lengths
 
-    def take(self, rows: Rows) -> Stretch:
+    def take(self, rows: Rows) -> Run:
         """Return some of the records."""
         chosen = rows if isinstance(rows, slice) else np.flatnonzero(rows)
-        return Stretch(self.number, self.base, self.view.take(chosen), self.bounds.take(rows))
+        return Run(self.number, self.base, self.view.take(chosen), self.bounds.take(rows))
 
 
-def forwards(trail: TrailFiles, place: TrailPlace, size: int = SEARCH) -> Iterator[Stretch]:
+def forwards(trail: TrailFiles, place: TrailPlace, size: int = SEARCH) -> Iterator[Run]:
     """Yield the records from a record's begin on to the end of the trail.
 
     An unfinished record ends a file here: whoever reads the file decides whether that is an error.
@@ -129,7 +129,7 @@ def forwards(trail: TrailFiles, place: TrailPlace, size: int = SEARCH) -> Iterat
             yield from _forwards(reader, start, size)
 
 
-def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Stretch]:
+def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Run]:
     try:
         at = max(start, reader.begin)
     except TruncatedError:
@@ -139,7 +139,7 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Stretc
         _, view = reader.records(at, size)
         if len(view):
             bounds = bounds_of(view, after_before=before)
-            yield Stretch(reader.file.number, at, view, bounds)
+            yield Run(reader.file.number, at, view, bounds)
             before = bounds.before_last
         elif size >= LONGEST:
             return
@@ -147,7 +147,7 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Stretc
         size = min(2 * size, SCAN)
 
 
-def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Stretch]:
+def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Run]:
     """Yield records to the end of the trail that begin some way before a place.
 
     The record before the place is among them, if there is one: a before image.
@@ -168,52 +168,52 @@ def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Stretch]:
 
 def next_begin(trail: TrailFiles, place: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
     """Return where, from ``place`` on and before ``limit``, a transaction begins; or None."""
-    for stretch in _around(trail, place):
-        if (stretch.number, stretch.starts[0]) >= limit:
+    for run in _around(trail, place):
+        if (run.number, run.starts[0]) >= limit:
             return None
-        rows = np.flatnonzero(_from(stretch, place) & stretch.bounds.begins)
+        rows = np.flatnonzero(_from(run, place) & run.bounds.begins)
         if len(rows):
-            found = TrailPlace(stretch.number, int(stretch.starts[rows[0]]))
+            found = TrailPlace(run.number, int(run.starts[rows[0]]))
             return found if found < limit else None
     return None
 
 
 def first_end(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
     """Return where the first transaction ends that ends after a place; None while none does."""
-    for stretch in _around(trail, place):
-        after = stretch.number > place.number or stretch.stops > place.offset
-        rows = np.flatnonzero(after & stretch.bounds.ends)
+    for run in _around(trail, place):
+        after = run.number > place.number or run.stops > place.offset
+        rows = np.flatnonzero(after & run.bounds.ends)
         if len(rows):
-            return TrailPlace(stretch.number, int(stretch.stops[rows[0]]))
+            return TrailPlace(run.number, int(run.stops[rows[0]]))
     return None
 
 
 def last_end(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> TrailPlace | None:
     """Return where, between ``floor`` and ``place``, a transaction ends last; or None."""
-    for stretch in _backwards(trail, place, floor):
-        within = stretch.number < place.number or stretch.stops <= place.offset
-        rows = np.flatnonzero(within & stretch.bounds.ends)
+    for run in _backwards(trail, place, floor):
+        within = run.number < place.number or run.stops <= place.offset
+        rows = np.flatnonzero(within & run.bounds.ends)
         if len(rows):
-            return TrailPlace(stretch.number, int(stretch.stops[rows[-1]]))
+            return TrailPlace(run.number, int(run.stops[rows[-1]]))
     return None
 
 
 def last_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
     """Return where, at a place or before it, a transaction begins last; or None."""
     limit = TrailPlace(place.number, place.offset + 1)
-    for stretch in _backwards(trail, limit, trail.begin):
-        rows = np.flatnonzero(stretch.bounds.begins)
+    for run in _backwards(trail, limit, trail.begin):
+        rows = np.flatnonzero(run.bounds.begins)
         if len(rows):
-            return TrailPlace(stretch.number, int(stretch.starts[rows[-1]]))
+            return TrailPlace(run.number, int(run.starts[rows[-1]]))
     return None
 
 
-def _from(stretch: Stretch, place: TrailPlace) -> Mask | bool:
+def _from(run: Run, place: TrailPlace) -> Mask | bool:
     """Return which records begin at a place or after it."""
-    return stretch.number > place.number or stretch.starts >= place.offset
+    return run.number > place.number or run.starts >= place.offset
 
 
-def _backwards(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> Iterator[Stretch]:
+def _backwards(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> Iterator[Run]:
     """Yield the records that begin in [floor, place), the last ones first, in growing windows."""
     size = SEARCH
     number, high = place
@@ -228,12 +228,12 @@ def _backwards(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> Itera
         high = FURTHEST_BACK << 32
 
 
-def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Stretch]:
+def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Run]:
     """Yield the records of a file that begin in [low, high)."""
-    for stretch in _around(trail, TrailPlace(number, low)):
-        if stretch.number > number or stretch.starts[0] >= high:
+    for run in _around(trail, TrailPlace(number, low)):
+        if run.number > number or run.starts[0] >= high:
             return
-        yield stretch.take((stretch.starts >= low) & (stretch.starts < high))
+        yield run.take((run.starts >= low) & (run.starts < high))
 
 
 def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:
@@ -241,8 +241,8 @@ def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:
 
     It is not where it ends, where another one begins, and where the trail ends first.
     """
-    for stretch in forwards(trail, place, LOOK_AHEAD):
-        bounds = stretch.bounds
+    for run in forwards(trail, place, LOOK_AHEAD):
+        bounds = run.bounds
         telling = np.flatnonzero(bounds.abends | bounds.begins | bounds.ends)
         if len(telling):
             return bool(bounds.abends[telling[0]])
@@ -251,10 +251,10 @@ def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:
 
 def record_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace:
     """Return where the first record begins at a place or after it; else the trail's end."""
-    for stretch in _around(trail, place):
-        rows = np.flatnonzero(np.broadcast_to(_from(stretch, place), stretch.starts.shape))
+    for run in _around(trail, place):
+        rows = np.flatnonzero(np.broadcast_to(_from(run, place), run.starts.shape))
         if len(rows):
-            return TrailPlace(stretch.number, int(stretch.starts[rows[0]]))
+            return TrailPlace(run.number, int(run.starts[rows[0]]))
     return trail.end
 
 
@@ -291,44 +291,44 @@ class Restarts:
         self._must_begin = False
         self.found: list[Abandoned] = []
 
-    def remaining(self, stretch: Stretch, *, last: bool = False) -> RecordView:
+    def remaining(self, run: Run, *, last: bool = False) -> RecordView:
         """Return records without restart records and what they undid.
 
         With ``last`` a transaction of another split follows, or nothing.
         """
-        bounds, view = stretch.bounds, stretch.view
+        bounds, view = run.bounds, run.view
         if not len(bounds):
             return view
-        self._check_begin(stretch, 0)
+        self._check_begin(run, 0)
         dropped = bounds.restarts.copy()
         start = 0
         for abend in np.flatnonzero(bounds.abends).tolist():
             if self._is_open(bounds, start, abend):
-                self._drop(stretch, dropped, self._begin(bounds, start, abend), abend)
+                self._drop(run, dropped, self._begin(bounds, start, abend), abend)
                 self._must_begin = True
-                self._check_begin(stretch, abend + 1)
+                self._check_begin(run, abend + 1)
             self._known, self._open, self._doomed = True, False, False
             start = abend + 1
-        self._look_ahead(stretch, dropped, start, last=last)
+        self._look_ahead(run, dropped, start, last=last)
         return view.take(np.flatnonzero(~dropped)) if dropped.any() else view
 
     def resume(self) -> None:
         """Take note that the next records begin with some of the last ones that remained."""
         self._known, self._open, self._doomed = True, True, False
 
-    def _look_ahead(self, stretch: Stretch, dropped: Mask, start: int, *, last: bool) -> None:
+    def _look_ahead(self, run: Run, dropped: Mask, start: int, *, last: bool) -> None:
         """Settle what becomes of the transaction that is open at the end."""
-        bounds = stretch.bounds
+        bounds = run.bounds
         stop = len(bounds)
         is_open = self._is_open(bounds, start, stop)
         begins = bool(bounds.begins[start:].any())
         if is_open and not last and (begins or not self._known):
-            end = TrailPlace(stretch.number, stretch.base + stretch.view.end)
+            end = TrailPlace(run.number, run.base + run.view.end)
             self._doomed = is_abandoned(self._trail, end)
         elif not is_open or begins:
             self._doomed = False
         if is_open and self._doomed:
-            self._drop(stretch, dropped, self._begin(bounds, start, stop), stop)
+            self._drop(run, dropped, self._begin(bounds, start, stop), stop)
         self._known, self._open = True, is_open
 
     def _is_open(self, bounds: Bounds, start: int, stop: int) -> bool:
@@ -341,34 +341,34 @@ class Restarts:
         begins = np.flatnonzero(bounds.begins[start:stop])
         return start + int(begins[-1]) if len(begins) else start
 
-    def _drop(self, stretch: Stretch, dropped: Mask, start: int, stop: int) -> None:
+    def _drop(self, run: Run, dropped: Mask, start: int, stop: int) -> None:
         """Mark a transaction's records; the metadata among them stay, as indexes count on."""
-        chosen = start + np.flatnonzero(stretch.bounds.plain[start:stop])
+        chosen = start + np.flatnonzero(run.bounds.plain[start:stop])
         if not len(chosen):
             return
         dropped[chosen] = True
-        offset = int(stretch.starts[chosen[0]])
-        left_out = Abandoned(self._path(stretch), offset, len(chosen))
+        offset = int(run.starts[chosen[0]])
+        left_out = Abandoned(self._path(run), offset, len(chosen))
         if left_out not in self.found:  # records may be read once more with what remained
             self.found.append(left_out)
             LOG.warning("%s", left_out)
 
-    def _path(self, stretch: Stretch) -> str:
-        return self._trail.file(stretch.number).path
+    def _path(self, run: Run) -> str:
+        return self._trail.file(run.number).path
 
-    def _check_begin(self, stretch: Stretch, start: int) -> None:
+    def _check_begin(self, run: Run, start: int) -> None:
         """Raise if what was dropped does not come again."""
         if not self._must_begin:
             return
-        plain: Longs = np.flatnonzero(stretch.bounds.plain[start:])
+        plain: Longs = np.flatnonzero(run.bounds.plain[start:])
         if not len(plain):
             return
         self._must_begin = False
         row = start + int(plain[0])
-        if not stretch.bounds.begins[row]:
-            offset = int(stretch.starts[row])
+        if not run.bounds.begins[row]:
+            offset = int(run.starts[row])
             raise DecodeError(
                 "after a restart record a transaction continues instead of beginning again",
-                where=Where(source=self._path(stretch), offset=offset),
+                where=Where(source=self._path(run), offset=offset),
                 hint="Left out as abandoned, what comes before the restart record would be lost",
             )

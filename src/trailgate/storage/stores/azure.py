@@ -318,9 +318,9 @@ class AzureStore(BucketStore[AzureContainer]):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete blobs."""
-        doomed = list(keys)
-        for at in range(0, len(doomed), DELETED):
-            some = doomed[at : at + DELETED]
+        to_delete = list(keys)
+        for at in range(0, len(to_delete), DELETED):
+            some = to_delete[at : at + DELETED]
             found = self.bucket.delete(some)
             for key, status, reason in found:
                 if status not in GONE:

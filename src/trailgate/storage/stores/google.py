@@ -190,7 +190,7 @@ class GoogleParts:
         self._count += 1
 
     def _send(self, size: str) -> None:
-        """Send the part that is held; the store makes the object where it learns its size."""
+        """Send the part that is held; the store makes the object where it infers its size."""
         if not self._session:
             asked = Asked("POST", f"{UPLOADED}/b/{self._bucket.place.bucket}/o", b"")
             own = {"uploadType": "resumable", "name": self._name, **self._condition}
@@ -278,11 +278,11 @@ class GoogleStore(BucketStore[GoogleBucket]):
 
     def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
-        for key, size in self._listed(prefix, after):
+        for key, size in self._list(prefix, after):
             if key > after and not key.startswith(UPLOADS):
                 yield key, size
 
-    def _listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+    def _list(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         own: dict[str, Any] = {"prefix": prefix, "fields": LISTED}
         if after:
             own["startOffset"] = after
@@ -309,5 +309,5 @@ class GoogleStore(BucketStore[GoogleBucket]):
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
         """Delete uploads that were left."""
-        found = [name for name, _ in self._listed(UPLOADS + prefix)]
+        found = [name for name, _ in self._list(UPLOADS + prefix)]
         self.delete(n for n in found if wanted(n.removeprefix(UPLOADS).rpartition("/")[0]))

@@ -132,7 +132,7 @@ Step = Rename | TagOf | NamesIn | Remove
 Steps = Generator[Step, Any, bool]
 
 
-def replaced(key: str, over: str, own: str) -> Steps:
+def replace_file(key: str, over: str, own: str) -> Steps:
     """Replace the file with the tag ``over`` by the one at ``writing_name(key, own)``, a folder that has it as ``own``.
 
     Return whether it was; otherwise it is deleted, or somebody has deleted it.
@@ -145,10 +145,10 @@ def replaced(key: str, over: str, own: str) -> Steps:
             yield Remove(f"{staged}/{own}")
             yield Remove(staged)
             return False
-    return (yield from _decided(key, over, own))
+    return (yield from _decide(key, over, own))
 
 
-def _decided(key: str, over: str, own: str) -> Steps:
+def _decide(key: str, over: str, own: str) -> Steps:
     """End a claim of one's own; return whether its file has got the key's name."""
     staged, claim = writing_name(key, own), claim_name(key, over)
     mine = f"{claim}/{own}"
@@ -306,7 +306,7 @@ class HdfsParts:
             path = self._path = writing_name(self._key, uuid.uuid4().hex)
             written(self._tree, path, data)
             try:
-                renamed(self._tree, path, self._key, over=not self._fresh)
+                give_name(self._tree, path, self._key, over=not self._fresh)
             except UnmetError:
                 if self._fresh and self._tree.tag(self._key) is not None:
                     raise
@@ -325,7 +325,7 @@ class HdfsParts:
     def complete(self) -> None:
         """Give the file its name."""
         self._ask("close")
-        renamed(self._tree, self._path, self._key, over=not self._fresh)
+        give_name(self._tree, self._path, self._key, over=not self._fresh)
 
     def left(self) -> Pending:
         """Close the file, which gets its name later."""
@@ -359,7 +359,7 @@ def written(tree: HdfsTree, path: str, data: bytes) -> Any:
     return tree.status(path)
 
 
-def renamed(tree: HdfsTree, path: str, key: str, *, over: bool) -> str:
+def give_name(tree: HdfsTree, path: str, key: str, *, over: bool) -> str:
     """Give a written file its name, and return its tag; raises UnmetError where the name is taken, or the file is not there."""
     tag = tree.tag(path)
     moved = tree.rename(path, key, over=over)
@@ -396,7 +396,7 @@ class HdfsStore:
             if status is None or status.isdir:
                 return None
             tag = tag_of(status)
-            if self._ended(key, tag):
+            if self._end(key, tag):
                 continue
             try:
                 data = self.part(Range(key, 0, status.length))
@@ -409,7 +409,7 @@ class HdfsStore:
                 return Stored(data, tag)
         raise self.tree.error(UNDECIDED, key)
 
-    def _ended(self, key: str, tag: str) -> bool:
+    def _end(self, key: str, tag: str) -> bool:
         """End the claim to replace a file; return whether there was one that this process may end."""
         try:
             return self.tree.take(ended(key, tag))
@@ -433,19 +433,19 @@ class HdfsStore:
             own = uuid.uuid4().hex
             if over is None:
                 return self._made(key, writing_name(key, own), data)
-            return self._replaced(key, data, over, own)
+            return self._replace(key, data, over, own)
 
         return put_decided(self, key, send, data, over)
 
     def _made(self, key: str, path: str, data: bytes) -> str:
         written(self.tree, path, data)
         try:
-            return renamed(self.tree, path, key, over=False)
+            return give_name(self.tree, path, key, over=False)
         except UnmetError:
             self.tree.remove(path)
             raise
 
-    def _replaced(self, key: str, data: bytes, over: str, own: str) -> str:
+    def _replace(self, key: str, data: bytes, over: str, own: str) -> str:
         """Replace the file with a tag; raises UnmetError where another one is there."""
         before = self.tree.status(key)
         if before is None or tag_of(before) != over:
@@ -458,7 +458,7 @@ class HdfsStore:
         time = max(made.modification_time, before.modification_time + 1)
         if time != made.modification_time:
             self.tree.call("set_time", path, time)
-        if not self.tree.take(replaced(key, over, own)):
+        if not self.tree.take(replace_file(key, over, own)):
             raise UnmetError(over)
         return f"{time}-{made.length}"
 
@@ -478,7 +478,7 @@ class HdfsStore:
     def complete(self, pending: Pending) -> None:
         """Give a file that was left its name."""
         try:
-            renamed(self.tree, pending.upload, pending.key, over=False)
+            give_name(self.tree, pending.upload, pending.key, over=False)
         except UnmetError:
             if self.tree.status(pending.key) is None:
                 raise self.tree.error(GONE, pending.key) from None
@@ -506,15 +506,15 @@ class HdfsStore:
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete files, and the folders of staged files that are empty then."""
-        doomed = set(keys)
-        for key in sorted(doomed):
+        to_delete = set(keys)
+        for key in sorted(to_delete):
             self.tree.remove(key)
-        for folder in staging_folders(doomed):
+        for folder in staging_folders(to_delete):
             self.tree.remove(folder)
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
         """Delete what was written for wanted keys and has not got its name, and what is left of claims to replace them."""
-        doomed = set()
+        to_delete = set()
         for path in self._hidden(prefix.rpartition("/")[0], prefix):
             key = key_of(path)
             if key.startswith(prefix) and wanted(key):
@@ -523,8 +523,8 @@ class HdfsStore:
                     self.tree.call("delete", path, True)
                 else:
                     self.tree.remove(path)
-                doomed.add(key)
-        for folder in staging_folders(doomed):
+                to_delete.add(key)
+        for folder in staging_folders(to_delete):
             self.tree.remove(folder)
 
     def _hidden(self, folder: str, prefix: str) -> Iterator[str]:

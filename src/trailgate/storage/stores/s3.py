@@ -277,9 +277,9 @@ class S3Store(BucketStore[S3Bucket]):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects."""
-        doomed = [{"Key": key} for key in keys]
-        for at in range(0, len(doomed), DELETED):
-            some = {"Objects": doomed[at : at + DELETED], "Quiet": True}
+        to_delete = [{"Key": key} for key in keys]
+        for at in range(0, len(to_delete), DELETED):
+            some = {"Objects": to_delete[at : at + DELETED], "Quiet": True}
             found = self.bucket.call("delete_objects", Delete=some)
             for error in found.get("Errors", ()):
                 problem = f"the store refuses to delete it: {error.get('Message')}"
@@ -287,12 +287,12 @@ class S3Store(BucketStore[S3Bucket]):
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
         """Delete the parts of unfinished uploads."""
-        for key, upload in self._unfinished(prefix):
+        for key, upload in self._unfinished_uploads(prefix):
             if wanted(key):
                 with suppress(UnmetError):  # it was finished just now
                     self.bucket.call("abort_multipart_upload", key, UploadId=upload)
 
-    def _unfinished(self, prefix: str) -> Iterator[tuple[str, str]]:
+    def _unfinished_uploads(self, prefix: str) -> Iterator[tuple[str, str]]:
         """Yield the keys of unfinished uploads and their ids, of which an answer has 1,000 at most."""
         more: dict[str, str] = {}
         while True:

@@ -146,7 +146,7 @@ class DecidingObject:
         """
         record = f"{own.staging}/decided-{uuid.uuid4().hex}.json"
         if self.store.put(record, encode_decided(own), None) is None:
-            raise self.overtaken()
+            raise self.overtaken_error()
         try:
             tag = self.store.put(self.key, before(record), base)
             if tag is not None:
@@ -156,9 +156,9 @@ class DecidingObject:
                 error.hint = error.hint or MAY_BE_DECIDED
             raise
         if tag is None:
-            raise self.overtaken()
+            raise self.overtaken_error()
 
-    def settled(self) -> tuple[Stored | None, bool]:
+    def recover(self) -> tuple[Stored | None, bool]:
         """Return the object without a record, None: there is none, and whether what an interrupted run had decided was completed for that."""
         completed = False
         while True:
@@ -173,7 +173,7 @@ class DecidingObject:
         """Raise OvertakenError where the object has not the tag ``base``, None: where there is one."""
         found = self.store.read(self.key)
         if (None if found is None else found.tag) != base:
-            raise self.overtaken()
+            raise self.overtaken_error()
 
     def _is_still(self, base: str | None) -> bool:
         """Return whether the object is surely the one with a tag, None: whether it is surely not there."""
@@ -198,9 +198,9 @@ class DecidingObject:
                 raise
             return  # another run has completed it, and deleted what was staged
         if self.store.put(self.key, own.after, tag) is None and self._names(record):
-            raise self.overtaken()
+            raise self.overtaken_error()
 
-    def overtaken(self) -> OvertakenError:
+    def overtaken_error(self) -> OvertakenError:
         """Return the error of a run that was not the first."""
         problem = "another run has published here since this one began"
         hint = "Nothing of this one is published: run it again"

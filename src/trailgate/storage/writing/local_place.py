@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from trailgate.model.tables import Definitions
-from trailgate.storage.files.durable import locked, remove_folder, sync_folder, write_whole, writing
+from trailgate.storage.files.durable import lock, remove_folder, sync_folder, write_whole, writing
 from trailgate.storage.files.listing import files_on_disk, trail_definitions
 from trailgate.storage.files.manifest import (
     CapturedFile,
@@ -107,7 +107,7 @@ class LocalPlace:
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the trail by a lock of the system."""
-        return locked(self.prefix)
+        return lock(self.prefix)
 
     def checked(self) -> None:
         """Do nothing: the lock decides."""
@@ -177,7 +177,7 @@ class LocalPlace:
         """Return the files' sizes together."""
         return sum((staging / name).stat().st_size for name in names)
 
-    def carry_out(self, publication: Publication, staging: Path) -> None:
+    def apply(self, publication: Publication, staging: Path) -> None:
         """Rename staged files, append to what is beside the trail, and replace the manifest."""
         self._finish_last(publication.before)
         write_whole(Path(f"{self.prefix}.def"), publication.definitions)

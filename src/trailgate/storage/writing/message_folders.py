@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, Final, Protocol
 from trailgate.errors import EncodeError, StorageError, Where
 from trailgate.messages.publishing import Messages
 from trailgate.storage.files.addresses import Address, is_stored, locate
-from trailgate.storage.files.durable import locked, sync_folder, write_whole, writing
+from trailgate.storage.files.durable import lock, sync_folder, write_whole, writing
 from trailgate.storage.files.quarantine import message_line
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import ObjectStore
@@ -85,7 +85,7 @@ class LocalMessageFolder:
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the folder by a lock of the system."""
-        return locked(str(self.folder))
+        return lock(str(self.folder))
 
     def state(self) -> bytes | None:
         """Return the state."""
@@ -150,7 +150,7 @@ class StoreMessageFolder:
 
     def state(self) -> bytes | None:
         """Return the state; what an interrupted run had decided is completed first."""
-        found, _ = self._runs.deciding.settled()
+        found, _ = self._runs.deciding.recover()
         if found is None:
             return None
         self._take(found.data, found.tag)
@@ -187,7 +187,7 @@ class StoreMessageFolder:
             data = self._with_edition(fields, self._edition + 1)
             tag = self.store.put(self._runs.deciding.key, data, self._tag)
             if tag is None:
-                raise self._runs.deciding.overtaken()
+                raise self._runs.deciding.overtaken_error()
             self._take(data, tag)
         self._sweep()
 
@@ -214,7 +214,7 @@ class StoreMessageFolder:
             raise
         found = self.store.read(deciding.key)
         if found is None or found.data != after:
-            raise deciding.overtaken()
+            raise deciding.overtaken_error()
         self._take(after, found.tag)
         self._sweep()
 
@@ -315,7 +315,7 @@ class MessageFileWriter:
         if begin == count:
             return
         with writing(self._folder.shown):
-            file = self._opened()
+            file = self._open()
             for line in _lines(messages, begin, count, bare=self._bare):
                 file.write(line)
                 self._size += len(line)
@@ -362,7 +362,7 @@ class MessageFileWriter:
     def _name(self) -> str:
         return f"messages-{self.published.files + 1:09}.{'txt' if self._bare else 'jsonl'}"
 
-    def _opened(self) -> BinaryIO:
+    def _open(self) -> BinaryIO:
         if self._file is None:
             self._file = self._folder.path(self._name()).open("wb")
         return self._file

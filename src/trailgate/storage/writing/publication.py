@@ -49,7 +49,7 @@ class Publication:
     captured: bytes = b""
 
 
-def numbered(
+def with_numbers(
     prefix: str, segment: Segment, number: int, header: FileHeader, options: WriteOptions
 ) -> tuple[PlacedFile, Published]:
     """Return what becomes of a staged file that gets a number; raises StorageError for one too high."""
@@ -154,7 +154,7 @@ class Place(Protocol):
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
         """Return how many bytes staged files have together."""
 
-    def carry_out(self, publication: Publication, staging: Path) -> None:
+    def apply(self, publication: Publication, staging: Path) -> None:
         """Make staged files part of the trail, and delete the folder; each step can be done again after a crash."""
 
     def discard(self, staging: Path, names: Sequence[str] = ()) -> None:

@@ -10,7 +10,7 @@ from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.manifest import Manifest
 from trailgate.storage.writing.deciding import OvertakenError
-from trailgate.storage.writing.publication import Publication, numbered
+from trailgate.storage.writing.publication import Publication, with_numbers
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.target import Target
 
@@ -44,7 +44,7 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
         raise StorageError(problem, where=Where(source=target.prefix), hint=hint)
     placed, published = [], []
     for number, segment in enumerate(staged.segments, before.next_number):
-        file, entry = numbered(target.prefix, segment, number, target.header, target.options)
+        file, entry = with_numbers(target.prefix, segment, number, target.header, target.options)
         placed.append(file)
         published.append(entry)
     names = tuple(file.name for file in published)
@@ -69,7 +69,7 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
         staged.captured,
     )
     try:
-        place.carry_out(publication, target.staging)
+        place.apply(publication, target.staging)
     except OvertakenError:
         target.discard()
         raise

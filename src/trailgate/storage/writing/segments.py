@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.columnar.rows import isolated
+from trailgate.columnar.rows import isolate
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import writing
@@ -177,7 +177,7 @@ def encoded_or_blamed(
             number = np.arange(batch.rows)
             encoding(batch.where((number >= rows.start) & (number < rows.stop)))
 
-    errors = isolated(batch.rows, encode_part)
+    errors = isolate(batch.rows, encode_part)
     if whole:
         return whole[0], {}
     blamed: dict[int, TrailgateError] = {}

@@ -79,10 +79,10 @@ class StorePlace:
 
     def opened(self) -> tuple[Self, Manifest | None]:
         """Return the manifest and the place that publishes over it."""
-        found, completed = self._manifest.settled()
+        found, completed = self._manifest.recover()
         if found is None:
             return replace(self, base=None, edition=0), None
-        manifest = self._parsed(found.data)
+        manifest = self._parse(found.data)
         if completed:
             with suppress(StorageError):  # the next run deletes what is left
                 self._abandon_placed(manifest)
@@ -93,8 +93,8 @@ class StorePlace:
         found = self.store.read(self._manifest.key)
         tag = None if found is None else found.tag
         if self.base not in (UNREAD, tag):
-            raise self._manifest.overtaken()
-        return None if found is None else self._parsed(found.data)
+            raise self._manifest.overtaken_error()
+        return None if found is None else self._parse(found.data)
 
     def begun(self) -> None:
         """Do nothing: files get names of the trail when they are decided on."""
@@ -102,9 +102,9 @@ class StorePlace:
     def has_files(self) -> bool:
         """Return whether there are files of a trail."""
         checkpoint = self.store.read(f"{self.key}.checkpoint.json")
-        return checkpoint is not None or bool(self._numbered(""))
+        return checkpoint is not None or bool(self._list_numbered(""))
 
-    def _numbered(self, after: str) -> list[str]:
+    def _list_numbered(self, after: str) -> list[str]:
         """Return the keys of trail files after one."""
         found = self.store.listed(self.key, after)
         digits = ((key, number_digits(key)) for key, _ in found)
@@ -173,9 +173,9 @@ class StorePlace:
 
     def staged_bytes(self, staging: Path, names: Sequence[str]) -> int:
         """Return the files' sizes together."""
-        return sum(self._staged(staging, names).values()) if names else 0
+        return sum(self._stage(staging, names).values()) if names else 0
 
-    def _staged(self, staging: Path, names: Iterable[str]) -> dict[str, int]:
+    def _stage(self, staging: Path, names: Iterable[str]) -> dict[str, int]:
         """Return the sizes of staged files; raises StorageError where one is not there."""
         above = f"{staging}/"
         sizes = {key[len(above) :]: size for key, size in self.store.listed(above)}
@@ -186,10 +186,10 @@ class StorePlace:
                 raise StorageError("the staged file is not there", where=where)
         return {name: sizes[name] for name in names}
 
-    def carry_out(self, publication: Publication, staging: Path) -> None:
+    def apply(self, publication: Publication, staging: Path) -> None:
         """Decide by the manifest on a record of all steps, and do what it states."""
         self._check_names(publication)
-        own = self._decided(publication, staging)
+        own = self._decide(publication, staging)
         before = replace(publication.before, edition=self.edition + 1)
 
         def naming(record: str) -> bytes:
@@ -213,9 +213,9 @@ class StorePlace:
 
         self.store.abandon(self.key, is_published)
 
-    def _decided(self, publication: Publication, staging: Path) -> Decided:
+    def _decide(self, publication: Publication, staging: Path) -> Decided:
         staged = [file.staged for file in publication.files]
-        sizes = self._staged(staging, [*staged, *publication.quarantine])
+        sizes = self._stage(staging, [*staged, *publication.quarantine])
         for file in publication.files:
             if sizes[file.staged] != file.size:
                 problem = f"the staged file has {sizes[file.staged]} bytes, not {file.size}"
@@ -240,7 +240,7 @@ class StorePlace:
         """Raise StorageError where files that the trail does not have would be overwritten."""
         files = publication.before.files
         after = f"{self._folder}{files[-1].name}" if files else ""
-        there = self._numbered(after) if publication.files else []
+        there = self._list_numbered(after) if publication.files else []
         if there:
             self.manifest()  # another run may have published them just now
             problem = "there is a file of the trail's name that its manifest does not have"
@@ -269,7 +269,7 @@ class StorePlace:
     def _manifest(self) -> DecidingObject:
         return DecidingObject(self.store, f"{self.key}.manifest.json")
 
-    def _parsed(self, data: bytes) -> Manifest:
+    def _parse(self, data: bytes) -> Manifest:
         return parse_manifest(data, f"{self.prefix}.manifest.json")
 
     @property

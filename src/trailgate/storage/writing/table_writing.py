@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
-from trailgate.columnar.gather import gathered
+from trailgate.columnar.gather import gather_objects
 from trailgate.errors import OptionError, StorageError, TrailgateError, TransactionError, Where
 from trailgate.model.changes import BEGIN, END, OPERATIONS_SCHEMA, WHOLE, ChangeBatch, indicators
 from trailgate.operations.operations_table import from_operations
@@ -52,7 +52,7 @@ from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 Counts = dict[str, dict[str, int]]
 
 
-def counted(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
+def count_operations(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
     """Return operations [begin, stop) by table and kind, and how many transactions begin there."""
     found: list[Counts] = []
     transactions = 0
@@ -64,15 +64,15 @@ def counted(batch: ChangeBatch, begin: int, stop: int) -> tuple[Counts, int]:
             found.append({block.table.name: by_kind})
         indicator = block.tx_ind[here]
         transactions += int(((indicator == BEGIN) | (indicator == WHOLE)).sum())
-    return summed(found), transactions
+    return sum_counts(found), transactions
 
 
-def added(one: Counts, other: Counts) -> Counts:
+def add_counts(one: Counts, other: Counts) -> Counts:
     """Return two counts together."""
-    return summed((one, other))
+    return sum_counts((one, other))
 
 
-def summed(parts: Iterable[Counts]) -> Counts:
+def sum_counts(parts: Iterable[Counts]) -> Counts:
     """Return many counts together, in the order in which tables are first counted."""
     total: Counts = {}
     for part in parts:
@@ -134,8 +134,8 @@ class Rows:
         if at < 0 and self._last is not None:
             return self._last
         at = max(at, 0)
-        texts = (getattr(self, name)[at].as_py() for name in Row._fields[1:])
-        return Row(int(self.indicators[at]), *texts)
+        strings = (getattr(self, name)[at].as_py() for name in Row._fields[1:])
+        return Row(int(self.indicators[at]), *strings)
 
     def differs(self, name: str) -> Mask:
         """Return which operations have another text than the one before."""
@@ -154,7 +154,7 @@ class Rows:
         numbered = pc.and_(self.seq_id.is_valid(), self._before("seq_id").is_valid())
         again = pc.and_not(pc.equal(position, before), numbered)
         wrong = pc.or_(pc.less(position, before), again).fill_null(fill_value=False)
-        found = _mask(pc.and_(wrong, pc.and_(_placed(position), _placed(before))))
+        found = _mask(pc.and_(wrong, pc.and_(_place(position), _place(before))))
         found[0] &= not self.starts_part
         if found.any():
             at = int(np.argmax(found))
@@ -170,7 +170,7 @@ class Rows:
         return pa.concat_arrays([first, values[:-1]])
 
 
-def followed(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
+def follow(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
     """Return the operations that continue those before; ``number`` is the first one's for errors.
 
     Raises TransactionError where a transaction begins inside another one, continues that did not begin, or has an
@@ -232,7 +232,7 @@ class Chain:
         number = 0
         for batch in batches:
             if batch.rows:
-                rows = followed(batch, None if self.ends is None else self.ends.last, number)
+                rows = follow(batch, None if self.ends is None else self.ends.last, number)
                 rows.check_positions(HINT)
                 number += batch.rows
                 self._note(rows)
@@ -241,7 +241,7 @@ class Chain:
     def _note(self, rows: Rows) -> Ends:
         first = rows.row(0) if self.ends is None else self.ends.first
         placed = self.ends is None or self.ends.placed
-        placed = placed and bool(_mask(_placed(rows.position)).all())
+        placed = placed and bool(_mask(_place(rows.position)).all())
         remade = () if self.ends is None else self.ends.remade
         self.ends = Ends(first, rows.row(rows.batch.rows - 1), placed, remade)
         return self.ends
@@ -292,7 +292,7 @@ class RemakingChain(Chain):
         if torn.any():
             known = self.ends = replace(known, remade=(*known.remade, _names(rows, torn)))
         if known.remade and not known.placed:
-            at = int(np.argmin(_mask(_placed(rows.position))))
+            at = int(np.argmin(_mask(_place(rows.position))))
             rows.fail(
                 at,
                 f"{_lost(known.remade)}, and without positions it is not known where others of it are",
@@ -353,7 +353,7 @@ def _mask(values: pa.Array) -> Mask:
     return found
 
 
-def _placed(position: pa.Array) -> pa.Array:
+def _place(position: pa.Array) -> pa.Array:
     return pc.not_equal(position, "").fill_null(fill_value=False)
 
 
@@ -363,7 +363,7 @@ def _disorder(before: Row, after: Row) -> str:
     return f"a row's position, {after.position}, is before that of the row before it, {before.position}"
 
 
-def chained(open_transaction: str | None, parts: Sequence[Ends]) -> str | None:
+def follow_chain(open_transaction: str | None, parts: Sequence[Ends]) -> str | None:
     """Return the transaction that is open after the parts, None for none; raises TransactionError where they do not meet."""
     check_positions(parts, HINT)
     for ends in parts:
@@ -510,25 +510,25 @@ def _written(
     counts: Counts = {}
     rows = 0
     for changes in chain.through(_changes(target, batches)):
-        with _moved(rows):
+        with _move(rows):
             encoded = encoding(changes)
         writer.append(EncodedOperations(encoded, changes), 0, changes.rows)
-        counts = added(counts, counted(changes, 0, changes.rows)[0])
+        counts = add_counts(counts, count_operations(changes, 0, changes.rows)[0])
         rows += changes.rows
     return StagedPart(writer.close(), counts, chain.ends)
 
 
 def _changes(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterator[ChangeBatch]:
     rows = 0
-    for batch in gathered(batches):
-        with _moved(rows):
-            changes = from_operations(conformed(batch), target.definitions)
+    for batch in gather_objects(batches):
+        with _move(rows):
+            changes = from_operations(conform(batch), target.definitions)
         yield changes
         rows += changes.rows
 
 
 @contextmanager
-def _moved(rows: int) -> Iterator[None]:
+def _move(rows: int) -> Iterator[None]:
     """Add the rows before to the row of an error."""
     try:
         yield
@@ -548,10 +548,10 @@ def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
         place.begun()
         tables = place.definitions()
         if tables is not None:
-            target = replace(target, definitions=tables.merged(target.definitions))
+            target = replace(target, definitions=tables.merge(target.definitions))
         counts: Counts = {}
         for part in parts:
-            counts = added(counts, part.counts)
+            counts = add_counts(counts, part.counts)
         segments = [segment for part in parts for segment in part.segments]
         operations = sum(count for kinds in counts.values() for count in kinds.values())
         summary = WriteSummary(target.prefix, counts, operations)
@@ -559,7 +559,7 @@ def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
         return replace(summary, files=names)
 
 
-def conformed(batch: pa.RecordBatch) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch with all columns of the operations table in its types."""
     arrays = [
         batch.column(field.name).cast(field.type)

@@ -143,7 +143,7 @@ def tables_of(place: Place, given: Address | Definitions | None) -> Definitions:
         tables = Definitions(tuple(complete(table) for table in given), given.database)
     else:
         tables = read_definitions(given)
-    return tables if existing is None else existing.merged(tables)
+    return tables if existing is None else existing.merge(tables)
 
 
 def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:

@@ -136,7 +136,7 @@ def printable(raw: bytes) -> str | None:
     return text if all(c.isprintable() or c in "\n\t" for c in text) else None
 
 
-def shortened(raw: bytes, shown: int = 60) -> str:
+def shorten(raw: bytes, shown: int = 60) -> str:
     """Return bytes as one short line of text, with control characters escaped."""
     text = raw[: 4 * shown].decode("utf-8", "backslashreplace")
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -167,11 +167,11 @@ def lines(found: Element | Damage) -> Iterator[Line]:
     if isinstance(found, Damage):
         yield from _damage_lines(found)
         return
-    yield Line("", f"Offset {found.offset} (0x{found.offset:X}): {_named(found)}")
+    yield Line("", f"Offset {found.offset} (0x{found.offset:X}): {_name(found)}")
     yield from _element(found, 0)
 
 
-def _named(found: Element) -> str:
+def _name(found: Element) -> str:
     return f"{found.name} {found.value}".rstrip()
 
 

@@ -22,7 +22,7 @@ from trailgate.trail.annotation.elements import (
     Part,
     elements,
     printable,
-    shortened,
+    shorten,
 )
 from trailgate.trail.annotation.file_header import iso_time
 from trailgate.trail.format.record_layout import (
@@ -89,17 +89,17 @@ def _meaning(rest: bytes, length: int) -> str:
     if DATETIME.fullmatch(rest):
         return f"datetime: {rest.decode()}"
     if printable(rest) and len(rest) not in INTEGER_WIDTHS:
-        return f"fixed text: {shortened(rest)}"
+        return f"fixed text: {shorten(rest)}"
     if len(rest) in INTEGER_WIDTHS:
         # Binary values are big-endian in either order of a trail (trail format §3).
         number = int.from_bytes(rest, "big", signed=True)
-        text = f", or fixed text: {shortened(rest)}" if printable(rest) else ""
+        text = f", or fixed text: {shorten(rest)}" if printable(rest) else ""
         return f"perhaps the integer {number}{text}"
     return f"{len(rest)} bytes"
 
 
 def _value_text(raw: bytes) -> str:
-    return "not text" if printable(raw) is None else shortened(raw)
+    return "not text" if printable(raw) is None else shorten(raw)
 
 
 PARTITION_AT: Final = 1  # in GHDR, as the next two

@@ -195,7 +195,7 @@ def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> 
     """Return records with what is wrong with them, whatever they hold; ``accepted``: readers take all of them."""
     names = find_names(source, view)
     csn, tx = (find_token(source, view.tokens, code) for code in (LOGCSN, TRANID))
-    csn_texts, tx_texts = (_texts(source, found) for found in (csn, tx))
+    csn_strings, tx_strings = (_strings(source, found) for found in (csn, tx))
     known = view.readable & (view.indicator <= ONLY_RECORD)
     by_text = np.array([not isinstance(name, int) for name in names.names] + [False])
     found = Inspected(
@@ -204,15 +204,15 @@ def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> 
         name=np.where(by_text[names.codes], names.codes, UNNAMED),
         names=[_name(name) for name in names.names],
         index=names.indexes(),
-        csn=csn_texts[:2],
-        tx=tx_texts[:2],
+        csn=csn_strings[:2],
+        tx=tx_strings[:2],
     )
     if view.has_problems:
         for kind, bits in _FAULTS:
             found.note(kind, view.problems & bits != 0)
     _check_names(found, names)
     faults = np.flatnonzero(csn.faults)
-    found.note(kinds.TOKENS, np.concatenate([faults, csn_texts[2], tx_texts[2]]))
+    found.note(kinds.TOKENS, np.concatenate([faults, csn_strings[2], tx_strings[2]]))
     _check_fields(found, source)
     check_data(found, source, accepted=accepted)
     return found
@@ -237,8 +237,8 @@ def _check_names(found: Inspected, names: RecordNames) -> None:
     found.note(kinds.NAME, bad | (other & np.isin(names.codes, faulty)) if faulty else bad)
 
 
-def _texts(source: TrailBytes, found: FoundToken) -> tuple[Longs, list[str], Longs]:
-    """Return the records that have an id and its texts, and the records whose id is not text."""
+def _strings(source: TrailBytes, found: FoundToken) -> tuple[Longs, list[str], Longs]:
+    """Return the records that have an id and its strings, and the records whose id is not text."""
     rows = found.rows
     rows = rows[~found.faults[rows]]
     spans = found.spans.take(rows)
@@ -247,8 +247,8 @@ def _texts(source: TrailBytes, found: FoundToken) -> tuple[Longs, list[str], Lon
         return rows, values.cast(pa.string()).to_pylist(), rows[:0]
     except pa.ArrowInvalid:
         raw = values.to_pylist()
-        texts = [one.decode("utf-8", "backslashreplace") for one in raw]
-        return rows, texts, rows[np.array([not _is_text(one) for one in raw], bool)]
+        strings = [one.decode("utf-8", "backslashreplace") for one in raw]
+        return rows, strings, rows[np.array([not _is_text(one) for one in raw], bool)]
 
 
 def _is_text(raw: bytes) -> bool:

@@ -97,16 +97,16 @@ def csn_key(csn: str) -> tuple[int, int | str]:
 
 def check_csns(found: Inspected, last: str | None) -> None:
     """Note records whose CSN is lower than the one before; ``last`` is that of earlier records."""
-    rows, texts = found.csn
-    if not texts:
+    rows, strings = found.csn
+    if not strings:
         return
     before = [] if last is None else [last]
-    numbers = _numbers(before + texts)
+    numbers = _numbers(before + strings)
     rows = rows[1 - len(before) :]
     if numbers is not None:
         found.note(kinds.CSN_ORDER, rows[np.diff(numbers) < 0])
         return
-    keys = [csn_key(text) for text in before + texts]
+    keys = [csn_key(text) for text in before + strings]
     compared = zip(rows.tolist(), pairwise(keys), strict=True)
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
     found.note(kinds.CSN_ORDER, np.array(lower, np.int64))
@@ -114,9 +114,9 @@ def check_csns(found: Inspected, last: str | None) -> None:
 
 def _numbers(csns: list[str]) -> Longs | None:
     """Return CSNs as numbers; None where some are not digits, or too many of them."""
-    texts = pa.array(csns, pa.string())
-    short = pc.less(pc.binary_length(texts), DIGITS)
-    if not pc.all(pc.and_(pc.ascii_is_decimal(texts), short)).as_py():
+    strings = pa.array(csns, pa.string())
+    short = pc.less(pc.binary_length(strings), DIGITS)
+    if not pc.all(pc.and_(pc.ascii_is_decimal(strings), short)).as_py():
         return None
-    found: Longs = texts.cast(pa.int64()).to_numpy()
+    found: Longs = strings.cast(pa.int64()).to_numpy()
     return found

@@ -272,7 +272,7 @@ class Group(NamedTuple):
     fields: tuple[HeaderField, ...]
 
 
-def _numbered(*rows: tuple[str, FieldCodec]) -> tuple[HeaderField, ...]:
+def _number_fields(*rows: tuple[str, FieldCodec]) -> tuple[HeaderField, ...]:
     return tuple(HeaderField(0x30 + i, name, codec) for i, (name, codec) in enumerate(rows))
 
 
@@ -295,14 +295,14 @@ TRAIL_FIELDS: Final = (
     HeaderField(0x3E, "log_bsn", CSN, patched=True, since=LOGBSN_LEVEL),
 )
 _STRING, _U16, _I32 = STRING, U16, I32
-MACHINE_FIELDS: Final = _numbered(
+MACHINE_FIELDS: Final = _number_fields(
     ("sysname", _STRING),
     ("nodename", _STRING),
     ("release", _STRING),
     ("version", _STRING),
     ("hardware", _STRING),
 )
-DATABASE_FIELDS: Final = _numbered(
+DATABASE_FIELDS: Final = _number_fields(
     ("vendor", _U16),
     ("name", _STRING),
     ("instance", _STRING),
@@ -317,7 +317,7 @@ DATABASE_FIELDS: Final = _numbered(
     ("ncharset", _I32),
     ("object_metadata", COUNTED),
 )
-PRODUCER_FIELDS: Final = _numbered(
+PRODUCER_FIELDS: Final = _number_fields(
     ("name", _STRING),
     ("data_source", _U16),
     ("major_version", _U16),
@@ -332,7 +332,7 @@ GROUPS: Final = (
     Group(0x31, "machine", MachineInfo, MACHINE_FIELDS),
     Group(0x32, "database", DatabaseInfo, DATABASE_FIELDS),
     Group(0x33, "producer", ProducerInfo, PRODUCER_FIELDS),
-    Group(0x34, "continuity", ContinuityInfo, _numbered(("recovery_mode", U32))),
+    Group(0x34, "continuity", ContinuityInfo, _number_fields(("recovery_mode", U32))),
 )
 
 _GROUPS: Final = {group.code: group for group in GROUPS}
@@ -411,7 +411,7 @@ def _encode_field(header: FileHeader, values: Any, field: HeaderField) -> bytes:
         try:
             return token(field.code, field.codec.encode(value, order), order=order)
         except EncodeError as error:
-            raise error.located(field=field.name) from None
+            raise error.with_place(field=field.name) from None
     if not field.codec.unset or header.trail.compatibility < field.since:
         return b""
     # trail format §2: a field whose value is not set yet has info FF and zeros (inferred).
@@ -483,7 +483,7 @@ def _decode_group(
             try:
                 values[field.name] = field.codec.decode(payload, walk.order)
             except TrailgateError as error:
-                raise error.located(offset=start, field=field.name, raw=payload) from None
+                raise error.with_place(offset=start, field=field.name, raw=payload) from None
     return group.kind(**values)
 
 

@@ -125,7 +125,7 @@ def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: b
         kept -= bool(kept and is_before[kept - 1])
         count = int(changes[kept]) if len(changes) else 0
         changes, is_before = changes[:kept], is_before[:kept]
-    first, after = _paired(source, view, tables, changes, np.flatnonzero(is_before))
+    first, after = _pair(source, view, tables, changes, np.flatnonzero(is_before))
     owner = _owners(source, view, tables, first, count)
     begins, ends = _borders(view, count, first)
     return Operations(
@@ -150,7 +150,7 @@ def _continues(view: RecordView, count: int) -> bool:
     return bool(view.indicator[count - 1] < 2 or view.continued[count - 1])
 
 
-def _paired(
+def _pair(
     source: TrailBytes, view: RecordView, tables: RecordTables, changes: Longs, before: Longs
 ) -> tuple[Longs, Longs]:
     """Return the first record of each operation and that of its after image; ``before`` of the changes are before images."""
@@ -242,7 +242,7 @@ def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailByt
     bases = np.unique(last_change(operations, fragments))
     rows = np.sort(np.concatenate([bases, fragments]))
     parts = view.data.take(rows)
-    source, places = source.extended(parts)
+    source, places = source.extend(parts)
     ends = places + parts.sizes
     first = np.searchsorted(rows, bases)
     data = Spans(view.data.starts.copy(), view.data.ends.copy())

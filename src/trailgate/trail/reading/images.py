@@ -7,7 +7,7 @@ Key updates and unified updates: before and after image in one record's data.
 The data begin with the length of the before image (trail format §10.4): a u16 in type 115, a u32
 in type 117, and in 134 and 135 whichever of the two makes both images fit.
 
-Data of NonStop records that are not lists of columns, as lists of columns after the bytes of their chunk.
+Data of NonStop records that are not lists of columns, as lists of columns after the bytes of their batch.
 
 trail format §10.7: a full record image holds all values one after another, a compressed Enscribe image an offset, a length
 and a value for each changed field. Offsets are those of the table's columns, each of which must have one width.
@@ -195,7 +195,7 @@ class _Fields:
         return sum(self.widths)
 
 
-def listed(
+def list_names(
     source: TrailBytes, name: str, table: Table | None, areas: Spans, io_types: Octets, rows: Longs
 ) -> tuple[TrailBytes, Spans]:
     """Return areas of which those of some rows are lists of columns, in bytes that hold these at their end.
@@ -212,7 +212,7 @@ def listed(
         read = _whole if LAYOUT_OF[io_types[row]] == Layout.WHOLE else _by_offset
         parts.append(read(source, name, fields, span))
     sizes = np.array([len(part) for part in parts], np.int64)
-    source, places = source.appended(b"".join(parts), sizes, areas.starts[rows])
+    source, places = source.append(b"".join(parts), sizes, areas.starts[rows])
     starts, ends = areas.starts.copy(), areas.ends.copy()
     starts[rows], ends[rows] = places, places + sizes
     return source, replace(areas, starts=starts, ends=ends)

@@ -81,7 +81,7 @@ def read_large_objects(
     begins[1:] = (np.diff(pieces.record) != 0) | (np.diff(pieces.column) != 0)
     _check(source, operations, pieces, begins)
     data = operations.view.data.take(pieces.rows)
-    source, places = source.extended(Spans(data.starts + HEAD, data.ends))
+    source, places = source.extend(Spans(data.starts + HEAD, data.ends))
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(rows)) - 1
     spans = Spans(places[first], places[last] + pieces.size[last])

@@ -28,7 +28,7 @@ from trailgate.trail.reading.images import (
     ImageAreas,
     Wanted,
     both_images,
-    listed,
+    list_names,
     read_image,
 )
 from trailgate.trail.reading.large_objects import NO_OBJECTS, LargeObjects, put_in
@@ -46,7 +46,7 @@ HINT: Final = (
 )
 
 
-def explained(error: DecodeError, source: TrailBytes, operations: Operations) -> DecodeError:
+def explain(error: DecodeError, source: TrailBytes, operations: Operations) -> DecodeError:
     """Return the error, with a hint at encryption where the first data areas hold no columns."""
     view = operations.view
     filled = view.data.sizes[operations.first] > 0
@@ -65,8 +65,8 @@ def explained(error: DecodeError, source: TrailBytes, operations: Operations) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Chunk:
-    """What a chunk of operations is read with; ``row`` is the place of its first operation."""
+class ReadContext:
+    """What operations of a batch of records are read with; ``row`` is the place of its first operation."""
 
     source: TrailBytes
     definitions: Definitions
@@ -77,14 +77,14 @@ class Chunk:
 
 
 def read_blocks(
-    chunk: Chunk, operations: Operations, transactions: tuple[pa.Array, pa.Array]
+    context: ReadContext, operations: Operations, transactions: tuple[pa.Array, pa.Array]
 ) -> list[ChangeBlock]:
     """Return one block a table, in the order in which the tables appear."""
     if not len(operations):
         return []
-    source, view = chunk.source, operations.view
+    source, view = context.source, operations.view
     maps = owners = names = None
-    if chunk.wanted.tokens:
+    if context.wanted.tokens:
         user = named_tokens(source, view.user.take(slice(operations.records)))
         marks = mark_tokens(source, view, operations.records)
         if marks is not None:
@@ -92,21 +92,22 @@ def read_blocks(
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
         if user is not None:
             owners, names = (
-                user.texts(name, operations.owner, len(operations)) for name in (TX_OWNER, TX_NAME)
+                user.strings(name, operations.owner, len(operations))
+                for name in (TX_OWNER, TX_NAME)
             )
     positions = pa.nulls(len(operations), pa.string())
-    if chunk.wanted.positions:
+    if context.wanted.positions:
         offsets = view.offsets[dense(operations.first)] + source.base
-        positions = format_positions(chunk.file_number, offsets)
+        positions = format_positions(context.file_number, offsets)
     shared = (*transactions, positions, maps, owners, names)
     blocks = []
     for known, rows in _by_table(operations):
-        if not chunk.wanted.has_table(known.name) or not len(rows):
+        if not context.wanted.has_table(known.name) or not len(rows):
             continue
         try:
-            blocks.append(_read_block(chunk, operations, (known, rows), shared))
+            blocks.append(_read_block(context, operations, (known, rows), shared))
         except DecodeError as error:
-            raise explained(error, source, operations) from None
+            raise explain(error, source, operations) from None
     return blocks
 
 
@@ -122,28 +123,28 @@ def _by_table(operations: Operations) -> Iterator[tuple[TrailTable, Longs]]:
 
 
 def _read_block(
-    chunk: Chunk,
+    context: ReadContext,
     operations: Operations,
     chosen: tuple[TrailTable, Longs],
     shared: tuple[pa.Array | None, ...],
 ) -> ChangeBlock:
     known, rows = chosen
-    found = _described(operations, rows)
+    found = _describe(operations, rows)
     if found.filled >= 0:
         area = operations.view.data
         span = (int(area.starts[found.filled]), int(area.ends[found.filled]))
         problem = "a truncate has no data (trail format §10.5), this one has"
-        raise chunk.source.error(problem, span)
+        raise context.source.error(problem, span)
     if len(rows) < len(operations):
         index = pa.array(rows)
         shared = tuple(None if values is None else values.take(index) for values in shared)
     tx_id, csn, position, maps, tx_owner, tx_name = shared
     own = dense(rows)
     records = operations.first[own], operations.after[own]
-    table, before_image, after_image = _read_images(chunk, operations, known, found, records)
+    table, before_image, after_image = _read_images(context, operations, known, found, records)
     return ChangeBlock(
         table=table,
-        order=rows + chunk.row if chunk.row else rows,
+        order=rows + context.row if context.row else rows,
         op_type=found.op_type,
         op_ts=found.op_ts,
         tx_ind=found.tx_ind,
@@ -177,7 +178,7 @@ class _Described:
     filled: int
 
 
-def _described(operations: Operations, rows: Longs) -> _Described:
+def _describe(operations: Operations, rows: Longs) -> _Described:
     view, count = operations.view, len(rows)
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
@@ -215,46 +216,48 @@ def _described(operations: Operations, rows: Longs) -> _Described:
 
 
 def _read_images(
-    chunk: Chunk,
+    context: ReadContext,
     operations: Operations,
     known: TrailTable,
     found: _Described,
     records: tuple[Longs, Longs],
 ) -> tuple[Table, Image, Image]:
     """Return the table and both images of operations (first record, after record)."""
-    source = chunk.source
+    source = context.source
     first, after = records
     befores, afters = found.before, found.after
-    table = known.table or chunk.definitions.get(known.name)
+    table = known.table or context.definitions.get(known.name)
     if found.prefixed:
         columns = len(table.columns) if table is not None else MAX_COLUMNS
         befores, split = both_images(source, befores, found.prefixes, known.name, columns)
         afters = Spans(np.where(found.prefixes > 0, split.starts, afters.starts), afters.ends)
     view = operations.view
     if view.has_marks:
-        source, befores = _listed(source, view, (known.name, table), befores, first)
-        source, afters = _listed(source, view, (known.name, table), afters, after)
+        source, befores = _list(source, view, (known.name, table), befores, first)
+        source, afters = _list(source, view, (known.name, table), afters, after)
     if table is None:
-        table = _numbered(chunk, known.name, (befores, afters), np.unique(np.append(first, after)))
+        table = _number_columns(
+            context, known.name, (befores, afters), np.unique(np.append(first, after))
+        )
     before_image = read_image(
-        source, table, _areas(befores, found.has_before, found.befores), chunk.wanted
+        source, table, _areas(befores, found.has_before, found.befores), context.wanted
     )
     after_image = read_image(
-        source, table, _areas(afters, found.has_after, found.afters), chunk.wanted
+        source, table, _areas(afters, found.has_after, found.afters), context.wanted
     )
-    if not len(chunk.large):
+    if not len(context.large):
         return table, before_image, after_image
     # A record of both images has its large objects in the after one.
     only_before = np.flatnonzero((found.has_after == 0) | (first != after))
     rows = np.flatnonzero(found.has_after)
     return (
         table,
-        _with_large(chunk, table, before_image, (only_before, first)),
-        _with_large(chunk, table, after_image, (rows, after)),
+        _with_large(context, table, before_image, (only_before, first)),
+        _with_large(context, table, after_image, (rows, after)),
     )
 
 
-def _listed(
+def _list(
     source: TrailBytes,
     view: RecordView,
     of: tuple[str, Table | None],
@@ -265,7 +268,7 @@ def _listed(
     rows = np.flatnonzero(view.marks[records] & UNLISTED)
     if not len(rows):
         return source, areas
-    return listed(source, *of, areas, view.io_type[records], rows)
+    return list_names(source, *of, areas, view.io_type[records], rows)
 
 
 def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
@@ -276,19 +279,23 @@ def _areas(spans: Spans, chosen: Octets, number: int) -> ImageAreas:
     return ImageAreas(spans.take(rows), rows, len(chosen))
 
 
-def _numbered(chunk: Chunk, name: str, images: tuple[Spans, Spans], records: Longs) -> Table:
+def _number_columns(
+    context: ReadContext, name: str, images: tuple[Spans, Spans], records: Longs
+) -> Table:
     """Return a table of as many numbered columns as these data have."""
-    columns = max(columns_used(chunk.source, spans) for spans in images)
-    large, _ = chunk.large.within(records)
+    columns = max(columns_used(context.source, spans) for spans in images)
+    large, _ = context.large.within(records)
     columns = max(columns, 1 + int(large.column.max(initial=-1)))
     return numbered_table(name, min(columns, MAX_COLUMNS))
 
 
-def _with_large(chunk: Chunk, table: Table, image: Image, side: tuple[Longs, Longs]) -> Image:
+def _with_large(
+    context: ReadContext, table: Table, image: Image, side: tuple[Longs, Longs]
+) -> Image:
     """Return an image with the large objects of its records; ``side``: rows, and all their records."""
     rows, records = side
-    objects, at = chunk.large.within(records[rows])
+    objects, at = context.large.within(records[rows])
     if not len(objects):
         return image
     placed = (objects, rows[at], len(records))
-    return put_in(chunk.source, table, image, placed, decoded=chunk.wanted.values)
+    return put_in(context.source, table, image, placed, decoded=context.wanted.values)

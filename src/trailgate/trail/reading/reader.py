@@ -3,7 +3,7 @@
 Metadata records change what a table index means, so they are decoded here, one by one; they are
 few. Everything else stays with the bulk.
 
-Trail bytes -> change batches: whole columns at once, in chunks that stay in cache.
+Trail bytes -> change batches: whole columns at once, in batches that stay in cache.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import PORTION, Longs, Mask
+from trailgate.arrays import CHUNK, Longs, Mask
 from trailgate.errors import DecodeError, TruncatedError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
@@ -23,8 +23,8 @@ from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
 from trailgate.trail.reading.grouping import Operations, find_tables, group, join_fragments
 from trailgate.trail.reading.images import EVERYTHING, Wanted
 from trailgate.trail.reading.large_objects import LargeObjects, read_large_objects
-from trailgate.trail.reading.operations import Chunk, read_blocks
-from trailgate.trail.reading.tokens import carried_texts, without_system_keys, without_undone
+from trailgate.trail.reading.operations import ReadContext, read_blocks
+from trailgate.trail.reading.tokens import carried_strings, without_system_keys, without_undone
 from trailgate.trail.records.framing import RecordPlaces, TrailBytes, find_records, trail_bytes
 from trailgate.trail.records.kernels import MIN_RECORD
 from trailgate.trail.records.metadata import NO_TABLES, TrailTables
@@ -115,8 +115,8 @@ def _check_closed(source: TrailBytes, view: RecordView, dropped: Mask, *, tx_ope
         )
 
 
-PEEK: Final = 64  # records looked at at once for the end of a chunk
-CHUNK: Final = 1 << 15  # records decoded at once, no fewer than a portion of a file has
+PEEK: Final = 64  # records looked at at once for the end of a batch
+MOST_RECORDS: Final = 1 << 15  # records decoded at once, no fewer than a chunk of a file has
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class ReaderState:
     """What later records inherit: the file's byte order, the tables known, the transaction last seen.
 
     None: not known (reading began inside a transaction), or not in the trail. ``charset`` is what the source's
-    texts are in, by one of the names in ``charsets``. Tables that are not ``wanted`` are left out, and other
+    strings are in, by one of the names in ``charsets``. Tables that are not ``wanted`` are left out, and other
     columns are not decoded.
     """
 
@@ -141,7 +141,7 @@ class ReaderState:
 class Decoded:
     """Operations, how many bytes they took, and the state for what follows.
 
-    The batch has one block a chunk and table, so a table may have several.
+    The batch has one block a batch and table, so a table may have several.
     """
 
     batch: ChangeBatch
@@ -170,16 +170,16 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     source = replace(
         trail_bytes(data, base_offset, state.order), charset=charset_named(state.charset)
     )
-    context = Chunk(source, definitions, file_number, 0, wanted=state.wanted)
-    if records is not None or len(source.data) <= PORTION:
-        return _decode_portion(context, state, records, finish=finish, give_open=give_open)
+    context = ReadContext(source, definitions, file_number, 0, wanted=state.wanted)
+    if records is not None or len(source.data) <= CHUNK:
+        return _decode_chunk(context, state, records, finish=finish, give_open=give_open)
     blocks: list[ChangeBlock] = []
-    place, size = 0, PORTION
+    place, size = 0, CHUNK
     while True:
         stop = min(place + size, len(source.data))
         part = replace(context, source=source.part(place, stop))
         is_last = stop == len(source.data)
-        found = _decode_portion(
+        found = _decode_chunk(
             part, state, None, finish=finish and is_last, give_open=give_open and is_last
         )
         blocks += found.batch.blocks
@@ -187,11 +187,11 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
         context = replace(context, row=context.row + found.batch.rows)
         if is_last:
             return Decoded(ChangeBatch(blocks, context.row), place, state)
-        size = PORTION if found.consumed else 2 * size
+        size = CHUNK if found.consumed else 2 * size
 
 
-def _decode_portion(
-    context: Chunk,
+def _decode_chunk(
+    context: ReadContext,
     state: ReaderState,
     records: RecordView | None,
     *,
@@ -203,21 +203,21 @@ def _decode_portion(
     view = view_records(source, _found(source, finish)) if records is None else records
     blocks: list[ChangeBlock] = []
     done = rows = 0
-    size = CHUNK
+    size = MOST_RECORDS
     while done < len(view):
         stop = _before_change(view, done + size)
         more = stop < len(view) or not (finish or give_open)
-        chunk = _read_chunk(source, view.take(slice(done, stop)), state, more=more)
-        if not chunk.records:
+        batch = _read_batch(source, view.take(slice(done, stop)), state, more=more)
+        if not batch.records:
             if stop >= len(view):
                 break
             size *= 2  # one operation of very many records
             continue
-        own = replace(context, source=chunk.source, row=context.row + rows, large=chunk.large)
-        blocks += read_blocks(own, chunk.operations, chunk.transactions)
-        done, rows, state = done + chunk.records, rows + len(chunk.operations), chunk.state
-        size = CHUNK
-        if stop >= len(view) and not chunk.is_cut:
+        own = replace(context, source=batch.source, row=context.row + rows, large=batch.large)
+        blocks += read_blocks(own, batch.operations, batch.transactions)
+        done, rows, state = done + batch.records, rows + len(batch.operations), batch.state
+        size = MOST_RECORDS
+        if stop >= len(view) and not batch.is_cut:
             break  # what is left is an operation that may continue in what follows
     consumed = int(view.offsets[done]) if done < len(view) else view.end
     if finish and done < len(view):
@@ -241,7 +241,7 @@ def _closed_up(blocks: list[ChangeBlock], row: int) -> list[ChangeBlock]:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What one chunk of records holds; ``records`` counts those consumed.
+    """What one batch of records holds; ``records`` counts those consumed.
 
     ``is_cut``: more of them could be read, with other tables.
     ``source`` has what was split over records, put together, at its end.
@@ -257,7 +257,7 @@ class _Read:
 
 
 def _before_change(view: RecordView, stop: int) -> int:
-    """Return where a chunk ends: not before a piece or fragment, which would lose its change."""
+    """Return where a batch ends: not before a piece or fragment, which would lose its change."""
     while stop < len(view):
         role = ROLE_OF[view.io_type[stop : stop + PEEK]]
         others = (role != Role.LARGE_OBJECT) & (role != Role.FRAGMENT)
@@ -276,7 +276,7 @@ def _found(source: TrailBytes, finish: bool) -> RecordPlaces:
         raise type(error)(error.problem, where=moved, hint=error.hint) from None
 
 
-def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool) -> _Read:
+def _read_batch(source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool) -> _Read:
     view = view if state.wanted.undone else without_undone(view)
     taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
     is_cut = taken.cut < len(view)
@@ -285,7 +285,7 @@ def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, mor
     view = without_system_keys(source, view)
     role = view.role
     if not view.only_changes and ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)).any():
-        # What is put together is copied to the end of the bytes: of the chunk's own, not of all.
+        # What is put together is copied to the end of the bytes: of the batch's own, not of all.
         start = int(view.offsets[0])
         source, view = source.part(start, view.end), view.moved(-start)
     tables = find_tables(source, view, taken.tables)
@@ -293,7 +293,7 @@ def _read_chunk(source: TrailBytes, view: RecordView, state: ReaderState, *, mor
     whole, operations = join_fragments(source, operations)
     whole, large = read_large_objects(whole, operations)
     before = {TRANID: state.tx_id, LOGCSN: state.csn}
-    tx_id, csn = carried_texts(source, view, before, is_open=state.tx_open)
+    tx_id, csn = carried_strings(source, view, before, is_open=state.tx_open)
     if operations.records:
         last = operations.records - 1
         tx_open = bool(view.indicator[last] < LAST)

@@ -144,7 +144,7 @@ def _whole(view: RecordView, part: Spans) -> Spans:
 
 
 # By these bits of a record's problems, the first that fits.
-_TEXTS: Final = (
+_STRINGS: Final = (
     (SHORT, "the record is too short for its header"),
     (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
     (HEADER_LENGTH, "the record header's length does not fit its record"),
@@ -156,10 +156,10 @@ _TEXTS: Final = (
 
 
 def _problems(view: RecordView) -> pa.Array:
-    texts = np.full(len(view), None, object)
-    for bits, text in reversed(_TEXTS):
-        texts[view.problems & bits != 0] = text
-    return pa.array(texts, _TEXT)
+    strings = np.full(len(view), None, object)
+    for bits, text in reversed(_STRINGS):
+        strings[view.problems & bits != 0] = text
+    return pa.array(strings, _TEXT)
 
 
 def _tables(
@@ -169,8 +169,8 @@ def _tables(
     found = find_names(source, view)
     index = found.indexes()
     rows = np.flatnonzero(index >= 0)
-    texts = pa.array([*found.texts(lambda _: None), None], _TEXT)
-    texts = texts.take(pa.array(np.where(found.codes < 0, len(found.names), found.codes)))
+    strings = pa.array([*found.strings(lambda _: None), None], _TEXT)
+    strings = strings.take(pa.array(np.where(found.codes < 0, len(found.names), found.codes)))
     names = np.full(len(view), None, object)
     done = 0
     for row in np.flatnonzero(view.io_type == IO_METADATA).tolist():
@@ -182,8 +182,8 @@ def _tables(
         tables = later
     _name_rows(names, rows[rows >= done], index, tables)
     if len(rows):
-        texts = pc.coalesce(texts, pa.array(names, _TEXT))
-    return texts, pa.array(index, _NUMBER, mask=index < 0), tables
+        strings = pc.coalesce(strings, pa.array(names, _TEXT))
+    return strings, pa.array(index, _NUMBER, mask=index < 0), tables
 
 
 def _name_rows(names: Any, rows: Longs, index: Any, tables: TrailTables) -> None:

@@ -49,7 +49,7 @@ class NamedTokens:
     names: pa.Array
     values: pa.Array
 
-    def texts(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
+    def strings(self, name: str, operation: Longs, operations: int) -> pa.Array | None:
         """Return a token of each operation, null where it has none; None where none has it.
 
         ``operation`` names the operation of each record; of several records of one, the first counts.
@@ -64,7 +64,7 @@ class NamedTokens:
 
     def and_then(self, other: NamedTokens) -> NamedTokens:
         """Return these and others by record; of one record these come first."""
-        return _merged(self, other)
+        return _merge(self, other)
 
 
 def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
@@ -89,17 +89,17 @@ def named_tokens(source: TrailBytes, areas: Spans) -> NamedTokens | None:
     sizes = (bounds - begins)[0::2]
     fits = bool(((sizes > 0) & (sizes <= MAX_NAME)).all())
     try:
-        texts = gather(source.buffer, begins, bounds, text=True) if fits else None
+        strings = gather(source.buffer, begins, bounds, text=True) if fits else None
     except DecodeError:
-        texts = None
-    if texts is None:
+        strings = None
+    if strings is None:
         return _one_by_one(source, rows, spans.starts, spans.ends)
-    pairs = _of_pairs(rows[area[0::2]], texts)
+    pairs = _of_pairs(rows[area[0::2]], strings)
     if good.all():
         return pairs
     bad = np.flatnonzero(~good)
     raw = gather(source.buffer, spans.starts[bad], spans.ends[bad])
-    return _merged(pairs, _unread(rows[bad], raw))
+    return _merge(pairs, _unread(rows[bad], raw))
 
 
 def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Longs]:
@@ -111,16 +111,16 @@ def _bounds(source: TrailBytes, starts: Longs, ends: Longs) -> tuple[Longs, Long
     return found[inside], area[inside]
 
 
-def _of_pairs(record: Longs, texts: pa.Array) -> NamedTokens:
-    even = pa.array(np.arange(0, len(texts), 2))
-    return NamedTokens(record, texts.take(even), texts.take(pc.add(even, 1)))
+def _of_pairs(record: Longs, strings: pa.Array) -> NamedTokens:
+    even = pa.array(np.arange(0, len(strings), 2))
+    return NamedTokens(record, strings.take(even), strings.take(pc.add(even, 1)))
 
 
 def _unread(record: Longs, raw: pa.Array) -> NamedTokens:
     return NamedTokens(record, pa.array([UNREAD] * len(raw), pa.string()), to_hex(raw, LOWER))
 
 
-def _merged(one: NamedTokens, other: NamedTokens) -> NamedTokens:
+def _merge(one: NamedTokens, other: NamedTokens) -> NamedTokens:
     record = np.concatenate([one.record, other.record])
     order = np.argsort(record, kind="stable")
     index = pa.array(order)
@@ -149,7 +149,7 @@ NOTE: Final = IO_COMMENT  # a type of records that are not operations
 
 def without_undone(view: RecordView) -> RecordView:
     """Return the records with backouts as notes, which are not operations but keep their place in transactions."""
-    rows = view.marked(UNDO)
+    rows = view.with_marks(UNDO)
     if not len(rows):
         return view
     io_type, role = view.io_type.copy(), view.role.copy()
@@ -159,7 +159,7 @@ def without_undone(view: RecordView) -> RecordView:
 
 def without_system_keys(source: TrailBytes, view: RecordView) -> RecordView:
     """Return the records with data that begin after their system keys."""
-    rows = view.marked(SYSTEM_KEY)
+    rows = view.with_marks(SYSTEM_KEY)
     if not len(rows):
         return view
     starts = view.data.starts.copy()
@@ -170,7 +170,7 @@ def without_system_keys(source: TrailBytes, view: RecordView) -> RecordView:
 def mark_tokens(source: TrailBytes, view: RecordView, records: int) -> NamedTokens | None:
     """Return the marks of the first records as tokens; None where none has one."""
     found = []
-    for row in view.marked(UNDO | SYSTEM_KEY).tolist():
+    for row in view.with_marks(UNDO | SYSTEM_KEY).tolist():
         at, key_at = int(view.offsets[row]), int(view.name_ends[row]) + FRAME
         if row >= records:
             break
@@ -259,7 +259,7 @@ _TEXT_BYTES: Final = _text_bytes()
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedTexts:
+class CarriedStrings:
     """Where each record's text of a token lies, its own or that of its transaction; ``nulls`` have none.
 
     The first ``leading`` records have the text ``before``, known from earlier ones.
@@ -272,14 +272,14 @@ class CarriedTexts:
     before: str | None
 
     def take(self, rows: Longs) -> pa.Array:
-        """Return the texts of some records, ascending."""
+        """Return the strings of some records, ascending."""
         chosen = dense(rows)
         spans, nulls = self.spans.take(chosen), self.nulls[chosen]
-        texts = _texts(self.source, spans.starts, spans.ends, nulls)
+        strings = _strings(self.source, spans.starts, spans.ends, nulls)
         leading = int(np.searchsorted(rows, self.leading)) if self.leading else 0
         if not leading or self.before is None:
-            return texts
-        return pa.concat_arrays([pa.array([self.before] * leading), texts.slice(leading)])
+            return strings
+        return pa.concat_arrays([pa.array([self.before] * leading), strings.slice(leading)])
 
     def at(self, row: int) -> str | None:
         """Return the text of a record."""
@@ -295,10 +295,10 @@ class CarriedTexts:
             return text
 
 
-def carried_texts(
+def carried_strings(
     source: TrailBytes, view: RecordView, before: Mapping[int, str | None], *, is_open: bool
-) -> list[CarriedTexts]:
-    """Return the texts of each id, which the first record of a transaction has and the others share.
+) -> list[CarriedStrings]:
+    """Return the strings of each id, which the first record of a transaction has and the others share.
 
     ``before`` has, by id, that of a transaction that is open before the first record. A transaction that begins without
     the token has none.
@@ -326,11 +326,11 @@ def carried_texts(
     for i, text in enumerate(before.values()):
         own = slice(i * count, (i + 1) * count)
         spans = Spans(starts[own], ends[own])
-        carried.append(CarriedTexts(source, spans, nulls[own], int(leading[i]), text))
+        carried.append(CarriedStrings(source, spans, nulls[own], int(leading[i]), text))
     return carried
 
 
-def _texts(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None = None) -> pa.Array:
+def _strings(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None = None) -> pa.Array:
     try:
         return gather(source.buffer, starts, ends, nulls=nulls, text=True)
     except DecodeError as error:
@@ -339,11 +339,11 @@ def _texts(source: TrailBytes, starts: Longs, ends: Longs, nulls: Mask | None = 
 
 
 def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
-    """Return the tokens' texts; raw bytes, and the payload of an id that is not public, in hex."""
+    """Return the tokens' strings; raw bytes, and the payload of an id that is not public, in hex."""
     bytes_ = _TEXT_BYTES[codes]
     known = bytes_ >= 0
     ends = np.where(known & (spans.sizes > bytes_), spans.starts + bytes_, spans.ends)
-    values = _texts(source, spans.starts, ends, None if known.all() else ~known)
+    values = _strings(source, spans.starts, ends, None if known.all() else ~known)
     if known.all():
         return values
     raw = gather(source.buffer, spans.starts[~known], ends[~known])
@@ -450,12 +450,12 @@ def _pairs(source: TrailBytes, start: int, end: int) -> tuple[Pairs, str | None]
         row = GGS_TOKENS_BY_ID.get(token.code)
         text = None
         if row is not None and row.is_text:
-            text = _decoded(token.payload[: row.text_bytes])
+            text = _decode(token.payload[: row.text_bytes])
         pairs.setdefault(token_name(token.code), token.payload.hex() if text is None else text)
     return list(pairs.items()), None
 
 
-def _decoded(raw: bytes) -> str | None:
+def _decode(raw: bytes) -> str | None:
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -190,7 +190,7 @@ class Spans:
 class Origins:
     """Where copied runs begin in extended data, ascending, and the offset that each was copied from.
 
-    What is split over records (fragments, large objects) is copied to the end of its chunk, so that
+    What is split over records (fragments, large objects) is copied to the end of its batch, so that
     everything else reads it like any other bytes.
     """
 
@@ -219,7 +219,7 @@ NOT_EXTENDED = Origins(np.zeros(0, np.int64), np.zeros(0, np.int64))
 class TrailBytes:
     """Bytes of a trail, as a buffer and as an array; ``base`` is their offset in the file.
 
-    ``charset`` is Python's name of the character set of texts; ``origins`` places bytes that were copied to the
+    ``charset`` is Python's name of the character set of strings; ``origins`` places bytes that were copied to the
     end of the data.
     """
 
@@ -244,7 +244,7 @@ class TrailBytes:
         where = Where(offset=self.base + self.origins.of(start), table=table, raw=raw)
         return DecodeError(problem, where=where, hint=hint)
 
-    def appended(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
+    def append(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
         """Return these bytes with others at the end, and where each run of them begins.
 
         ``sizes`` are those of the runs, ``origins`` the places of what they were made of.
@@ -264,7 +264,7 @@ class TrailBytes:
             base=self.base + start,
         )
 
-    def extended(self, spans: Spans) -> tuple[TrailBytes, Longs]:
+    def extend(self, spans: Spans) -> tuple[TrailBytes, Longs]:
         """Return these bytes with copies of some of them at the end, and where each copy begins."""
         ends = len(self.data) + np.cumsum(spans.sizes)
         places = ends - spans.sizes

@@ -76,7 +76,7 @@ UNDO_AT, SYSTEM_KEY_AT = 10, 38  # in a record
     TOKENS_STOP,
     USER_START,
     USER_STOP,
-    SAID_LENGTH,
+    STATED_LENGTH,
 ) = range(10)
 SMALL_COLUMNS: Final = 6
 LONG_COLUMNS: Final = 10
@@ -237,7 +237,7 @@ def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs:
         indicator = data[at + 32]  # where one printed 11.2.1.0.1 record has it (trail format §5)
     small[TRANSACTION * count + r] = indicator
     longs[IO_TIME * count + r] = _long(data, at + 16, big)
-    longs[SAID_LENGTH * count + r] = _half(data, at + 12, big)
+    longs[STATED_LENGTH * count + r] = _half(data, at + 12, big)
 
 
 @inner
@@ -309,12 +309,12 @@ def read_records(
         else:
             for column in range(SMALL_COLUMNS):
                 small[column * count + r] = 0
-            for column in (IO_TIME, SAID_LENGTH):
+            for column in (IO_TIME, STATED_LENGTH):
                 longs[column * count + r] = 0
         if problems:
             name_end = limit
         else:
-            data_length = longs[SAID_LENGTH * count + r]
+            data_length = longs[STATED_LENGTH * count + r]
             kind = types[small[IO_TYPE * count + r]]
             problems = _field_problems(data, at, name_end, kind, data_length)
             small[MARKS * count + r] = _marks(data, at, kind, data_length)

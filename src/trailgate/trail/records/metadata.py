@@ -221,12 +221,12 @@ def table_data(table: Table, order: ByteOrder) -> bytes:
     )
     parts = [head.ljust(TDR_HEAD, b"\0")]
     for column in table.columns:
-        parts.append(_counted(column.name.encode(), order))
+        parts.append(_with_length(column.name.encode(), order))
         try:
             parts.append(_attributes(column, order))
         except EncodeError as error:
-            raise error.located(table=table.name, field=column.name) from None
-        parts.append(_counted(b"", order))  # remarks
+            raise error.with_place(table=table.name, field=column.name) from None
+        parts.append(_with_length(b"", order))  # remarks
     return b"".join(parts)
 
 
@@ -242,14 +242,14 @@ def _attributes(column: Column, order: ByteOrder) -> bytes:
     return values.tobytes()
 
 
-# Assumed: the facts that Logdump prints of a DDR, in its order: a version, then texts with a u16 length. The 81 printed
+# Assumed: the facts that Logdump prints of a DDR, in its order: a version, then strings with a u16 length. The 81 printed
 # bytes are not public; the data are written for others to see and not read (trail format §12).
 DDR_VERSION: Final = 1
 
 
 def database_data(database: Database, order: ByteOrder) -> bytes:
     """Return the data of a DDR."""
-    texts = (
+    strings = (
         database.database_type,
         database.character_set or database.encoding,
         database.national_character_set,
@@ -257,10 +257,12 @@ def database_data(database: Database, order: ByteOrder) -> bytes:
         database.case_sensitivity,
         database.time_zone,
     )
-    return order.raw(DDR_VERSION, 2) + b"".join(_counted(text.encode(), order) for text in texts)
+    return order.raw(DDR_VERSION, 2) + b"".join(
+        _with_length(text.encode(), order) for text in strings
+    )
 
 
-def _counted(raw: bytes, order: ByteOrder) -> bytes:
+def _with_length(raw: bytes, order: ByteOrder) -> bytes:
     if len(raw) > MAX_LENGTH:
         raise EncodeError(f"a text of {len(raw)} bytes does not fit in a metadata record")
     return order.raw(len(raw), 2) + raw

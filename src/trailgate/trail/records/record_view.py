@@ -98,7 +98,7 @@ class RecordView:
         """Return whether all records are changes, as most are."""
         return bool((self.role == _CHANGE).all())
 
-    def marked(self, mark: int) -> Longs:
+    def with_marks(self, mark: int) -> Longs:
         """Return the records with a mark."""
         return np.flatnonzero(self.marks & mark) if self.has_marks else np.zeros(0, np.int64)
 
@@ -179,14 +179,14 @@ class RecordView:
         layout = RECORD_HEADS[order]
         whole = self.lengths >= SHORTEST
         if whole.all():
-            return _restored(rows_at(data, self.offsets, NAME_AT), layout)
+            return _restore(rows_at(data, self.offsets, NAME_AT), layout)
         found = np.zeros(len(self), layout)
-        found[whole] = _restored(rows_at(data, self.offsets[whole], NAME_AT), layout)
+        found[whole] = _restore(rows_at(data, self.offsets[whole], NAME_AT), layout)
         found["io_time"][~whole] = JULIAN_EPOCH
         return found
 
 
-def _restored(raw: Octets, layout: np.dtype[np.void]) -> Structs:
+def _restore(raw: Octets, layout: np.dtype[np.void]) -> Structs:
     """Return fixed headers, TransInd and AuditRBA from where one release has them (trail format §5)."""
     heads: Structs = raw.view(layout).reshape(-1)
     moved = (heads["trans_ind"] > ONLY) & (raw[:, MOVED_AT] <= ONLY)
@@ -226,7 +226,7 @@ def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
         continued=continued,
         marks=marks,
         io_time=column[kernels.IO_TIME],
-        data_length=column[kernels.SAID_LENGTH],
+        data_length=column[kernels.STATED_LENGTH],
         name_ends=column[kernels.NAME_STOP],
         data=Spans(column[kernels.DATA_START], column[kernels.DATA_STOP]),
         tokens=Spans(column[kernels.TOKENS_START], column[kernels.TOKENS_STOP]),
@@ -259,8 +259,8 @@ class RecordNames:
     firsts: Longs
     names: list[bytes | int]
 
-    def texts(self, of_index: Callable[[int], str | None]) -> list[str | None]:
-        """Return the names as texts, up to their NUL; ``of_index`` returns what a table index means."""
+    def strings(self, of_index: Callable[[int], str | None]) -> list[str | None]:
+        """Return the names as strings, up to their NUL; ``of_index`` returns what a table index means."""
         return [
             of_index(name)
             if isinstance(name, int)

@@ -83,7 +83,7 @@ class VaryingCells:
 
     def __init__(self, target: TargetColumn, found: RecordValues, *, counted: bool = True) -> None:
         self.target, self.found, self.counted = target, found, counted
-        self.texts, self.states = TextBytes.of(found.values), states_of(found)
+        self.strings, self.states = TextBytes.of(found.values), states_of(found)
         self.front = VARIABLE_HEAD if counted else INDICATOR_BYTES
         self.least = _least(found, CELL_HEAD + self.front)
 
@@ -91,7 +91,7 @@ class VaryingCells:
         """Add the bytes of each record's cell; raises EncodeError for a value that is too long."""
         front = self.front
         longest, record = add_sizes(
-            self.found.rows, self.states, self.texts.offsets, CELL_HEAD + front, True, sizes
+            self.found.rows, self.states, self.strings.offsets, CELL_HEAD + front, True, sizes
         )
         if longest > MAX_CELL - front:
             problem = f"a text of {longest} bytes does not fit in a record"
@@ -104,8 +104,8 @@ class VaryingCells:
             places,
             self.found.rows,
             self.states,
-            self.texts.offsets,
-            self.texts.data,
+            self.strings.offsets,
+            self.strings.data,
             self.target.index,
             self.counted,
             self.target.order is ByteOrder.BIG,
@@ -114,7 +114,7 @@ class VaryingCells:
 
 
 class FilledCells:
-    """Texts in cells of one width: what a value lacks is taken from the same place of ``filling``.
+    """Strings in cells of one width: what a value lacks is taken from the same place of ``filling``.
 
     NULL is ``null_filling``. The byte at ``colon`` becomes a colon where cells are wide enough to have it.
     """
@@ -130,7 +130,7 @@ class FilledCells:
     ) -> None:
         self.target, self.found, self.colon = target, found, colon
         self.filling, self.null_filling = octets(filling), octets(null_filling)
-        self.texts, self.states = TextBytes.of(found.values), states_of(found)
+        self.strings, self.states = TextBytes.of(found.values), states_of(found)
         self.head = target.head(INDICATOR_BYTES + len(filling))
         self.least = _least(found, CELL_HEAD + INDICATOR_BYTES + len(filling))
 
@@ -139,7 +139,7 @@ class FilledCells:
         width = len(self.filling)
         size = CELL_HEAD + INDICATOR_BYTES + width
         longest, record = add_sizes(
-            self.found.rows, self.states, self.texts.offsets, size, False, sizes
+            self.found.rows, self.states, self.strings.offsets, size, False, sizes
         )
         if longest > width:
             problem = f"a text of {longest} bytes is longer than {width}"
@@ -147,9 +147,9 @@ class FilledCells:
 
     def check_times(self) -> None:
         """Raise EncodeError for the first value that is not a date time of the column's length."""
-        width, texts = len(self.filling), self.texts
+        width, strings = len(self.filling), self.strings
         unlike, unparted = find_bad_times(
-            self.found.rows, self.states, texts.offsets, texts.data, width
+            self.found.rows, self.states, strings.offsets, strings.data, width
         )
         if unlike >= 0:
             problem = f"a date time of {width} characters was expected"
@@ -165,8 +165,8 @@ class FilledCells:
             places,
             self.found.rows,
             self.states,
-            self.texts.offsets,
-            self.texts.data,
+            self.strings.offsets,
+            self.strings.data,
             self.head,
             self.filling,
             self.null_filling,

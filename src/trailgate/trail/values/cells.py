@@ -77,7 +77,7 @@ def find_cells(source: TrailBytes, table: Table, areas: Spans) -> list[CellPlace
                 own = slice(k * count, (k + 1) * count)
                 found[column] = CellPlaces(None, starts[own], lengths[own])
             return found
-    return _sorted(source, areas, _count(source, table, areas))
+    return _sort(source, areas, _count(source, table, areas))
 
 
 def _count(source: TrailBytes, table: Table, areas: Spans) -> Longs:
@@ -92,7 +92,7 @@ def _count(source: TrailBytes, table: Table, areas: Spans) -> Longs:
     return counts
 
 
-def _sorted(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellPlaces]:
+def _sort(source: TrailBytes, areas: Spans, counts: Longs) -> list[CellPlaces]:
     """Return the values of sound areas that differ in their columns."""
     ends = np.cumsum(counts)
     begins = ends - counts
@@ -119,9 +119,9 @@ def _error(source: TrailBytes, table: Table, problem: int, span: tuple[int, int]
     field = table.columns[index].name
     if problem == read_kernels.NO_INDICATOR:
         error = source.error("a value has no null indicator", span, table=table.name)
-        return error.located(field=field)
+        return error.with_place(field=field)
     span = (place, place + CELL_HEAD)
-    return source.error("a column appears twice", span, table=table.name).located(field=field)
+    return source.error("a column appears twice", span, table=table.name).with_place(field=field)
 
 
 def hold_cells(source: TrailBytes, areas: Spans, columns: int = COLUMN_INDEXES) -> Mask:
@@ -196,8 +196,8 @@ def decode_numbered(cells: Cells) -> pa.Array:
     if counted[~nulls].all():
         return _shown(raw, cells.source.charset, counted=True)
     slots = pa.array(np.asarray(counted, bool))
-    texts = [_shown(raw, cells.source.charset, counted=kind) for kind in (True, False)]
-    return pc.if_else(slots, *texts)
+    strings = [_shown(raw, cells.source.charset, counted=kind) for kind in (True, False)]
+    return pc.if_else(slots, *strings)
 
 
 def check_numbered(cells: Cells) -> Mask:
@@ -223,9 +223,9 @@ def _shown(values: pa.Array, charset: str, *, counted: bool) -> pa.Array:
     if counted and charset == "utf-8" and _plain(values):
         return values.view(pa.string())
     distinct = values.dictionary_encode()
-    show = _counted if counted else _bare
-    texts = [show(raw, charset) for raw in distinct.dictionary.to_pylist()]
-    return pa.array(texts, pa.string()).take(distinct.indices)
+    show = _counted_text if counted else _bare
+    strings = [show(raw, charset) for raw in distinct.dictionary.to_pylist()]
+    return pa.array(strings, pa.string()).take(distinct.indices)
 
 
 def _plain(values: pa.Array) -> bool:
@@ -240,7 +240,7 @@ def _plain(values: pa.Array) -> bool:
     return not pc.any(pc.starts_with(values.view(pa.string()), _HEX)).as_py()
 
 
-def _counted(raw: bytes, charset: str) -> str:
+def _counted_text(raw: bytes, charset: str) -> str:
     """Return bytes after a length: text if they can be, else hex."""
     text = _text(raw, charset)
     return _digits(raw) if text is None else text

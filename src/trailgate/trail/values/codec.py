@@ -2,7 +2,7 @@
 
 Every value begins with a null indicator: 00 00, or FF FF for NULL (trail format §10.2).
 
-The character sets of databases: their names, and texts in them made UTF-8, whole columns at once.
+The character sets of databases: their names, and strings in them made UTF-8, whole columns at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Cells:
         start = int(self.starts[row])
         span = (start, start + int(self.lengths[row]))
         error = self.source.error(problem, span, table=self.table)
-        return error.located(field=self.column.name)
+        return error.with_place(field=self.column.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,7 @@ def charset_named(name: str) -> str:
 
 
 def charset_of(column: Column, usual: str) -> str | None:
-    """Return what a column's texts are in; None where its definition would have to say and does not.
+    """Return what a column's strings are in; None where its definition would have to say and does not.
 
     Sub types of capture properties §9.4 come first; ``usual`` is the character set of the source.
     """
@@ -214,8 +214,8 @@ def charset_of(column: Column, usual: str) -> str | None:
     return None if column.data_type in NATIONAL_TYPES else usual
 
 
-def decoded_texts(values: pa.BinaryArray, charset: str) -> pa.StringArray:
-    """Return texts in a character set as UTF-8; null stays null.
+def decoded_strings(values: pa.BinaryArray, charset: str) -> pa.StringArray:
+    """Return strings in a character set as UTF-8; null stays null.
 
     Raises DecodeError, with the row as its record, for bytes that the set does not have.
     """
@@ -227,8 +227,8 @@ def decoded_texts(values: pa.BinaryArray, charset: str) -> pa.StringArray:
     return found.values
 
 
-def encoded_texts(values: pa.StringArray, charset: str) -> pa.BinaryArray:
-    """Return UTF-8 texts in a character set; null stays null. Raises EncodeError."""
+def encoded_strings(values: pa.StringArray, charset: str) -> pa.BinaryArray:
+    """Return UTF-8 strings in a character set; null stays null. Raises EncodeError."""
     try:
         raw = code_page(charset).encode(values.fill_null(""))
     except EncodeError as error:

@@ -99,12 +99,12 @@ def check_float(cells: Cells) -> None:
 def encode_float(target: TargetColumn, found: RecordValues) -> CellWriter:
     """Return IEEE floats as big-endian words."""
     width = target.column.type_row.width or 8
-    floats = _filled(found.values).to_numpy(zero_copy_only=False).astype(f"f{width}", copy=False)
+    floats = _fill(found.values).to_numpy(zero_copy_only=False).astype(f"f{width}", copy=False)
     words = floats.view(f"u{width}").astype(np.uint64, copy=False)
     return WordCells(target, found, words, width)
 
 
-def _filled(values: pa.Array) -> pa.Array:
+def _fill(values: pa.Array) -> pa.Array:
     return values.fill_null(0) if values.null_count else values
 
 
@@ -113,7 +113,7 @@ def _to_words(target: TargetColumn, found: RecordValues) -> Integers:
     signed = target.column.family is Family.INTEGER
     kind, values = np.int64 if signed else np.uint64, found.values
     if not pa.types.is_decimal(values.type):
-        words: Integers = _filled(values).to_numpy(zero_copy_only=False).astype(kind, copy=False)
+        words: Integers = _fill(values).to_numpy(zero_copy_only=False).astype(kind, copy=False)
         return words
     data = np.frombuffer(values.buffers()[1], np.int64)
     pairs = data[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)

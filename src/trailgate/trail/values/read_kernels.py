@@ -352,7 +352,7 @@ def _copy_bytes(data: Octets, at: int, size: int, out: Octets, to: int) -> np.ui
     return every
 
 
-@kernel(writes=("nulls", "offsets", "texts"))
+@kernel(writes=("nulls", "offsets", "strings"))
 def read_datetimes(
     data: Octets,
     starts: Longs,
@@ -360,11 +360,11 @@ def read_datetimes(
     width: int,
     nulls: Mask,
     offsets: Offsets,
-    texts: Octets,
+    strings: Octets,
 ) -> tuple[int, int, bool]:
-    """Write date times as ISO texts, NULL left out, and Arrow's offsets of them.
+    """Write date times as ISO strings, NULL left out, and Arrow's offsets of them.
 
-    ``texts`` has room for the bytes of all values, and ``SPARE`` more. Returns how many are NULL, the first value that does not
+    ``strings`` has room for the bytes of all values, and ``SPARE`` more. Returns how many are NULL, the first value that does not
     fit, or -1, and whether that is a value of the width, which is not a date time.
     """
     to = np.int64(0)
@@ -380,11 +380,11 @@ def read_datetimes(
             at = starts[k] + INDICATOR_BYTES
             if width > BETWEEN and data[at + BETWEEN] != COLON:
                 return count, k, True
-            high = _copy_bytes(data, at, width, texts, to)
+            high = _copy_bytes(data, at, width, strings, to)
             if high & HIGH_BITS:
                 return count, k, True
             if width > BETWEEN:
-                texts[to + BETWEEN] = BLANK
+                strings[to + BETWEEN] = BLANK
             to += width
         offsets[k + 1] = to
     return count, -1, False

@@ -28,14 +28,14 @@ from trailgate.trail.values.codec import (
     RecordValues,
     TargetColumn,
     charset_of,
-    decoded_texts,
-    encoded_texts,
+    decoded_strings,
+    encoded_strings,
 )
 
 
 def decode_variable(cells: Cells) -> pa.Array:
-    """Return the texts: indicator, u16 length, bytes; NULL is FF FF 00 00 or a bare FF FF."""
-    return _texts(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells))
+    """Return the strings: indicator, u16 length, bytes; NULL is FF FF 00 00 or a bare FF FF."""
+    return _strings(cells, cells.starts + VARIABLE_HEAD, *measure_variable(cells))
 
 
 def measure_variable(cells: Cells) -> tuple[Mask | None, Offsets]:
@@ -72,11 +72,11 @@ def gather_cells(
 
 
 def decode_fixed(cells: Cells) -> pa.Array:
-    """Return blank-padded texts without the padding; NULL is FF FF and zeros, or a bare FF FF."""
+    """Return blank-padded strings without the padding; NULL is FF FF and zeros, or a bare FF FF."""
     width = fixed_width(cells.column)
     nulls = null_cells(cells, width)
-    texts = _texts(cells, cells.starts + INDICATOR_BYTES, nulls)
-    return pc.utf8_rtrim(texts, " ")
+    strings = _strings(cells, cells.starts + INDICATOR_BYTES, nulls)
+    return pc.utf8_rtrim(strings, " ")
 
 
 def check_variable(cells: Cells) -> None:
@@ -92,8 +92,8 @@ def check_fixed(cells: Cells) -> None:
 
 
 def decode_large_text(cells: Cells) -> pa.Array:
-    """Return texts that fill their cells whole, as large objects do."""
-    return _texts(cells, cells.starts, None)
+    """Return strings that fill their cells whole, as large objects do."""
+    return _strings(cells, cells.starts, None)
 
 
 def null_cells(cells: Cells, width: int) -> Mask | None:
@@ -117,15 +117,15 @@ def fixed_width(column: Column) -> int:
     return column.internal_length or column.external_length
 
 
-def _texts(
+def _strings(
     cells: Cells, starts: Longs, nulls: Mask | None, offsets: Offsets | None = None
 ) -> pa.Array:
-    """Return texts as UTF-8, from the character set of their column or of the source."""
+    """Return strings as UTF-8, from the character set of their column or of the source."""
     charset = _charset(cells)
     if charset != UTF_8:
         raw = gather_cells(cells, starts, nulls, offsets)
         try:
-            return decoded_texts(raw, charset)
+            return decoded_strings(raw, charset)
         except DecodeError as error:
             raise cells.error(error.problem, error.where.record or 0) from None
     try:
@@ -146,30 +146,30 @@ UNKNOWN_NATIONAL = "the definitions do not tell the character set of this nation
 
 
 def encode_variable(target: TargetColumn, found: RecordValues) -> CellWriter:
-    """Return texts as indicator, u16 length and bytes."""
+    """Return strings as indicator, u16 length and bytes."""
     return VaryingCells(target, found)
 
 
 def encode_fixed(target: TargetColumn, found: RecordValues) -> CellWriter:
-    """Return texts padded with blanks to the column's width; a longer one is an error."""
+    """Return strings padded with blanks to the column's width; a longer one is an error."""
     width = fixed_width(target.column)
     return FilledCells(target, found, filling=b" " * width, null_filling=bytes(width))
 
 
 def encode_national(target: TargetColumn, found: RecordValues) -> CellWriter:
-    """Return texts of varying length in the character set that the definition of their column names."""
+    """Return strings of varying length in the character set that the definition of their column names."""
     return encode_variable(target, _in_charset(target, found.held(), None))
 
 
 def encode_fixed_national(target: TargetColumn, found: RecordValues) -> CellWriter:
-    """Return texts padded with blanks, in the character set that the definition of their column names."""
+    """Return strings padded with blanks, in the character set that the definition of their column names."""
     return encode_fixed_bytes_of(
         target, _in_charset(target, found.held(), fixed_width(target.column))
     )
 
 
 def _in_charset(target: TargetColumn, found: RecordValues, width: int | None) -> RecordValues:
-    """Return texts in the character set of their column, padded to a width in bytes."""
+    """Return strings in the character set of their column, padded to a width in bytes."""
     charset = charset_of(target.column, UTF_8)
     if charset is None:
         raise target.error(UNKNOWN_NATIONAL)
@@ -177,9 +177,9 @@ def _in_charset(target: TargetColumn, found: RecordValues, width: int | None) ->
     if width is not None:
         values = pc.utf8_rpad(values, width // len(" ".encode(charset)), " ")
     try:
-        return replace(found, values=encoded_texts(values, charset))
+        return replace(found, values=encoded_strings(values, charset))
     except EncodeError as error:
-        raise error.located(table=target.table, field=target.column.name) from None
+        raise error.with_place(table=target.table, field=target.column.name) from None
 
 
 def encode_fixed_bytes_of(target: TargetColumn, found: RecordValues) -> CellWriter:

@@ -35,19 +35,19 @@ NULL_TEXT: Final = "1900-01-01:00:00:00.000000000"  # cut to the column's length
 
 
 def decode_datetime(cells: Cells) -> pa.Array:
-    """Return ISO texts of the column's length; NULL is FF FF and any text, or a bare FF FF."""
+    """Return ISO strings of the column's length; NULL is FF FF and any text, or a bare FF FF."""
     width = cells.column.external_length
     count, room = len(cells.starts), int(cells.lengths.sum())
     if room > MAX_INT32:
         raise unfit(TOO_MANY, len(cells.source.data))
     nulls, offsets = np.empty(count, bool), np.empty(count + 1, np.int32)
-    texts = np.empty(room + SPARE, np.uint8)
+    strings = np.empty(room + SPARE, np.uint8)
     null_count, bad, has_width = read_kernels.read_datetimes(
-        cells.source.data, cells.starts, cells.lengths, width, nulls, offsets, texts
+        cells.source.data, cells.starts, cells.lengths, width, nulls, offsets, strings
     )
     if bad >= 0:
         raise cells.error("not a date time", bad) if has_width else width_error(cells, width, bad)
-    return column(offsets, texts[: offsets[-1]], nulls if null_count else NO_NULLS, text=True)
+    return column(offsets, strings[: offsets[-1]], nulls if null_count else NO_NULLS, text=True)
 
 
 def check_datetime(cells: Cells) -> None:
@@ -56,7 +56,7 @@ def check_datetime(cells: Cells) -> None:
 
 
 def encode_datetime(target: TargetColumn, found: RecordValues) -> CellWriter:
-    """Return ISO texts in trail form; a shorter fraction is filled up with zeros."""
+    """Return ISO strings in trail form; a shorter fraction is filled up with zeros."""
     width = target.column.external_length
     filling = NULL_TEXT[:width].encode()
     cells = FilledCells(target, found, filling=filling, null_filling=filling, colon=BETWEEN)
@@ -74,10 +74,10 @@ def decode_zoned(cells: Cells) -> pa.Array:
     Assumed (trail format §10.2): the text of a date time, then the zone; a shorter zone may make it shorter.
     """
     nulls = check_zoned(cells)
-    texts = _ascii(cells, nulls)
-    form = pc.match_substring_regex(texts, ZONED)
+    strings = _ascii(cells, nulls)
+    form = pc.match_substring_regex(strings, ZONED)
     cells.require(form.fill_null(True).to_numpy(zero_copy_only=False), "not a date time")
-    return pc.utf8_rtrim(pc.replace_substring(texts, ":", " ", max_replacements=1), " ")
+    return pc.utf8_rtrim(pc.replace_substring(strings, ":", " ", max_replacements=1), " ")
 
 
 def check_zoned(cells: Cells) -> Mask:
@@ -108,5 +108,5 @@ def encode_zoned(target: TargetColumn, found: RecordValues) -> CellWriter:
     row = found.first(pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False))
     if row is not None:
         raise target.error("not a date time with a zone, or too long", values[row].as_py())
-    texts = pc.replace_substring(values, " ", ":", max_replacements=1)
-    return VaryingCells(target, replace(found, values=texts), counted=False)
+    strings = pc.replace_substring(values, " ", ":", max_replacements=1)
+    return VaryingCells(target, replace(found, values=strings), counted=False)

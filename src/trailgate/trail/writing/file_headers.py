@@ -128,13 +128,13 @@ def _field(found: Token, order: ByteOrder, facts: HeaderFacts) -> bytes:
     field = _FIELDS.get(found.code)
     if field is None:
         return token(found.code, found.payload, found.info, order)
-    payload = _encoded(field, order, facts)
+    payload = _encode(field, order, facts)
     if payload is None:
         return token(found.code, field.codec.unset or found.payload, UNSET, order)
     return token(found.code, payload, NORMAL, order)
 
 
-def _encoded(field: HeaderField, order: ByteOrder, facts: HeaderFacts) -> bytes | None:
+def _encode(field: HeaderField, order: ByteOrder, facts: HeaderFacts) -> bytes | None:
     """Return a fact as bytes; None where it is not known, or damaged so that it cannot be written."""
     value = getattr(facts, field.name)
     try:

@@ -35,7 +35,7 @@ from trailgate.trail.format.record_types import (
 from trailgate.trail.format.tokens import FRAME, GGS_TOKENS, MAX_LENGTH, USER_TOKENS, ByteOrder
 from trailgate.trail.records.record import Token, TrailRecord, encode_record
 from trailgate.trail.values.cell_writers import TextBytes
-from trailgate.trail.values.codec import MAX_CELL, UTF_8, VARIABLE_HEAD, charset_of, encoded_texts
+from trailgate.trail.values.codec import MAX_CELL, UTF_8, VARIABLE_HEAD, charset_of, encoded_strings
 from trailgate.trail.writing.kernels import add_piece_sizes, write_pieces
 from trailgate.trail.writing.record_groups import (
     MIDDLE,
@@ -90,7 +90,7 @@ def _records(group: RecordGroup) -> Iterator[bytes]:
         others = [Token(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
         others += [Token(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
         cut = [*_cut(replace(whole, others=tuple(others)))]
-        yield b"".join(map(encode_record, _bounded(cut, group.trans_ind[record : record + 1])))
+        yield b"".join(map(encode_record, _bound(cut, group.trans_ind[record : record + 1])))
 
 
 def _written(part: ImageWriter | TokenAreas) -> list[bytes]:
@@ -147,7 +147,7 @@ def _room(record: TrailRecord) -> int:
     return MAX_LENGTH - len(encode_record(record)) - FRAME
 
 
-def _bounded(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
+def _bound(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
     """Return an operation's records, all middle ones so far, with the place of each in the transaction."""
     if len(records) == 1:
         return [replace(records[0], trans_ind=int(trans_ind[0]))]
@@ -166,7 +166,7 @@ def _text_bytes(column: Column, values: pa.Array) -> pa.Array:
     charset = charset_of(column, UTF_8)
     if charset is None or charset == UTF_8:
         return values.view(pa.binary())
-    return encoded_texts(values, charset)
+    return encoded_strings(values, charset)
 
 
 # How a block column's values become the bytes of large objects: those families that can have one.

@@ -53,7 +53,7 @@ from trailgate.trail.writing.tokens import OperationTokens
 from trailgate.trail.writing.trail_format import TrailFormat
 
 
-def compacted(block: ChangeBlock) -> ChangeBlock:
+def compact(block: ChangeBlock) -> ChangeBlock:
     """Return the block with the unchanged columns of its updates missing."""
     updates: Mask = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
     keys = set(block.table.keys)

@@ -50,7 +50,7 @@ class _CarriedToken(NamedTuple):
 
     code: int
     shown: Mask
-    texts: TextBytes
+    strings: TextBytes
 
 
 class TokenAreas:
@@ -67,7 +67,7 @@ class TokenAreas:
             if values.null_count:
                 shown = shown & values.is_valid().to_numpy(zero_copy_only=False)[group.rows]
             token = _CarriedToken(code, shown, TextBytes.of(values))
-            add_token_sizes(group.rows, token.shown, token.texts.offsets, self.ggs_sizes)
+            add_token_sizes(group.rows, token.shown, token.strings.offsets, self.ggs_sizes)
             self.carried.append(token)
         check_size(block, self.ggs_sizes)
         # trail format §2: a record without tokens has no T.
@@ -81,8 +81,8 @@ class TokenAreas:
         write_area_frames(body, places, GGS_TOKENS, self.ggs_sizes, big)
         if tokens is not None:
             tokens.write_ggs(body, places, rows)
-        for code, shown, texts in self.carried:
-            write_tokens(body, places, rows, shown, code, texts.offsets, texts.data, big)
+        for code, shown, strings in self.carried:
+            write_tokens(body, places, rows, shown, code, strings.offsets, strings.data, big)
         if tokens is not None:
             write_area_frames(body, places, USER_TOKENS, self.user_sizes, big)
             tokens.write_user(body, places, rows)

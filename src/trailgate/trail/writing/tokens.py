@@ -138,7 +138,7 @@ class OperationTokens:
         try:
             user_token_bytes([(names[entry].as_py(), values[entry].as_py()) for entry in chosen])
         except EncodeError as error:
-            raise error.located(table=self.table) from None
+            raise error.with_place(table=self.table) from None
 
 
 def _code(name: str) -> int:

@@ -92,7 +92,7 @@ class TrailFormat:
     def named(
         cls, release: str | None = None, byte_order: str | None = None, updates: str | None = None
     ) -> Self:
-        """Return the format that texts name, as options have them; None takes the default."""
+        """Return the format that strings name, as options have them; None takes the default."""
         return cls(
             _release(release or DEFAULT_RELEASE).level,
             _chosen("byte order", {order.label: order for order in ByteOrder}, byte_order)

@@ -25,7 +25,7 @@ from trailgate.trail.writing.large_records import (
 from trailgate.trail.writing.record_groups import (
     RecordGroup,
     TableReference,
-    compacted,
+    compact,
     record_groups,
     reference_to,
 )
@@ -62,7 +62,7 @@ def encode(
     for block in batch.blocks:
         reference = reference_to(block.table, trail_format, definitions)
         for start, stop in _chunks(len(block)):
-            part = _sliced(block, start, stop)
+            part = _slice(block, start, stop)
             writers += _writers(part, reference, trail_format.updates)
     # Each operation has a slot for its first record and one for a second.
     places = np.zeros(2 * batch.rows + 1, np.int64)
@@ -96,7 +96,7 @@ def _writers(
 ) -> Iterator[_Writer]:
     """Yield the writers of a block's records."""
     if updates is UpdateFormat.COMPACT:
-        block = compacted(block)
+        block = compact(block)
     block, large = part_large(block)
     # Nothing in a piece states to which image of a record with two it belongs.
     separate = np.zeros(len(block), bool)
@@ -111,10 +111,10 @@ def _writers(
             continue
         for chosen in (~long, long):
             if chosen.any():
-                yield _parted(group.take(np.flatnonzero(chosen)), large, long=chosen is long)
+                yield _part(group.take(np.flatnonzero(chosen)), large, long=chosen is long)
 
 
-def _parted(group: RecordGroup, large: Sequence[LargeColumn], *, long: bool) -> _Writer:
+def _part(group: RecordGroup, large: Sequence[LargeColumn], *, long: bool) -> _Writer:
     """Return the writer of records that are too long, or may have large objects."""
     pieces = PieceWriter(group, large)
     records = pieces.records_before()
@@ -127,7 +127,7 @@ def _chunks(rows: int) -> Iterator[tuple[int, int]]:
     return pairwise(rows * part // count for part in range(count + 1))
 
 
-def _sliced(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
+def _slice(block: ChangeBlock, start: int, stop: int) -> ChangeBlock:
     """Return consecutive rows of a block, with what is written of them; nothing is copied."""
     part = slice(start, stop)
 

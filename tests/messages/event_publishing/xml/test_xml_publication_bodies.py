@@ -104,9 +104,7 @@ def test_a_header_that_is_cut_off_is_refused() -> None:
 
 
 def test_batches_joined_keep_their_messages_apart() -> None:
-    batch = MessageBatch.joined(
-        [messages_of([DOCUMENT.encode(), b"<msg/>"]), messages_of([b"<x/>"])]
-    )
+    batch = MessageBatch.join([messages_of([DOCUMENT.encode(), b"<msg/>"]), messages_of([b"<x/>"])])
 
     problems = captured(xml_publications(), batch).problems
 

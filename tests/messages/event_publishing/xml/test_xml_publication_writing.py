@@ -145,8 +145,8 @@ def comparable(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def texts(row: dict[str, Any]) -> list[dict[str, str | None]]:
-    """Return the images of a row: their texts, and of other columns whether they are there and NULL."""
+def strings(row: dict[str, Any]) -> list[dict[str, str | None]]:
+    """Return the images of a row: their strings, and of other columns whether they are there and NULL."""
     return [
         {
             name: value if name in ("K", "V", "C", "L") or value is None else "..."
@@ -192,7 +192,7 @@ def test_operations_come_back_from_valid_publications(
     naive = [row for _, own in kinds for row in own]
     assert [row["table"] for row in naive] == [one["table"] for one in rows]
     if lobs == "inline":
-        assert [texts(row) for row in naive] == [texts(one) for one in found.rows]
+        assert [strings(row) for row in naive] == [strings(one) for one in found.rows]
         assert bodies == written(rows, [], database="S&B", **options)
     described = [kind for kind, _ in kinds if kind == "subSchema"]
     assert len(described) == (len({one["table"] for one in rows}) if schemas else 0)

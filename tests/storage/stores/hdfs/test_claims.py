@@ -18,7 +18,7 @@ from trailgate.storage.stores.hdfs import (
     Step,
     TagOf,
     ended,
-    replaced,
+    replace_file,
     writing_name,
 )
 
@@ -105,7 +105,7 @@ class Writer:
     def next(self) -> tuple[Step | None, bool]:
         """Return the next step; None where there is none, and what came of all."""
         steps: Generator[Step, Any, Any] = (
-            replaced(KEY, self.over, self.own) if self.own else ended(KEY, self.over)
+            replace_file(KEY, self.over, self.own) if self.own else ended(KEY, self.over)
         )
         try:
             step = next(steps)

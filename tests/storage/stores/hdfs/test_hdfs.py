@@ -18,7 +18,7 @@ from store_servers.hdfs import HdfsServer
 from stored_place import KilledError, killed_after, meeting, requests
 from trailgate.errors import StorageError, WriteError
 from trailgate.storage.files import hadoop as namenode
-from trailgate.storage.files.addresses import listed, locate, read_whole
+from trailgate.storage.files.addresses import list_names, locate, read_whole
 from trailgate.storage.files.hadoop import ask
 from trailgate.storage.stores.hdfs import HdfsStore, HdfsTree
 from trailgate.storage.stores.kinds import writable_store
@@ -141,12 +141,12 @@ def test_files_are_read_as_pyarrow_reads_files(hdfs_bucket: Bucket) -> None:
         assert file.read_at(50, 1000) == data[1000:1050]
     with store.open_input_stream(f"{path}/x") as stream:
         assert stream.read(10) + stream.readall() == data
-    found, _ = listed(store, path)
+    found, _ = list_names(store, path)
     assert sorted((e.base_name, e.type, e.size) for e in found) == [
         ("e", fs.FileType.Directory, None),
         ("x", fs.FileType.File, len(data)),
     ]
-    assert listed(store, f"{path}/none") == ([], 0)
+    assert list_names(store, f"{path}/none") == ([], 0)
     assert store.get_file_info(f"{path}/none").type == fs.FileType.NotFound
     with pytest.raises(OSError, match="File does not exist"):
         store.open_input_file(f"{path}/none")
@@ -156,7 +156,7 @@ def test_files_are_read_as_pyarrow_reads_files(hdfs_bucket: Bucket) -> None:
         store.get_file_info(fs.FileSelector(f"{path}/none"))
 
 
-def test_who_may_not_write_learns_it_in_one_line(
+def test_who_may_not_write_infers_it_in_one_line(
     hdfs_bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hdfs_bucket.put("x", b"1")

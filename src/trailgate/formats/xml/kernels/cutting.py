@@ -37,13 +37,13 @@ from trailgate.formats.xml.kernels.scan import (
     start_tag,
     without_prefixes,
 )
+from trailgate.formats.xml.kernels.strings import text_end
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
     child_number,
     chosen_state,
     instruction_end,
 )
-from trailgate.formats.xml.kernels.texts import text_end
 
 
 @kernel(

@@ -47,14 +47,14 @@ from trailgate.formats.xml.kernels.names import (
     WIDTH,
     What,
 )
-from trailgate.formats.xml.kernels.tags import attribute_of
-from trailgate.formats.xml.kernels.texts import (
+from trailgate.formats.xml.kernels.strings import (
     OF_ATTRIBUTE,
     decoded,
     is_blank,
     joined_pieces,
     put_number,
 )
+from trailgate.formats.xml.kernels.tags import attribute_of
 
 RECORD = int(What.RECORD)
 EXISTS = int(What.EXISTS)

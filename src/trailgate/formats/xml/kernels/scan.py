@@ -49,6 +49,7 @@ from trailgate.formats.xml.kernels.names import (
     insert_name,
 )
 from trailgate.formats.xml.kernels.records import end_element, start_element, store_attributes
+from trailgate.formats.xml.kernels.strings import is_blank, note_text, text_end
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
     bind_prefixes,
@@ -61,7 +62,6 @@ from trailgate.formats.xml.kernels.tags import (
     read_attributes,
     section_end,
 )
-from trailgate.formats.xml.kernels.texts import is_blank, note_text, text_end
 
 SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
 DECLARATION_BEGINS: Final = np.uint64(0x6C6D783F3C)  # "<?xml"

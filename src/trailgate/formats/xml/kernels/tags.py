@@ -31,7 +31,7 @@ from trailgate.formats.xml.kernels.names import (
     add_name,
     find_name,
 )
-from trailgate.formats.xml.kernels.texts import OF_ATTRIBUTE, decoded, is_blank, value_end
+from trailgate.formats.xml.kernels.strings import OF_ATTRIBUTE, decoded, is_blank, value_end
 
 
 @inner

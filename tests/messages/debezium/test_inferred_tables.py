@@ -18,9 +18,9 @@ from trailgate.cli.main import run
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.formats.debezium.options import debezium_options
-from trailgate.formats.debezium.reader import LearntTables
+from trailgate.formats.debezium.reader import InferredTables
 from trailgate.jobs.capture.loading import load_definitions
-from trailgate.jobs.receive.job import opened
+from trailgate.jobs.receive.job import open_live
 from trailgate.jobs.receive.run import ReceiveOptions
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
@@ -56,9 +56,9 @@ def event(
     return json.dumps(whole if schema else payload).encode()
 
 
-def learnt(*bodies: bytes) -> Definitions:
+def infer_tables(*bodies: bytes) -> Definitions:
     """Return the tables that events describe."""
-    tables = LearntTables(debezium_options(parse_properties(PROPERTIES.encode())))
+    tables = InferredTables(debezium_options(parse_properties(PROPERTIES.encode())))
     tables.add(messages_of(bodies))
     return tables.definitions()
 
@@ -97,7 +97,7 @@ def learnt(*bodies: bytes) -> Definitions:
     ],
 )
 def test_the_column_of_a_type(kind: Members, column: tuple[int, ...]) -> None:
-    (table,) = learnt(event({"field": "C", **kind}))
+    (table,) = infer_tables(event({"field": "C", **kind}))
 
     (own,) = table.columns
     assert table.name == "S.T"
@@ -109,7 +109,7 @@ def test_the_column_of_a_type(kind: Members, column: tuple[int, ...]) -> None:
 def test_tables_are_in_the_order_of_their_names_and_columns_in_that_of_schemas() -> None:
     two = event({"field": "b", "type": "string"}, {"field": "A", "type": "string"}, table="T2")
 
-    found = learnt(two, event(ID, table="T1"))
+    found = infer_tables(two, event(ID, table="T1"))
 
     columns = [[column.name for column in table.columns] for table in found]
     assert [table.name for table in found] == ["S.T1", "S.T2"]
@@ -120,28 +120,28 @@ def test_what_describes_no_table_is_left_to_the_capture() -> None:
     without = json.dumps({"schema": {"type": "string"}, "payload": json.loads(event(schema=False))})
     bodies = [b"{", b'{"op":"c"}', event(schema=False), without.encode(), event(), event(ID)]
 
-    assert [column.name for column in learnt(*bodies).table("S.T").columns] == ["ID"]
-    assert len(learnt(*bodies[:-1])) == 0
+    assert [column.name for column in infer_tables(*bodies).table("S.T").columns] == ["ID"]
+    assert len(infer_tables(*bodies[:-1])) == 0
 
 
 def test_columns_that_come_later_are_added_and_those_that_go_are_kept() -> None:
     added, gone = {"field": "N", "type": "string"}, {"field": "G", "type": "string"}
 
-    (table,) = learnt(event(ID, gone), event(ID, gone, added), event(ID, added))
+    (table,) = infer_tables(event(ID, gone), event(ID, gone, added), event(ID, added))
 
     assert [column.name for column in table.columns] == ["ID", "G", "N"]
 
 
 def test_a_column_whose_type_changes_is_refused() -> None:
     with pytest.raises(DefinitionError, match=r"column id of S\.T is described in two ways") as bad:
-        learnt(event(ID), event({"field": "id", "type": "string"}))
+        infer_tables(event(ID), event({"field": "id", "type": "string"}))
 
     assert "into two trails" in str(bad.value)
 
 
 def test_an_event_that_nothing_describes_is_an_error_that_says_what_to_do() -> None:
     capture = json_capture(PROPERTIES)
-    assert capture.options.learns
+    assert capture.options.infers
 
     (problem,) = capture.parse(messages_of([event(after={"ID": 1}, schema=False)])).problems
 
@@ -242,7 +242,7 @@ def test_a_live_capture_needs_definitions(tmp_path: Path) -> None:
     address = parse_address("stomp://host/queue")
     with (
         pytest.raises(OptionError, match=r"no table is defined.*debezium\.sourcedefs"),
-        opened(json_capture(PROPERTIES), address, str(tmp_path / "ot"), ReceiveOptions()),
+        open_live(json_capture(PROPERTIES), address, str(tmp_path / "ot"), ReceiveOptions()),
     ):
         pass
     assert not list(tmp_path.iterdir())

@@ -8,9 +8,9 @@ these too, each as a transaction of its own.
 
 The ids of transactions, from the GGS tokens of many records at once.
 
-Records in portions of a few megabytes: headers, names and transactions, in columns.
+Records in chunks of a few megabytes: headers, names and transactions, in columns.
 
-A portion holds sound records only: bytes up to the first record whose framing or fixed header is
+A chunk holds sound records only: bytes up to the first record whose framing or fixed header is
 wrong. Nothing is decoded that is not asked for.
 """
 
@@ -53,15 +53,15 @@ from trailgate.trail.records.record_view import (
 
 @dataclass(frozen=True)
 class Names:
-    """``texts[codes[i]]`` is the name of record i."""
+    """``strings[codes[i]]`` is the name of record i."""
 
     codes: Longs
-    texts: list[str]
+    strings: list[str]
 
     def like(self, pattern: str) -> Mask:
         """Return which records' names match a pattern with ``*`` and ``?``, in either case."""
         matches = like(pattern)
-        good = np.array([matches(text) for text in self.texts], bool)
+        good = np.array([matches(text) for text in self.strings], bool)
         found: Mask = good[self.codes] if len(good) else np.zeros(0, bool)
         return found
 
@@ -82,8 +82,8 @@ def names_of(found: RecordNames, tables: Callable[[], TrailTables]) -> Names:
     """Return the names of records; ``tables`` is asked where records name their table by an index."""
     by_index = any(isinstance(name, int) for name in found.names)
     known = tables().tables if by_index else {}
-    texts = found.texts(lambda i: known[i].name if i in known else index_name(i))
-    return Names(found.codes, [text or "" for text in texts])
+    strings = found.strings(lambda i: known[i].name if i in known else index_name(i))
+    return Names(found.codes, [text or "" for text in strings])
 
 
 def index_name(index: int) -> str:
@@ -111,8 +111,8 @@ class Numbers:
 def number_transactions(indicator: Octets, apart: Mask) -> Numbers:
     """Return the transactions of records that follow each other.
 
-    How records are cut into portions changes nothing: a record that continues though nothing is open is an
-    orphan, at the first record of a portion as anywhere.
+    How records are cut into chunks changes nothing: a record that continues though nothing is open is an
+    orphan, at the first record of a chunk as anywhere.
     """
     row = np.arange(len(indicator))
     opens = indicator == FIRST
@@ -206,8 +206,8 @@ FORWARD: Final = "SCANFORHEADER finds the next good record"
 BACKWARD: Final = "SCANFORHEADER PREV finds the good record before it"
 
 
-class Surroundings(Protocol):
-    """What a portion asks the file around it for."""
+class Environment(Protocol):
+    """What a chunk asks the file around it for."""
 
     def tables(self, until: int) -> TrailTables:
         """Return the tables known before a place."""
@@ -217,12 +217,12 @@ class Surroundings(Protocol):
 
 
 @dataclass(frozen=True)
-class Portion:
+class Chunk:
     """Records of a file, ascending, in bytes that begin at ``source.base`` of the file."""
 
     source: TrailBytes
     view: RecordView
-    around: Surroundings
+    around: Environment
 
     def __len__(self) -> int:
         return len(self.view)

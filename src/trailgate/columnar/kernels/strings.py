@@ -1,4 +1,4 @@
-"""Texts measured and laid out in lines of a width.
+"""Strings measured and laid out in lines of a width.
 
 Positions as digits.
 
@@ -17,7 +17,7 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import SPARE, copy_value, move32
 
-GAP = 2  # columns between two texts of a line
+GAP = 2  # columns between two strings of a line
 JOINED, SPACED, BROKEN = 0, 1, 2  # what is before a text: nothing, a gap, or a line break
 
 
@@ -37,7 +37,7 @@ def measure_ascii(data: Octets, offsets: Offsets, sizes: Longs) -> int:
 
 
 @kernel(writes=("before", "trimmed", "fits"))
-def flow_texts(
+def flow_strings(
     sizes: Longs,
     starts: Longs,
     width: int,
@@ -85,26 +85,26 @@ LIMIT: Final = 10**HALF
 ZERO: Final = ord("0")
 POINT: Final = ord(".")
 OUTSIDE: Final = -1
-MOST: Final = 2**31 - 1  # Arrow counts the bytes of texts in int32
+MOST: Final = 2**31 - 1  # Arrow counts the bytes of strings in int32
 TEN: Final = np.uint32(10)
 
 
 @inner
-def _write_number(number: int, texts: Octets, place: int) -> None:
+def _write_number(number: int, strings: Octets, place: int) -> None:
     """Write a number as ten digits."""
     upper = np.uint32(np.uint64(number) // np.uint64(LIMIT))
     lower = np.uint32(np.uint64(number) - np.uint64(upper) * np.uint64(LIMIT))
     for digit in range(HALF - 1, -1, -1):
         rest = upper // TEN
-        texts[place + digit] = ZERO + upper - rest * TEN
+        strings[place + digit] = ZERO + upper - rest * TEN
         upper = rest
         rest = lower // TEN
-        texts[place + HALF + digit] = ZERO + lower - rest * TEN
+        strings[place + HALF + digit] = ZERO + lower - rest * TEN
         lower = rest
 
 
-@kernel(writes=("texts",))
-def write_positions(numbers: Longs, offsets: Longs, texts: Octets) -> int:
+@kernel(writes=("strings",))
+def write_positions(numbers: Longs, offsets: Longs, strings: Octets) -> int:
     """Write number and offset as ten digits each; return the first row in which one is not of ten digits, or -1."""
     for row in range(len(numbers)):
         number, offset = numbers[row], offsets[row]
@@ -113,10 +113,10 @@ def write_positions(numbers: Longs, offsets: Longs, texts: Octets) -> int:
         place = 2 * DIGITS * row
         if row and number == numbers[row - 1]:
             for digit in range(DIGITS):
-                texts[place + digit] = texts[place + digit - 2 * DIGITS]
+                strings[place + digit] = strings[place + digit - 2 * DIGITS]
         else:
-            _write_number(number, texts, place)
-        _write_number(offset, texts, place + DIGITS)
+            _write_number(number, strings, place)
+        _write_number(offset, strings, place + DIGITS)
     return -1
 
 
@@ -126,7 +126,7 @@ def append_numbers(
 ) -> int:
     """Copy each text of a column, and after it a point and a number of ten digits; return the bytes, or ``OUTSIDE``.
 
-    ``placed`` becomes the offsets, with an item more than texts; ``out`` has ``SPARE`` bytes more than all.
+    ``placed`` becomes the offsets, with an item more than strings; ``out`` has ``SPARE`` bytes more than all.
     """
     to = np.int64(0)
     placed[0] = 0
@@ -314,7 +314,7 @@ def measure_rows(
 @kernel(writes=("out",))
 def write_rows(
     kinds: Longs,
-    texts: Octets,
+    strings: Octets,
     literals: Longs,
     data: Octets,
     offsets: Longs,
@@ -339,7 +339,7 @@ def write_rows(
             size = literals[piece + 1] - begin
             if at + size > limit:
                 return OUTSIDE
-            copy_within(texts, begin, size, out, at, limit)
+            copy_within(strings, begin, size, out, at, limit)
             at += size
             mask = valid_at[piece]
             if mask >= 0 and not valid[mask + row]:
@@ -364,7 +364,7 @@ def write_rows(
         begin = literals[len(kinds)]
         if at + literals[len(kinds) + 1] - begin != limit:
             return OUTSIDE
-        copy_within(texts, begin, literals[len(kinds) + 1] - begin, out, at, limit)
+        copy_within(strings, begin, literals[len(kinds) + 1] - begin, out, at, limit)
     return 0
 
 

@@ -18,7 +18,7 @@ T = TypeVar("T")
 _HINT: Final = "Give definitions, or capture the messages before the change apart from those after it, into two trails"
 
 
-class TableLearner(Protocol):
+class TableInference(Protocol):
     """Takes all messages before they are captured, and knows their tables then."""
 
     def add(self, messages: MessageBatch) -> None:
@@ -41,7 +41,7 @@ def read_of(messages: MessageBatch, read: Callable[[MessageBatch], T]) -> T | No
     return None
 
 
-def united(known: Mapping[str, Table], table: Table) -> Table:
+def unite(known: Mapping[str, Table], table: Table) -> Table:
     """Return a table with the columns that it has been described with so far, in their order, and new ones after them.
 
     Raises DefinitionError where a column differs.

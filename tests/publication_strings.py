@@ -15,7 +15,7 @@ from trailgate.model.tables import Column, Definitions, Table
 from trailgate.operations.operations_table import to_operations
 
 FULL = CaptureRules(compress_updates=False, update_befores=True, compress_deletes=False)
-TEXTS = Definitions(
+STRINGS = Definitions(
     (Table("S.T", (Column("K", 64, 40, key=True, nullable=False), Column("V", 64, 400))),)
 )
 
@@ -28,7 +28,7 @@ class NoFiles:
 
 
 def capture_of(
-    definitions: Definitions = TEXTS, properties: str = "", *, full: bool = False
+    definitions: Definitions = STRINGS, properties: str = "", *, full: bool = False
 ) -> Capture:
     """Return a capture of publications, ``full``: of whole images; properties are without their prefix."""
     lines = [f"event_publishing.{line}" for line in properties.splitlines()]
