@@ -6,7 +6,7 @@ import random
 import re
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -193,10 +193,29 @@ def run(*, quick: bool) -> list[Figure]:
     figures = []
     for kind in KINDS:
         figures += _measured(kind, spark, quick=quick)
+    figures.append(_with_prefixes(quick=quick))
     figures += _one_message(KINDS[0], 20 if quick else 200)
     if spark is not None:
         spark.stop()
     return figures
+
+
+def _with_prefixes(*, quick: bool) -> Figure:
+    """Return the rate with a prefix in every path, beside that of the same messages and rules without."""
+    kind = KINDS[0]
+    bodies = messages_of(kind, (8 if quick else MEGABYTES) << 20)
+    bodies = [body.replace(b"<transaction ", b'<transaction xmlns="urn:s" ', 1) for body in bodies]
+    rules = re.sub(r"(=/|=\./|/)(?=[a-z])", r"\1s:", kind.rules.replace("text()", "text_"))
+    rules = f"{rules.replace('s:text_', 'text()')}xml.namespaces.s=urn:s\n"
+    batches, size = batches_of(bodies), sum(map(len, bodies)) / 1e6
+    rates = []
+    for each in (replace(kind, rules=rules), kind):
+        capture = capture_of(each)
+        assert parsed(batches, capture) == len(bodies) * kind.operations
+        rates.append(size / fastest(lambda c=capture: parsed(batches, c), 3 if quick else 7))  # type: ignore[misc]
+    return Figure(
+        "a prefix in every path: to columns", rates[0], "MB/s", "without", rates[1], Target(0.9)
+    )
 
 
 def _measured(kind: Kind, spark: Any, *, quick: bool) -> list[Figure]:
@@ -233,7 +252,7 @@ def _one_message(kind: Kind, times: int) -> list[Figure]:
     alone = 1e6 * fastest(lambda: etree.fromstring(bodies[0]), times)
     options = capture.options
     assert isinstance(options, XmlOptions)
-    scanner = Scanner(compile_rules(options.rules), options.limits)
+    scanner = Scanner(compile_rules(options.rules, options.namespaces), options.limits)
     scanned = 1e6 * fastest(lambda: scanner.scan(one[0]), times)
     name, target = f"one message of {len(bodies[0]) / 1000:.1f} KB", Target(200, "figure", True)
     return [

@@ -104,12 +104,17 @@ def rows(batches: list[pa.RecordBatch]) -> list[dict[str, object]]:
     return [row for batch in batches for row in batch.to_pylist()]
 
 
-@given(DOCUMENTS, st.integers(1, 300), st.sampled_from([0, 20, cutter.BETWEEN]))
+@given(DOCUMENTS, st.integers(1, 300), st.sampled_from([0, 20, cutter.BETWEEN]), st.booleans())
 @settings(deadline=None)
 def test_a_message_that_is_cut_gives_the_operations_of_the_whole(
-    text: str, size: int, between: int
+    text: str, size: int, between: int, prefixed: bool
 ) -> None:
-    capture = xml_capture(RULES)
+    rules = RULES
+    if prefixed:
+        rules = rules.replace("//t[", "//d:t[").replace(".//op", ".//d:op")
+        rules += "xml.namespaces.d=urn:d\n"
+        text = text.replace("<batch", "<batch xmlns='urn:d'").replace("<g>", "<g xmlns=''>")
+    capture = xml_capture(rules)
 
     with patch.object(cutter, "BETWEEN", between):
         found = rows(cut(capture, text.encode(), size))

@@ -32,7 +32,14 @@ STRINGS = st.sampled_from(
     ]
 )  # fmt: skip
 VALUES = st.sampled_from(["1", "x", "", "a b", "&amp;", "a\tb", "\u00e4", "&#10;", ">", "'"])
-ATTRIBUTES = st.dictionaries(st.sampled_from(["a", "b", "a", "xml:a"]), VALUES, max_size=3)
+DECLARED = st.dictionaries(
+    st.sampled_from(["xmlns", "xmlns:p", "xmlns:q"]), st.sampled_from(["urn:p", "urn:d", "urn:x"]), max_size=2
+)  # fmt: skip
+ATTRIBUTES = st.builds(
+    lambda own, declared: {**own, **declared},
+    st.dictionaries(st.sampled_from(["a", "b", "a", "xml:a"]), VALUES, max_size=3),
+    st.just({}) | st.just({}) | DECLARED,
+)
 
 
 def written(name: str, attributes: dict[str, str], parts: list[str]) -> str:
@@ -44,7 +51,8 @@ def written(name: str, attributes: dict[str, str], parts: list[str]) -> str:
 def prefixed(document: str) -> str:
     """Return a document whose elements b and attributes b have a prefix."""
     root = document.replace("<b", "<p:b").replace("</b", "</p:b").replace(" b=", " p:b=")
-    return f'<r xmlns:p="urn:p" xmlns="urn:d">{root}</r>'
+    root = root.replace("<c", "<q:c").replace("</c", "</q:c")
+    return f'<r xmlns:p="urn:p" xmlns:q="urn:d" xmlns="urn:d">{root}</r>'
 
 
 ELEMENTS = st.recursive(
@@ -55,9 +63,9 @@ ELEMENTS = st.recursive(
 DOCUMENTS = ELEMENTS | ELEMENTS | ELEMENTS.map(prefixed)
 STEPS = st.builds(
     lambda name, predicate: name + predicate,
-    st.sampled_from(["a", "b", "c", "op", "*"]),
+    st.sampled_from(["a", "b", "c", "op", "*", "a", "b", "*", "p:b", "d:c", "p:*", "d:*", "d:a"]),
     st.sampled_from(
-        ["", "", "", "[1]", "[2]", "[@a='1']", "[@b='x']", "[name()='a']", "[@a='1'][1]", "[2][@a='']", "[2][name()='b']"]
+        ["", "", "", "[@p:b='x']", "[1]", "[2]", "[@a='1']", "[@b='x']", "[name()='a']", "[@a='1'][1]", "[2][@a='']", "[2][name()='b']"]
     ),
 )  # fmt: skip
 ALIKE = st.sampled_from(["a", "*", "*", "op", "//a", "./*", "b[1]", "*[@a='1']", "*[2]"])
@@ -70,7 +78,7 @@ PATHS = st.builds(
     lambda start, steps, accessor: "/".join([start, *steps, accessor]),
     st.sampled_from([".", ".", ".", "..", "../.."]),
     st.lists(STEPS, max_size=2),
-    st.sampled_from(["@a", "@b", "text()", "content()", "name()", "position()"]),
+    st.sampled_from(["@a", "@b", "@p:b", "text()", "content()", "name()", "position()"]),
 ) | st.sampled_from(["@a", "text()", "/a/@a", "/*/a/text()", "..//*/@a", "//a/@a", ".//*/name()"])
 
 
@@ -105,9 +113,14 @@ def rule_sets(draw: st.DrawFn) -> str:
     return "\n".join([f"xml.rules={','.join(tops)}", *lines])
 
 
+NAMESPACES = "xml.namespaces.p=urn:p\nxml.namespaces.d=urn:d\n"
+
+
 def options(rules: str) -> XmlOptions:
     try:
-        return xml_options(parse_properties(f"parser.type=xml\n{rules}".encode(), "a.properties"))
+        return xml_options(
+            parse_properties(f"parser.type=xml\n{NAMESPACES}{rules}".encode(), "a.properties")
+        )
     except OptionError:
         assume(False)
         raise
@@ -159,7 +172,7 @@ def values(found: Findings, records: Found, at: int) -> object:
 
 def scanned(given: XmlOptions, messages: MessageBatch) -> Scanned:
     try:
-        return Scanner(compile_rules(given.rules), given.limits).scan(messages)
+        return Scanner(compile_rules(given.rules, given.namespaces), given.limits).scan(messages)
     except NotForScannerError:
         assume(False)
         raise
@@ -328,7 +341,7 @@ def test_a_message_with_too_many_names_is_an_error_of_its_own(
 
 @pytest.mark.parametrize(
     "line",
-    ["o.match=//op//op", "c.value=.//a/text()", "c.match=./*[text()='x']", "c.match=./p:a\nxml.namespaces.p=urn:p"],
+    ["o.match=//op//op", "c.value=.//a/text()", "c.match=./*[text()='x']"],
 )  # fmt: skip
 def test_rules_that_are_not_for_the_scanner(line: str) -> None:
     rules = "\n".join(
@@ -337,8 +350,9 @@ def test_rules_that_are_not_for_the_scanner(line: str) -> None:
     if line.startswith("o.match"):
         rules = rules.replace("t.match=/r", "t.match=//r")
 
+    rare = options(f"{rules}{line}\n")
     with pytest.raises(NotForScannerError):
-        compile_rules(options(f"{rules}{line}\n").rules)
+        compile_rules(rare.rules, rare.namespaces)
 
 
 LATIN = '<?xml version="1.0" encoding="iso-8859-1"?><r kind="I"><op table="\u00e4"><x a="1">\u00fc</x></op></r>'

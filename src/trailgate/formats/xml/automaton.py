@@ -32,13 +32,15 @@ from trailgate.formats.xml.kernels.names import (
     PHASES,
     PREDICATE,
     SECOND,
+    SPACE,
     What,
 )
-from trailgate.formats.xml.rules import ANY, Part, Path, Predicate, Rule, RuleType, Step
+from trailgate.formats.xml.rules import ANY, Name, Part, Path, Predicate, Rule, RuleType, Step
 from trailgate.messages.properties import ValueSource
 
 _MOST_STATES: Final = 4096
 _MOST_CELLS: Final = 1 << 22  # states by names
+_RESERVED: Final = ("http://www.w3.org/XML/1998/namespace", "http://www.w3.org/2000/xmlns/")
 _MOST_PREDICATES: Final = 8  # of one tag: its states are as many as their subsets
 KINDS: Final = 4
 
@@ -81,11 +83,15 @@ class Automaton:
 
     ``slots`` are the properties that records of each kind have places for, and the fields of these; ``widths`` are how many fields
     each kind has.
+    ``letters`` are how many kinds of elements are told apart: names, each in every namespace of the rules; ``spaces`` is where among the literals
+    these begin and end.
     ``nests`` states that matches may lie within others, so that records do not come in the order of operations.
     """
 
     elements: tuple[str, ...]
     attributes: tuple[str, ...]
+    letters: int
+    spaces: Longs
     step: Offsets
     choices: Longs
     outcomes: Longs
@@ -109,9 +115,9 @@ class _Placed:
     instances: dict[int, int]
 
 
-def compile_rules(rules: Sequence[Rule]) -> Automaton:
-    """Return the tables of rules; raises NotForScannerError for what the scanner does not follow."""
-    actions = _Actions()
+def compile_rules(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automaton:
+    """Return the tables of rules, with the namespaces of their prefixes; raises NotForScannerError for what the scanner does not follow."""
+    actions = _Actions(namespaces)
     for rule in rules:
         actions.add(rule, _Placed((), {}))
     return _Tables(actions).automaton(nests=_may_nest(rules))
@@ -135,6 +141,8 @@ def _steps(rule: Rule) -> Pattern:
 class _Actions:
     """The actions of rules, by the pattern of the elements that they are done at."""
 
+    namespaces: Mapping[str, str]
+    spaces: dict[str, int] = field(default_factory=dict)
     rows: dict[Pattern, list[tuple[Phase, tuple[int, ...]]]] = field(default_factory=dict)
     slots: list[dict[object, int]] = field(default_factory=lambda: [{} for _ in range(KINDS)])
     kinds: list[int] = field(default_factory=list)  # of each instance
@@ -179,8 +187,8 @@ class _Actions:
 
     def _check(self, steps: Iterable[Step]) -> None:
         for step in steps:
-            if step.name.prefix or any(p.attribute.prefix for p in step.predicates):
-                raise NotForScannerError("a prefix")
+            for name in (step.name, *(p.attribute for p in step.predicates)):
+                self.space(name)
             if any(p.part is Part.TEXT for p in step.predicates):
                 raise NotForScannerError("a predicate of a text")
 
@@ -262,9 +270,7 @@ class _Actions:
         part = None if path.accessor is None else path.accessor.part
         if part is Part.ATTRIBUTE:
             assert path.accessor is not None
-            if path.accessor.attribute.prefix:
-                raise NotForScannerError("a prefix")
-            letter = self.attribute(path.accessor.attribute.local)
+            letter = self.attribute(path.accessor.attribute)
             self._act(pattern, Phase.ATTRIBUTE, (letter, *place))
         elif part in _ENDING:
             if any(step.anywhere for step in path.steps):
@@ -289,9 +295,19 @@ class _Actions:
             row = *row[:FIRST], self.field(kind, row[FIRST]), row[SECOND]
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
 
-    def attribute(self, name: str) -> int:
-        """Return the number of an attribute's name, from 1."""
-        return self.attributes.setdefault(name, len(self.attributes) + 1)
+    def attribute(self, name: Name) -> int:
+        """Return the number of an attribute's name, from 1, with its namespace above ``SPACE`` bits."""
+        number = self.attributes.setdefault(name.local, len(self.attributes) + 1)
+        return number + (self.space(name) << SPACE)
+
+    def space(self, name: Name) -> int:
+        """Return the number of a name's namespace, from 1, or 0 for a name without a prefix."""
+        if not name.prefix:
+            return 0
+        space = self.namespaces[name.prefix]
+        if space in _RESERVED or not space:
+            raise NotForScannerError("a prefix of a reserved namespace")
+        return self.spaces.setdefault(space, len(self.spaces) + 1)
 
 
 _ENDING: Final[dict[Part | None, What]] = {
@@ -328,6 +344,7 @@ class _Tables:
         self.literals = bytearray(actions.literals)
         self.elements = sorted({name for steps in self.patterns for name in _names(steps)})
         self.letters = {name: i for i, name in enumerate(self.elements, 1)}
+        self.count = (len(self.elements) + 1) * (len(actions.spaces) + 1)
         self.states: dict[State, int] = {}
         self.choices: list[tuple[int, ...]] = []
         self.outcomes: list[int] = []
@@ -340,7 +357,7 @@ class _Tables:
         rows: list[list[int]] = []
         while len(rows) < len(self.states):
             rows.append(self._row(list(self.states)[len(rows)]))
-            if len(self.states) * (len(self.elements) + 1) > _MOST_CELLS:
+            if len(self.states) * self.count > _MOST_CELLS:
                 raise NotForScannerError("too many names")
         bounds, actions = self._acts()
         own = self.actions
@@ -348,6 +365,8 @@ class _Tables:
         return Automaton(
             elements=tuple(self.elements),
             attributes=tuple(own.attributes),
+            letters=self.count,
+            spaces=self._spaces(),
             step=np.array(rows, np.int32).reshape(-1),
             choices=_table(self.choices, CHOICE),
             outcomes=np.array(self.outcomes or [0], np.int64),
@@ -380,16 +399,24 @@ class _Tables:
         return self.states.setdefault(state, len(self.states))
 
     def _row(self, state: State) -> list[int]:
-        """Return the states after an element of each name; 0 is every other name."""
+        """Return the states after an element of each name, in each namespace; 0 is every other name, and every other namespace."""
         next_steps = [self.patterns[p][i : i + 1] for p, i in state]
         names = {name for steps in next_steps for name in _names(steps)}
-        row = [self._after(state, None)] * (len(self.elements) + 1)
-        for name in sorted(names):
-            row[self.letters[name]] = self._after(state, name)
+        spaces = {self.actions.space(step.name) for steps in next_steps for step in steps}
+        size = len(self.elements) + 1
+        row: list[int] = []
+        for space in range(len(self.actions.spaces) + 1):
+            if space and space not in spaces:  # as any other
+                row += row[:size]
+                continue
+            own = [self._after(state, None, space)] * size
+            for name in sorted(names):
+                own[self.letters[name]] = self._after(state, name, space)
+            row += own
         return row
 
-    def _after(self, state: State, name: str | None) -> int:
-        """Return the state after an element of a name, or -1 - the choice that predicates make."""
+    def _after(self, state: State, name: str | None, space: int) -> int:
+        """Return the state after an element of a name and namespace, or -1 - the choice that predicates make."""
         sure: set[tuple[int, int]] = set()
         chosen: list[tuple[tuple[int, int] | None, list[Condition]]] = []
         for pattern, done in sorted(state):
@@ -399,6 +426,8 @@ class _Tables:
             if step.anywhere:
                 sure.add((pattern, done))
             if step.name.local not in {ANY.local, name}:
+                continue
+            if self.actions.space(step.name) not in {0, space}:
                 continue
             conditions, reached = _conditions(step, name)
             if conditions:
@@ -439,10 +468,18 @@ class _Tables:
             counter = self.counters.setdefault(key, len(self.counters))
             return BY_POSITION, counter, int(value), needed
         name, _, text = value.partition("=")
-        data = text.encode()
+        prefix, _, local = name.rpartition(":")
+        return BY_ATTRIBUTE, self.actions.attribute(Name(local, prefix)), *self._literal(text)
+
+    def _literal(self, text: str) -> tuple[int, int]:
+        """Add a literal; return where it begins and ends."""
         start = len(self.literals)
-        self.literals += data
-        return BY_ATTRIBUTE, self.actions.attribute(name), start, start + len(data)
+        self.literals += text.encode()
+        return start, len(self.literals)
+
+    def _spaces(self) -> Longs:
+        bounds = [place for space in self.actions.spaces for place in self._literal(space)]
+        return np.array(bounds, np.int64)
 
     def _acts(self) -> tuple[Longs, list[tuple[int, ...]]]:
         """Return the bounds of each state's actions, by phase, and the actions."""
@@ -465,7 +502,7 @@ class _Tables:
 def _names(steps: Iterable[Step]) -> Iterator[str]:
     """Yield the names that steps compare elements with."""
     for step in steps:
-        if step.name != ANY:
+        if step.name.local != ANY.local:
             yield step.name.local
         yield from (p.value for p in step.predicates if p.part is Part.NAME)
 

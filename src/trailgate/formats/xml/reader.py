@@ -48,7 +48,7 @@ class RuleReader:
     ) -> None:
         self.limits, self.encoding = limits, encoding
         self._matcher = RuleMatcher(rules, Matcher(namespaces or {}))
-        self._scanner = _scanner(rules, limits)
+        self._scanner = _scanner(rules, limits, namespaces or {})
         self._read = 0  # bytes
 
     def findings(self, messages: MessageBatch) -> tuple[Findings, Iterable[str]]:
@@ -111,10 +111,12 @@ def _scan(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned:
     return Scanned(findings, sorted(left), crowded, {*first.names, *second.names})
 
 
-def _scanner(rules: Sequence[Rule], limits: Limits) -> Scanner | None:
+def _scanner(
+    rules: Sequence[Rule], limits: Limits, namespaces: Mapping[str, str]
+) -> Scanner | None:
     """Return the scanner of the rules, or None where they have what only the general way does."""
     try:
-        return Scanner(compile_rules(rules), limits)
+        return Scanner(compile_rules(rules, namespaces), limits)
     except NotForScannerError as reason:
         _LOG.info("XML messages are read by the general way, for the rules have %s", reason)
         return None

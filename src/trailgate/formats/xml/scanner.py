@@ -52,6 +52,7 @@ from trailgate.formats.xml.kernels.names import (
     PLACED,
     ROOM,
     RULE,
+    SCOPE,
     SERIAL,
     SHAPE,
     SPARE,
@@ -112,7 +113,7 @@ class Room(NamedTuple):
             depths * max(1, automaton.counters),
             min(limits.attributes, _ATTRIBUTES) * ATTRIBUTES,
             _PIECES * PIECE,
-            _SCOPES * 2,
+            _SCOPES * SCOPE,
         )
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
@@ -230,10 +231,10 @@ class _Scan:
         while True:
             first, code = scan(
                 self.text, self.starts, self.ends, first, *self.names, automaton.step,
-                len(automaton.elements) + 1, automaton.choices, automaton.outcomes,
+                automaton.letters, automaton.choices, automaton.outcomes,
                 automaton.predicates, automaton.bounds, automaton.actions, room.frames,
                 room.instances, automaton.instances, room.counters, automaton.counters,
-                room.attributes, room.pieces, room.scopes, self.records, self.shape,
+                room.attributes, room.pieces, room.scopes, automaton.spaces, self.records, self.shape,
             )  # fmt: skip
             if code == DONE:
                 self.scanner.spare.append(room)

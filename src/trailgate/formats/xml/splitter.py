@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NoReturn
 
@@ -55,7 +55,7 @@ class NotCuttableError(Exception):
     """Rules that need the whole message; the text has the reason."""
 
 
-def compile_cuts(rules: Sequence[Rule]) -> Automaton:
+def compile_cuts(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automaton:
     """Return the tables that find the elements of the rules at the top; raises NotCuttableError.
 
     What is around such an element is known by its start tags alone: no rule may ask for more.
@@ -71,7 +71,7 @@ def compile_cuts(rules: Sequence[Rule]) -> Automaton:
         _check(rule, 0)
     alone = [replace(rule, values=Lookup(), subrules=()) for rule in rules]
     try:
-        return compile_rules(alone)
+        return compile_rules(alone, namespaces)
     except NotForScannerError as reason:
         raise NotCuttableError(f"the match of a rule at the top has {reason}") from None
 
@@ -135,7 +135,7 @@ class XmlCutter:
     def why_not(self) -> str:
         """Return why messages cannot be cut by these rules, empty where they can."""
         try:
-            compile_cuts(self.options.rules)
+            compile_cuts(self.options.rules, self.options.namespaces)
         except NotCuttableError as reason:
             return str(reason)
         return ""
@@ -174,7 +174,7 @@ class _Cutting:
         self.limits, self.longest = options.limits, longest
         self.encoding = options.encoding
         self.chunks, self.file = chunks, file
-        self.automaton: Automaton = compile_cuts(options.rules)
+        self.automaton: Automaton = compile_cuts(options.rules, options.namespaces)
         self.names = Scanner(self.automaton, self.limits).names.copied()
         self.room = Room.of(self.automaton, self.limits)
         self.now, self.cuts = np.zeros(NOW, np.int64), np.empty(_CUTS, np.int64)
@@ -289,10 +289,10 @@ class _Cutting:
     def _follow(self, *, last: bool) -> int:
         automaton, room = self.automaton, self.room
         found: int = cut(
-            self.text, self.size, last, *self.names, automaton.step, len(automaton.elements) + 1,
+            self.text, self.size, last, *self.names, automaton.step, automaton.letters,
             automaton.choices, automaton.outcomes, automaton.predicates, automaton.bounds,
             room.frames, room.counters, automaton.counters, room.attributes, room.pieces,
-            room.scopes, self.now, self.cuts,
+            room.scopes, automaton.spaces, self.now, self.cuts,
         )  # fmt: skip
         return found
 

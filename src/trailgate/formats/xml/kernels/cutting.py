@@ -16,10 +16,8 @@ from trailgate.formats.xml.kernels.names import (
     CUT_WRITTEN,
     DECODED,
     DONE,
-    ELEMENT,
     FRAME,
     FULL,
-    INFO,
     INNER,
     LITERALS,
     NAME_SIZE,
@@ -42,6 +40,7 @@ from trailgate.formats.xml.kernels.tags import (
     after_blanks,
     child_number,
     chosen_state,
+    element_letter,
     instruction_end,
 )
 
@@ -73,6 +72,7 @@ def cut(
     attributes: Longs,
     pieces: Longs,
     scopes: Longs,
+    spaces: Longs,
     now: Longs,
     cuts: Longs,
 ) -> int:
@@ -107,13 +107,15 @@ def cut(
                 return REFUSED
             at, name, count, closed, scoped = start_tag(
                 text, at, end, depth, table, keys, info, pool, used, frames, attributes,
-                scopes, scoped,
+                scopes, scoped, spaces, literals,
             )  # fmt: skip
             if at >= 0:
                 now[CUT_BEGUN] = 1
                 child_number(frames, depth)
                 above = np.int64(frames[depth * FRAME + STATE])
-                state = np.int64(step[above * letters + info[name * INFO + ELEMENT]])
+                state = np.int64(
+                    step[above * letters + element_letter(name, info, letters, spaces)]
+                )
                 if state < 0:
                     state = chosen_state(
                         text, -1 - state, depth, count, choices, outcomes, predicates, attributes,

@@ -62,6 +62,9 @@ FIRST: Final = 5
 SECOND: Final = 6
 DOCUMENT: Final = -1  # a level: the document itself
 
+# A prefix that is declared in an open element: the element's depth, the name, and what ``BOUND`` of that was before.
+SCOPE: Final = 3
+
 
 class What(IntEnum):
     """What an action does."""
@@ -95,9 +98,10 @@ LOCAL: Final = 3
 ELEMENT: Final = 4  # the number of an element's name in the rules, else 0
 ATTRIBUTE: Final = 5
 SEEN: Final = 6  # the last tag that had it as an attribute, 0 for elements alone, -1 before
-BOUND: Final = 7  # how many declarations of it as a prefix are open
+BOUND: Final = 7  # how many declarations of it as a prefix are open, and above ``SPACE`` bits which namespace of the rules it stands for
+SPACE: Final = 20
 
-# Names that are always there.
+# Names that are always there. The namespace of elements without a prefix is that of ``XMLNS``.
 XML: Final = 0
 XMLNS: Final = 1
 

@@ -19,7 +19,6 @@ from trailgate.formats.xml.kernels.names import (
     COUNT,
     DECODED,
     DONE,
-    ELEMENT,
     EVERY,
     FIRST_PIECE,
     FRAME,
@@ -35,6 +34,7 @@ from trailgate.formats.xml.kernels.names import (
     POOLED,
     PREFIX,
     REFUSED,
+    SCOPE,
     SEEN,
     SERIAL,
     SHAPE,
@@ -56,6 +56,7 @@ from trailgate.formats.xml.kernels.tags import (
     child_number,
     chosen_state,
     comment_end,
+    element_letter,
     instruction_end,
     name_at,
     name_end,
@@ -135,13 +136,14 @@ def scan(
     attributes: Longs,
     pieces: Longs,
     scopes: Longs,
+    spaces: Longs,
     records: Offsets,
     shape: Longs,
 ) -> tuple[int, int]:
     """Note what is found in the messages from ``first`` on; return the message that is not taken and why, else their number and ``DONE``.
 
     ``width`` is how many instances the rules have, ``counted`` how many counters, ``letters`` how many states a state
-    leads to.
+    leads to, ``spaces`` where among the literals the namespaces of the rules begin and end.
     """
     for message in range(first, len(starts)):
         for kind in range(len(shape) // SHAPE):
@@ -200,13 +202,15 @@ def scan(
                 begun = True
                 at, name, count, closed, scoped = start_tag(
                     text, at, end, depth, table, keys, info, pool, used, frames, attributes,
-                    scopes, scoped,
+                    scopes, scoped, spaces, literals,
                 )  # fmt: skip
                 if at < 0:
                     return message, at
                 child_number(frames, depth)
                 above = np.int64(frames[depth * FRAME + STATE])
-                state = np.int64(step[above * letters + info[name * INFO + ELEMENT]])
+                state = np.int64(
+                    step[above * letters + element_letter(name, info, letters, spaces)]
+                )
                 if state < 0:
                     if 2 * (at - tag) + side > len(text):
                         return message, FULL
@@ -323,6 +327,8 @@ def start_tag(
     attributes: Longs,
     scopes: Longs,
     scoped: int,
+    spaces: Longs,
+    literals: int,
 ) -> tuple[int, int, int, int, int]:
     """Read a start tag; return where it ends, its name, its number of attributes, whether it is closed, and how many prefixes are bound.
 
@@ -345,7 +351,9 @@ def start_tag(
         if at < 0:
             return at, 0, 0, 0, 0
         if prefixed:
-            scoped = bind_prefixes(text, count, depth + 1, attributes, info, scopes, scoped)
+            scoped = bind_prefixes(
+                text, count, depth + 1, attributes, info, scopes, scoped, spaces, literals
+            )
             if scoped < 0:
                 return REFUSED, 0, 0, 0, 0
     if not is_bound(info[name * INFO + PREFIX], info):
@@ -362,9 +370,9 @@ def is_bound(prefix: int, info: Longs) -> bool:
 @inner
 def without_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
     """Remove the prefixes that an element declares; return how many are left."""
-    while scoped and scopes[2 * scoped - 2] == depth:
+    while scoped and scopes[SCOPE * (scoped - 1)] == depth:
         scoped -= 1
-        info[scopes[2 * scoped + 1] * INFO + BOUND] -= 1
+        info[scopes[SCOPE * scoped + 1] * INFO + BOUND] = scopes[SCOPE * scoped + 2]
     return scoped
 
 

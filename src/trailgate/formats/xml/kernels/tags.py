@@ -14,6 +14,7 @@ from trailgate.formats.xml.kernels.names import (
     BY_ATTRIBUTE,
     CHILDREN,
     CHOICE,
+    ELEMENT,
     FRAME,
     INFO,
     LOCAL,
@@ -22,7 +23,9 @@ from trailgate.formats.xml.kernels.names import (
     PREDICATE,
     PREFIX,
     REFUSED,
+    SCOPE,
     SEEN,
+    SPACE,
     TO_DECODE,
     VALUE_END,
     VALUE_START,
@@ -141,8 +144,12 @@ def bind_prefixes(
     info: Longs,
     scopes: Longs,
     scoped: int,
+    spaces: Longs,
+    literals: int,
 ) -> int:
     """Check the prefixes of a tag's attributes and open those declared; return how many are open, or ``REFUSED``.
+
+    ``spaces`` is where among the literals the namespaces of the rules begin and end.
 
     What may be against the rules of namespaces is for the general way: reserved names, and names that could be alike.
     """
@@ -158,13 +165,18 @@ def bind_prefixes(
         for place in range(start, end):
             if text[place] <= 0x20:
                 return REFUSED
+        local = XMLNS
         if prefix == XMLNS:
             local = info[number * INFO + LOCAL]
-            if start == end or local == XML or local == XMLNS or (scoped + 1) * 2 > len(scopes):
+            if start == end or local == XML or local == XMLNS:
                 return REFUSED
-            info[local * INFO + BOUND] += 1
-            scopes[2 * scoped], scopes[2 * scoped + 1] = depth, local
-            scoped += 1
+        if (scoped + 1) * SCOPE > len(scopes):
+            return REFUSED
+        row, before = SCOPE * scoped, info[local * INFO + BOUND]
+        scopes[row], scopes[row + 1], scopes[row + 2] = depth, local, before
+        space = space_of(text, start, end, spaces, literals)
+        info[local * INFO + BOUND] = (before & (1 << SPACE) - 1) + 1 + (space << SPACE)
+        scoped += 1
     for each in range(count):
         number = attributes[each * ATTRIBUTES]
         prefix = info[number * INFO + PREFIX]
@@ -183,13 +195,44 @@ def bind_prefixes(
 
 
 @inner
+def space_of(text: Octets, start: int, end: int, spaces: Longs, literals: int) -> int:
+    """Return the number of the namespace between two places, from 1, or 0 for one that is not in the rules."""
+    for each in range(len(spaces) // 2):
+        wanted = literals + spaces[2 * each]
+        alike = spaces[2 * each + 1] - spaces[2 * each] == end - start
+        if alike:
+            for place in range(end - start):
+                alike &= text[start + place] == text[wanted + place]
+        if alike:
+            return each + 1
+    return 0
+
+
+@inner
+def element_letter(name: int, info: Longs, letters: int, spaces: Longs) -> int:
+    """Return the letter of an element's name: that of its local part, in its namespace of the rules."""
+    letter = np.int64(info[name * INFO + ELEMENT])
+    if len(spaces) == 0:
+        return letter
+    prefix = info[name * INFO + PREFIX]
+    space = info[(XMLNS if prefix < 0 else prefix) * INFO + BOUND] >> SPACE
+    return letter + space * (letters // (len(spaces) // 2 + 1))
+
+
+@inner
 def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int:
-    """Return which attribute of a tag has a name in the rules, or -1; one without a prefix comes first."""
-    found = -1
+    """Return which attribute of a tag has a name in the rules, or -1; one without a prefix comes first.
+
+    Above ``SPACE`` bits the letter has the namespace that the attribute must be of, 0 for any or none.
+    """
+    found, space = -1, letter >> SPACE
     for each in range(count):
         number = attributes[each * ATTRIBUTES]
-        if info[number * INFO + ATTRIBUTE] == letter:
-            if info[number * INFO + PREFIX] < 0:
+        if info[number * INFO + ATTRIBUTE] == letter & (1 << SPACE) - 1:
+            prefix = info[number * INFO + PREFIX]
+            if space and (prefix < 0 or info[prefix * INFO + BOUND] >> SPACE != space):
+                continue
+            if prefix < 0:
                 return each
             if found < 0:
                 found = each
