@@ -212,7 +212,7 @@ def _with_prefixes(*, quick: bool) -> Figure:
     for each in (replace(kind, rules=rules), kind):
         capture = capture_of(each)
         assert parsed(batches, capture) == len(bodies) * kind.operations
-        rates.append(size / fastest(lambda c=capture: parsed(batches, c), 3 if quick else 7))  # type: ignore[misc]
+        rates.append(size / fastest(lambda c=capture: parsed(batches, c), 3 if quick else 7))
     return Figure(
         "a prefix in every path: to columns", rates[0], "MB/s", "without", rates[1], Target(0.9)
     )

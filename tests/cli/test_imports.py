@@ -13,7 +13,7 @@ from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS
 
 HEAVY = ("pandas", "numba", "llvmlite", "numpy", "pyarrow", "pyspark", "duckdb", "lxml")
-MOST_MODULES = 330
+MOST_MODULES = 150
 HELP = f"""
 import sys
 from contextlib import redirect_stdout
@@ -48,7 +48,7 @@ def test_the_rows_of_parsers_name_what_there_is(row: tuple[str, ...]) -> None:
 
 
 def test_a_capture_of_delimited_messages_imports_no_other_parser(tmp_path: Path) -> None:
-    """The bound keeps what a capture does not need from coming back: 150 modules would do."""
+    """The bound keeps what a capture does not need from coming back."""
     unpack(tmp_path / "shop")
     done = subprocess.run(
         [sys.executable, "-c", CAPTURE], cwd=tmp_path / "shop", check=True, stdout=subprocess.PIPE
@@ -57,4 +57,4 @@ def test_a_capture_of_delimited_messages_imports_no_other_parser(tmp_path: Path)
     modules = [name for name in done.stdout.decode().splitlines() if name.startswith("trailgate")]
     others = [row.format_at.partition(":")[0] for row in PARSERS if row.name != "delim"]
     assert not {f"trailgate.formats.{module}" for module in others} & set(modules)
-    assert len(modules) < MOST_MODULES
+    assert len(modules) <= MOST_MODULES

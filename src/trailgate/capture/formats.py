@@ -1,23 +1,18 @@
-"""The parsers by the name that ``parser.type`` gives: one row each.
+"""The formats of messages: one row each for parsers, by the name that ``parser.type`` gives, and one for publications.
 
-The formats that operations are published in, by name: one row each, with the parser that reads it back.
+A row names what it needs as ``module:name`` below ``formats``, so that only the format in use is imported. The row of a publication
+has the parser that reads it back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.formats.debezium.options import DebeziumPublishOptions
-from trailgate.formats.debezium.writer import DebeziumWriter
-from trailgate.formats.json.options import JsonPublishOptions
-from trailgate.formats.json.writer import JsonWriter
-from trailgate.formats.publications.delimited_writer import DelimitedPublishOptions, DelimitedWriter
-from trailgate.formats.publications.xml_writer import XmlPublishOptions, XmlWriter
 from trailgate.messages.inference import TableInference
 from trailgate.messages.messages import MessageCutter
 from trailgate.messages.parser import MessageFormat
@@ -164,15 +159,30 @@ class Publication(NamedTuple):
 
     name: str
     parser: str
-    options: type[PublishOptions]
-    writer: Callable[[Any], MessageWriter]
+    options_at: str
+    writer_at: str
 
 
 PUBLICATIONS: Final = (
-    Publication("delimited", "event_publishing", DelimitedPublishOptions, DelimitedWriter),
-    Publication("xml", "event_publishing", XmlPublishOptions, XmlWriter),
-    Publication("json", "json", JsonPublishOptions, JsonWriter),
-    Publication("debezium", "debezium", DebeziumPublishOptions, DebeziumWriter),
+    Publication(
+        "delimited",
+        "event_publishing",
+        "publications.delimited_writer:DelimitedPublishOptions",
+        "publications.delimited_writer:DelimitedWriter",
+    ),
+    Publication(
+        "xml",
+        "event_publishing",
+        "publications.xml_writer:XmlPublishOptions",
+        "publications.xml_writer:XmlWriter",
+    ),
+    Publication("json", "json", "json.options:JsonPublishOptions", "json.writer:JsonWriter"),
+    Publication(
+        "debezium",
+        "debezium",
+        "debezium.options:DebeziumPublishOptions",
+        "debezium.writer:DebeziumWriter",
+    ),
 )
 
 
@@ -192,12 +202,13 @@ def publication(name: str) -> Publication:
 def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
     """Return a format's options, of values or their strings; raises OptionError for one that it does not have."""
     row = publication(name)
-    known = {field.name: field.default for field in fields(row.options)}
+    options: type[PublishOptions] = import_name(row.options_at)
+    known = {field.name: field.default for field in fields(options)}
     for option in given:
         if option not in known:
             hint = did_you_mean(option, known) or f"There are {', '.join(known)}"
             raise OptionError(f"the format {row.name} has no option {option}", hint=hint)
-    return row.options(
+    return options(
         **{option: _convert_type(option, value, known[option]) for option, value in given.items()}
     )
 
@@ -216,4 +227,5 @@ def _convert_type(name: str, value: Any, default: Any) -> Any:
 
 def writer_for(name: str, options: PublishOptions) -> MessageWriter:
     """Return a writer of a format's messages."""
-    return publication(name).writer(options)
+    writer: MessageWriter = import_name(publication(name).writer_at)(options)
+    return writer

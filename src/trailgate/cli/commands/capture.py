@@ -167,7 +167,6 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
     from trailgate.jobs.capture.loading import load
     from trailgate.storage.files.addresses import absolute
     from trailgate.storage.files.manifest import is_live
-    from trailgate.storage.live.live_trail import AppendOptions
     from trailgate.storage.writing.segments import WriteOptions
     from trailgate.storage.writing.target import place_of, writable_prefix
 
@@ -197,12 +196,12 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
         trail_format=loaded.trail_format(format_release, byte_order, update_format),
     )
     writing = {field.name: getattr(written, field.name) for field in fields(written)}
-    appending = AppendOptions(**writing)
     if address is not None:
         from trailgate.cli.live import LiveOutput
         from trailgate.jobs.receive.metrics import read_reports
         from trailgate.jobs.receive.run import ReceiveOptions
         from trailgate.storage.journal.journal import JournalOptions
+        from trailgate.storage.live.live_trail import AppendOptions
 
         of_files = {
             "--dry-run": dry_run,
@@ -216,7 +215,7 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
         receiving = ReceiveOptions(
             str(on_error),
             until_empty=not follow,
-            append=appending,
+            append=AppendOptions(**writing),
             journal=JournalOptions(remembered=remember_ids or REMEMBERED),
             unordered_ids=unordered_ids,
         )
@@ -241,7 +240,9 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
     if is_live(place.prefix):
         from trailgate.cli.live import print_repaired
         from trailgate.jobs.receive.run import capture_repaired
+        from trailgate.storage.live.live_trail import AppendOptions
 
+        appending = AppendOptions(**writing)
         _check_repaired(options, master)
         repaired = capture_repaired(loaded.capture, source or (), place.prefix, appending)
         print_repaired(repaired, as_json=as_json)

@@ -21,7 +21,6 @@ import pyarrow as pa
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import defined_tables, parser_of, row_of
 from trailgate.cobol.copybook.layouts import Dialect, Layout
-from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.expressions.functions import OS_VARIABLE
@@ -241,6 +240,8 @@ class _Files:
             raise OptionError(problem, hint="Leave the definitions file out")
         there = _there(path, "copybook", self.base)
         members, text = copy_members([folder_of(there)]), read_source(there)
+        from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
+
         return read_copybook(text, source=path, dialect=dialect, member=members)
 
 

@@ -38,7 +38,6 @@ from trailgate.storage.reading.message_files import (
     MessageFiles,
     MessagePlace,
 )
-from trailgate.storage.reading.trails import read_trail
 
 _FACTOR: Final = 6364136223846793005
 _NULL: Final = 2147483648  # above all numbers of strings
@@ -216,6 +215,8 @@ class IdRule:
     @cached_property
     def of_trail(self) -> pa.Array:
         """Return the ids of all transactions in the trail."""
+        from trailgate.storage.reading.trails import read_trail  # noqa: PLC0415  seldom needed
+
         found = read_trail(self.prefix, columns="csn").read_all()["csn"]
         return pc.unique(found.combine_chunks())
 

@@ -15,11 +15,9 @@ from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, is_stored, locate
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.manifest import Manifest
-from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.writing.local_place import LocalPlace
 from trailgate.storage.writing.publication import Place
 from trailgate.storage.writing.segments import Encoding, SegmentWriter, WriteOptions
-from trailgate.storage.writing.store_place import StorePlace
 from trailgate.trail.format.file_header import FileHeader, MachineInfo, ProducerInfo, TrailInfo
 from trailgate.trail.writing.file_headers import file_begin
 from trailgate.trail.writing.writer import encode
@@ -74,6 +72,9 @@ def place_of(address: Address) -> Place:
     text = os.fspath(address)
     if not is_stored(text):
         return LocalPlace(writable_prefix(text))
+    from trailgate.storage.stores.kinds import writable_store  # noqa: PLC0415  for stores
+    from trailgate.storage.writing.store_place import StorePlace  # noqa: PLC0415
+
     store, key = writable_store(text, "a trail")
     name = key.rpartition("/")[2]
     if not name or next(store.listed(f"{key}/"), None) is not None:
