@@ -3,8 +3,6 @@
 A transaction that is longer than a message is cut into numbered messages. What the first number is, IBM's pages leave open, and so whether rows that are
 sent one a message are numbered: hence numbers are only compared with the one before.
 
-The last captured operation of an open transaction, until it is known whether another one follows.
-
 Operations as a parser gives them, before their transactions are worked out.
 
 Units: the messages that are captured or refused together where transactions may span messages (decision 0012).
@@ -16,7 +14,7 @@ Transaction bounds: each operation's indicator, transaction and commit sequence 
 
 Without an indicator the operations of one message are one transaction. With one, a transaction
 may hold several messages, or a message several transactions; they are contiguous and never
-interleaved. Messages that are captured or refused together are a unit, see ``messages/transactions/units.py``.
+interleaved. Messages that are captured or refused together are a unit, see ``jobs/receive/units.py``.
 
 The messages of a transaction by their numbers: one that is missing or comes again is an error, and so is an end that does not come.
 """
@@ -36,7 +34,8 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import first_other, starts_before, text_view
 from trailgate.errors import TrailgateError, TransactionError
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, indicators
+from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBlock, indicators
+from trailgate.model.transactions import Held
 
 AUTO: Final = "auto"
 ROW: Final = "row"
@@ -120,28 +119,6 @@ def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
         )
         raise TransactionError(problem, hint=_DISORDER)
     return True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Held:
-    """A block of one operation; ``first``: it is the first captured one of its transaction."""
-
-    block: ChangeBlock
-    first: bool
-
-    def released(self, *, last: bool) -> ChangeBlock:
-        """Return the operation with its indicator, as the first one of a batch."""
-        letter = {
-            (True, True): WHOLE,
-            (True, False): BEGIN,
-            (False, True): END,
-            (False, False): MIDDLE,
-        }[self.first, last]
-        return replace(
-            self.block,
-            order=np.zeros(1, np.int64),
-            tx_ind=np.full(1, letter, np.uint8),
-        )
 
 
 NO_TEXT: Final = pa.array([], pa.string())
@@ -264,7 +241,7 @@ INTERLEAVED = "Transactions must be contiguous: each begins after the one before
 class TransactionState:
     """What is open after a batch: a transaction, or a unit that is broken already.
 
-    ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
+    ``held`` and ``excluded`` belong to the open transaction: see ``model/transactions.py``. ``count`` is how many
     operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one,
     and ``last`` what is known of that message otherwise.
     """

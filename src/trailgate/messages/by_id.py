@@ -1,13 +1,10 @@
 """Transactions known by their ids alone: operations that follow one another and have one sequence id are a transaction.
 
 Such messages have no begin, and an end only where the format has a mark for it: a transaction has ended when another id follows, or at the end of the
-input. So its last operation is held until then, see ``messages/transactions/remaining.py``. A message that cannot be read may belong to the
+input. So its last operation is held until then, see ``model/transactions.py``. A message that cannot be read may belong to the
 transaction before it or to the one after it: unless its ids can be read, both are in its unit.
 
-Indicators of transactions of which some operations are not captured (decision 0020).
-
-The indicators of what remains are worked out anew. Where a transaction continues in later messages, its last captured operation is
-held until it is known whether another one follows: at most one operation is held, however long the transaction is.
+Of transactions of which some operations are not captured the indicators of what remains are worked out anew (decision 0020).
 """
 
 from __future__ import annotations
@@ -41,7 +38,8 @@ from trailgate.messages.bounds import (
     not_ended,
     note,
 )
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, indicators
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock
+from trailgate.model.transactions import BEGINS, indicator_marks, remain
 
 ENDED: Final = 0  # nothing is open
 _LETTERS: Final = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
@@ -330,8 +328,7 @@ class Remaining:
     """What is captured of a batch: per operation whether it is, and its indicator.
 
     ``released`` was held, and comes before all others. ``held_row`` is the operation that is held now, -1 none; it is not among
-    the captured ones. ``held_first``: it is the first captured one of its transaction. ``state`` has what was held before
-    and is held on.
+    the captured ones. ``state`` has what was held before and is held on.
     """
 
     captured: Mask
@@ -339,7 +336,6 @@ class Remaining:
     state: TransactionState
     released: ChangeBlock | None = None
     held_row: int = -1
-    held_first: bool = False
 
 
 def remaining(
@@ -354,65 +350,18 @@ def remaining(
         captured[block.order] = True
     if not hold and raw.excluded is None and captured.all():
         return Remaining(done.kept, done.tx_ind, done.state)
-    if raw.excluded is None and len(captured) and captured.all() and done.kept.all():
-        return _every(done, state)
-    opens = (done.tx_ind == BEGIN) | (done.tx_ind == WHOLE)
-    closes = (done.tx_ind == END) | (done.tx_ind == WHOLE)
-    begins = opens.copy()
-    begins[1:] |= closes[
-        :-1
-    ]  # what follows an end in a broken unit belongs to no transaction before it
-    number = np.cumsum(begins)  # 0 is the transaction that was open before
-    left_out = _left_out(raw, opens, state)
-    captured &= done.kept & ~left_out
-    rows = np.flatnonzero(captured)
-    own = number[rows]
-    first, last = np.ones(len(rows), bool), np.ones(len(rows), bool)
-    first[1:] = last[:-1] = own[1:] != own[:-1]
-    ended = np.zeros(len(number) + 1, bool)
-    ended[0] = done.ended_before
-    ended[number[closes]] = True
-    last &= ended[own]
-    held, released = state.held, None
-    if held is not None:
-        continued = bool(len(own)) and own[0] == 0 and not done.ended_before
-        if continued:
-            first[0] = False
-        if continued or ended[0]:
-            released, held = held.released(last=not continued), None
-    if done.state.tx_id is None or done.state.broken or number[-1:].any():
-        held = None  # its transaction has ended, or its unit is broken
-    tx_ind = done.tx_ind.copy()
-    tx_ind[rows] = indicators(first, last)
-    after = replace(
-        done.state,
-        held=held,
-        excluded=_excluded_after(raw, opens, state),
-    )
-    stays = after.tx_id is not None and not after.broken
-    open_now = hold and stays and len(own) > 0 and own[-1] == number[-1]
-    if not open_now or last[-1]:
-        return Remaining(captured, tx_ind, after, released)
-    captured[rows[-1]] = False
-    return Remaining(captured, tx_ind, after, released, int(rows[-1]), bool(first[-1]))
-
-
-def _every(done: Transactions, state: TransactionState) -> Remaining:
-    """Return what ``remaining`` does where all operations are captured, and the last one may be held."""
-    letters, held, released = done.tx_ind, state.held, None
-    continued = int(letters[0]) in (MIDDLE, END) and not done.ended_before
-    if held is not None:
-        released = held.released(last=not continued)
-    elif continued:  # what was before it is not captured
-        letters = letters.copy()
-        letters[0] = BEGIN if letters[0] == MIDDLE else WHOLE
-    captured = np.ones(len(letters), bool)
-    after = replace(done.state, held=None, excluded=False)
-    last = int(letters[-1])
-    if last in (END, WHOLE) or after.tx_id is None or after.broken:
-        return Remaining(captured, letters, after, released)
-    captured[-1] = False
-    return Remaining(captured, letters, after, released, len(letters) - 1, last == BEGIN)
+    marks = indicator_marks(done.tx_ind)
+    opens = marks & BEGINS != 0
+    captured &= done.kept & ~_left_out(raw, opens, state)
+    rest = remain(marks, captured, state.held, ended_before=done.ended_before)
+    stays = done.state.tx_id is not None and not done.state.broken
+    # Where another transaction begins its own has ended, or its unit is broken.
+    held = rest.held if stays and not marks.any() else None
+    after = replace(done.state, held=held, excluded=_excluded_after(raw, opens, state))
+    row = rest.last if hold and stays else -1
+    if row >= 0:
+        captured[row] = False
+    return Remaining(captured, rest.tx_ind, after, rest.released, row)
 
 
 def _left_out(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:

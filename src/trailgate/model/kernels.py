@@ -68,32 +68,31 @@ def follow(
 
 @kernel(writes=("letters",))
 def mark_remaining(
-    starts: Mask,
-    ends: Mask,
+    marks: Octets,
     keep: Mask,
     begun: bool,
     ended_before: bool,
     letters_of: Octets,
     letters: Octets,
 ) -> tuple[int, int]:
-    """Write the indicators of the rows that are kept, as the first and the last ones of what remains of their transactions.
+    """Write the indicators of the operations that are kept, as the first and the last ones of what remains of their transactions.
 
-    ``begun``: rows of the transaction that is open before all are kept already; ``ended_before``: it has ended. ``letters_of`` are the indicators of operations in the
+    ``begun``: operations of the transaction that is open before all are kept already; ``ended_before``: it has ended. ``letters_of`` are the indicators of operations in the
     middle, at the end, at the beginning, and of whole transactions. Returns the last kept row of the transaction that is open after all, -1 for none, and what becomes of the
     one that is open before.
     """
     last, before = -1, HAS_ENDED if ended_before else STAYS
     is_before = not ended_before
     begun = begun and is_before
-    for row in range(len(starts)):
-        if starts[row]:
+    for row in range(len(marks)):
+        if marks[row] & BEGINS:
             last, begun, is_before = -1, False, False
         if keep[row]:
             letters[row] = letters_of[0 if begun else 2]
             last, begun = row, True
             if is_before:
                 before = GETS_MORE
-        if ends[row]:
+        if marks[row] & ENDS:
             if last >= 0:
                 letters[last] = letters_of[3 if letters[last] == letters_of[2] else 1]
             if is_before and before == STAYS:

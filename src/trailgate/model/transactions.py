@@ -51,9 +51,11 @@ __all__ = [
     "Followed",
     "Held",
     "Remaining",
+    "RemainingOperations",
     "follow",
     "indicator_marks",
     "remain",
+    "rows_to_last_end",
 ]
 
 BEFORE: Final = 0  # the number of the transaction that is open before the rows
@@ -119,6 +121,12 @@ def indicator_marks(indicators: Octets) -> Octets:
     return found
 
 
+def rows_to_last_end(indicators: Octets) -> int:
+    """Return how many operations there are up to the end of the last transaction that ends among them, 0 for none."""
+    ends = np.flatnonzero(indicator_marks(indicators) & ENDS)
+    return int(ends[-1]) + 1 if len(ends) else 0
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
     """A block of one operation, which waits for the next one of its transaction; ``first``: it is the first that remains of it."""
@@ -154,10 +162,8 @@ def remain(
     ``held`` is what is held of the transaction that is open before; ``ended_before``: that has ended already.
     """
     tx_ind = np.zeros(len(marks), np.uint8)
-    begins, ends = marks & BEGINS != 0, marks & ENDS != 0
-    ended_before = ended_before or bool(len(begins) and begins[0])
     last, before = kernels.mark_remaining(
-        begins, ends, keep, held is not None, ended_before, _LETTERS, tx_ind
+        marks, keep, held is not None, ended_before, _LETTERS, tx_ind
     )
     if held is None or before == kernels.STAYS:
         return Remaining(tx_ind, None, held, last)
@@ -172,7 +178,9 @@ class RemainingOperations:
 
     def take(self, batch: ChangeBatch, keep: Mask) -> ChangeBatch:
         """Return what is kept of the next operations, and what was held of those before."""
-        rest = remain(indicator_marks(batch.tx_indicators()), keep, self._held)
+        marks = indicator_marks(batch.tx_indicators())
+        ended = bool(len(marks) and marks[0] & BEGINS)
+        rest = remain(marks, keep, self._held, ended_before=ended)
         self._held = rest.held
         if rest.last >= 0:
             block, row = batch.find(rest.last)
