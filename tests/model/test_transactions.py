@@ -92,6 +92,7 @@ def in_batches(marks: np.ndarray, cuts: set[int], *, is_open: bool) -> Followed:
         flags = whole.flags.copy()
         flags[-1] |= part.flags[0]
         whole = Followed(
+            marks[:stop],
             np.append(whole.number, part.number + before),
             np.append(whole.starts, part.starts),
             np.append(whole.faults, part.faults),

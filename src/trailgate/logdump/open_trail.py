@@ -220,7 +220,7 @@ class OpenTrail:
             return found
         try:
             for portion in self.backward(place, SMALL):
-                opened = open_at(portion.view.indicator, portion.apart)
+                opened = open_at(portion.numbers)
                 if opened == NONE:
                     return UNKNOWN
                 if opened is not None:

@@ -41,8 +41,10 @@ from trailgate.model.kernels import (
 __all__ = [
     "ABANDONS",
     "APART",
+    "BEFORE",
     "BEGINS",
     "BEGINS_INSIDE",
+    "BEGUN",
     "CONTINUES_NOTHING",
     "ENDS",
     "UNDOES",
@@ -79,10 +81,12 @@ class Fate(IntEnum):
 class Followed:
     """The transactions of rows.
 
-    ``number`` is that of each row's transaction; rows that are apart have that of the transaction around them. ``starts`` marks the first rows that there are of
-    transactions 1, 2, ..., and ``faults`` the rows that contradict those before. ``flags`` has one slot a transaction, and one for number 0. ``is_open``: the last one is.
+    ``number`` is that of each row's transaction; rows that are apart have that of the transaction around them, and a restart has one of its own. ``starts`` marks the
+    first rows that there are of transactions 1, 2, ..., and ``faults`` the rows that contradict those before. ``flags`` has one slot a transaction, and one for number 0.
+    ``is_open``: the last one is.
     """
 
+    marks: Octets
     number: Longs
     starts: Mask
     faults: Octets
@@ -100,10 +104,15 @@ class Followed:
         return fates
 
     @property
-    def abandoned(self) -> Mask:
-        """Return the rows of transactions that a restart undid, with those that are apart among them."""
-        found: Mask = self.flags[self.number] & ABANDONED != 0
+    def apart(self) -> Mask:
+        """Return which rows are not part of the transaction around them."""
+        found: Mask = self.marks & APART != 0
         return found
+
+    @property
+    def firsts(self) -> Longs:
+        """Return the first rows that there are of transactions 1, 2, ..."""
+        return np.flatnonzero(self.starts)
 
 
 def follow(marks: Octets, *, is_open: bool = False) -> Followed:
@@ -112,7 +121,7 @@ def follow(marks: Octets, *, is_open: bool = False) -> Followed:
     number, starts = np.empty(count, np.int64), np.empty(count, bool)
     faults, flags = np.empty(count, np.uint8), np.empty(count + 1, np.uint8)
     last, is_open = kernels.follow(marks, is_open, number, starts, faults, flags)
-    return Followed(number, starts, faults, flags[: last + 1], bool(is_open))
+    return Followed(marks, number, starts, faults, flags[: last + 1], bool(is_open))
 
 
 def indicator_marks(indicators: Octets) -> Octets:

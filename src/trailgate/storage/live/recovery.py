@@ -18,14 +18,8 @@ from trailgate.trail.format.record_types import Role
 from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
 from trailgate.trail.records.framing import find_sound, trail_bytes
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.records.record_view import (
-    LAST,
-    RecordView,
-    begins_of,
-    ends_of,
-    is_restart,
-    view_records,
-)
+from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.records.transactions import LAST, begins_of, ends_of, is_restart
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,14 +41,8 @@ from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.kernels import SYSTEM_KEY
 from trailgate.trail.records.metadata import MetadataKind, TrailTables
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.records.record_view import (
-    LAST,
-    ONLY_RECORD,
-    RecordNames,
-    RecordView,
-    begins_of,
-    find_names,
-)
+from trailgate.trail.records.record_view import RecordNames, RecordView, find_names
+from trailgate.trail.records.transactions import LAST, ONLY_RECORD, begins_of
 from trailgate.trail.values.cells import hold_cells
 
 UNNAMED: Final = -1

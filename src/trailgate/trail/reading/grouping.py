@@ -23,7 +23,8 @@ from trailgate.trail.format.record_layout import NAME_AT
 from trailgate.trail.format.record_types import IO_UPDATE, Role
 from trailgate.trail.records.framing import Spans, TrailBytes, dense
 from trailgate.trail.records.metadata import TrailTable, TrailTables
-from trailgate.trail.records.record_view import RecordView, begins_of, ends_of, find_names
+from trailgate.trail.records.record_view import RecordView, find_names
+from trailgate.trail.records.transactions import begins_of, ends_of
 
 
 @dataclass(frozen=True, slots=True)
