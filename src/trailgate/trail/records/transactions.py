@@ -89,10 +89,11 @@ def change_marks(view: RecordView, *, after_before: bool = False) -> Octets:
     if not after_before and _is_usual(view):
         return marks
     piece = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
-    follows = np.append(after_before, is_before_update(view, marks)[:-1])[: len(view)]
+    before = is_before_update(view, marks)
+    follows = np.append(after_before, before[:-1])[: len(view)]
     inside = piece | (follows & ~view.is_before)
     marks[inside] &= ~np.uint8(BEGINS)
-    more = (view.continued != 0) | np.append(piece[1:], [False])[: len(view)]
+    more = before | (view.continued != 0) | np.append(piece[1:], [False])[: len(view)]
     marks[more] &= ~np.uint8(CLOSES)
     return marks
 
