@@ -34,8 +34,17 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import first_other, starts_before, text_view
 from trailgate.errors import TrailgateError, TransactionError
-from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBlock, indicators
-from trailgate.model.transactions import Held
+from trailgate.messages import kernels
+from trailgate.model.changes import WHOLE, ChangeBlock, indicators
+from trailgate.model.transactions import (
+    BEGINS,
+    BEGINS_INSIDE,
+    ENDS,
+    Followed,
+    Held,
+    follow,
+    indicator_marks,
+)
 
 AUTO: Final = "auto"
 ROW: Final = "row"
@@ -217,20 +226,14 @@ def unit_marks(
     Whether something is open after a message is known from its last operation; a message without any
     leaves it as it was. After an unreadable message something may be open.
     """
-    first, last = np.ones(len(message), bool), np.ones(len(message), bool)
-    first[1:] = last[:-1] = message[1:] != message[:-1]
-    opens = np.zeros(messages, bool)
-    letters = indicator[first]
-    opens[message[first]] = (letters == BEGIN) | (letters == WHOLE)
-    known = np.zeros(messages + 1, bool)  # slot 0 is before all messages
-    closed = np.zeros(messages + 1, bool)
-    known[0], closed[0] = True, not is_open
-    known[unreadable + 1] = True
-    known[message[last] + 1] = True
-    letters = indicator[last]
-    closed[message[last] + 1] = (letters == END) | (letters == WHOLE)
-    closed = closed[np.maximum.accumulate(np.where(known, np.arange(messages + 1), 0))]
-    return UnitMarks(opens, opens | closed[:-1], bool(closed[-1]))
+    marks, opens, starts = indicator_marks(indicator), *np.zeros((2, messages), bool)
+    bad = np.zeros(messages, bool)
+    bad[unreadable] = True
+    begins, ends = marks & BEGINS != 0, marks & ENDS != 0
+    closed = kernels.mark_units(
+        message, begins, ends, bad, np.zeros(messages, bool), is_open, opens, starts
+    )
+    return UnitMarks(opens, starts, bool(closed))
 
 
 POINT = "."  # between the part of a transaction's sequence id that is in order, and its own id
@@ -421,16 +424,6 @@ def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> Non
         note(bad, int(raw.message[i]), error)
 
 
-@dataclass(slots=True)
-class _Walk:
-    """Working arrays of ``_by_indicator``: one slot an operation."""
-
-    opens: Mask
-    closes: Mask
-    depth: Longs  # transactions open before the operation
-    begin: Longs  # the operation that began the transaction, -1 the one open before the batch
-
-
 def _by_indicator(
     raw: RawOperations,
     marks: UnitMarks,
@@ -438,20 +431,24 @@ def _by_indicator(
     state: TransactionState,
     length: int | None,
 ) -> Transactions:
+    assert raw.tx_ind is not None
     unit = np.cumsum(marks.starts, dtype=np.int64)  # 0 is the unit that was open before
-    walk = _walk(raw, unit, state)
-    _check_bounds(raw, walk, unit, bad, state)
-    tx_id = _from_begin(raw.tx_id, walk.begin, state.tx_id)
-    csn = _from_begin(raw.seq_id, walk.begin, state.csn)
+    found = follow(indicator_marks(raw.tx_ind), is_open=state.is_open)
+    opens = found.marks & BEGINS != 0
+    begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
+    unended = _unended(raw, found, marks)
+    _check_bounds(raw, found, unended, unit, bad, state)
+    tx_id = _from_begin(raw.tx_id, begin, state.tx_id)
+    csn = _from_begin(raw.seq_id, begin, state.csn)
     _check_members(raw, tx_id, bad)
-    _check_contiguous(raw, walk.opens, bad)
-    _check_ends(raw, walk, unit, bad, state)
+    _check_contiguous(raw, opens, bad)
+    _check_ends(raw, unended, unit, bad, state)
     before = replace(state, id_length=length)
     after = TransactionState(id_length=length)
     if not marks.closed:
         after = _open_after(raw, tx_id, csn, unit, bad, before)
     return Transactions(
-        tx_ind=indicators(walk.opens, walk.closes),
+        tx_ind=raw.tx_ind,
         tx_id=tx_id,
         csn=csn,
         kept=kept_operations(raw, bad),
@@ -461,32 +458,30 @@ def _by_indicator(
     )
 
 
-def _walk(raw: RawOperations, unit: Longs, state: TransactionState) -> _Walk:
-    assert raw.tx_ind is not None
-    count = len(raw.message)
-    opens = (raw.tx_ind == BEGIN) | (raw.tx_ind == WHOLE)
-    closes = (raw.tx_ind == END) | (raw.tx_ind == WHOLE)
-    balance = np.zeros(count + 1, np.int64)
-    np.cumsum(opens.astype(np.int64) - closes, out=balance[1:])
-    own = unit[raw.message] if count else np.zeros(0, np.int64)
-    first = np.ones(count, bool)
-    first[1:] = own[1:] != own[:-1]
-    base_row = np.maximum.accumulate(np.where(first, np.arange(count), 0)) if count else own
-    depth = balance[:-1] - balance[base_row]
-    depth[own == 0] += 1 if state.is_open else 0
-    begin = np.maximum.accumulate(np.where(opens, np.arange(count), -1)) if count else own
-    return _Walk(opens, closes, depth, begin)
+def _unended(raw: RawOperations, found: Followed, marks: UnitMarks) -> Mask:
+    """Return the operations that begin a unit though a transaction is open: that one is bad, and not theirs."""
+    first = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
+    unended: Mask = (found.faults == BEGINS_INSIDE) & first & marks.opens[raw.message]
+    return unended
 
 
 def _check_bounds(
-    raw: RawOperations, walk: _Walk, unit: Longs, bad: dict[int, Problem], state: TransactionState
+    raw: RawOperations,
+    found: Followed,
+    unended: Mask,
+    unit: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
 ) -> None:
-    """Note messages in which an operation begins inside a transaction or continues outside one."""
-    wrong = np.where(walk.opens, walk.depth != 0, walk.depth != 1)
+    """Note messages in which an operation begins inside a transaction or continues outside one, with what follows it of its own."""
+    firsts = found.firsts
+    torn = np.append(False, (found.faults[firsts] != 0) & ~unended[firsts])
+    wrong = torn[found.number]
     if state.broken and len(wrong):
         wrong &= unit[raw.message] != 0
     for i in np.flatnonzero(wrong).tolist():
-        what = "begins inside another one" if walk.opens[i] else "continues without having begun"
+        begins = found.marks[i] & BEGINS
+        what = "begins inside another one" if begins else "continues without having begun"
         error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
         note(bad, int(raw.message[i]), error)
 
@@ -534,26 +529,20 @@ def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) 
 
 
 def _check_ends(
-    raw: RawOperations, walk: _Walk, unit: Longs, bad: dict[int, Problem], state: TransactionState
+    raw: RawOperations,
+    unended: Mask,
+    unit: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
 ) -> None:
     """Note units that end with their transaction open, because the next unit begins."""
-    own = unit[raw.message] if len(raw.message) else np.zeros(0, np.int64)
-    last = np.flatnonzero(own[1:] != own[:-1]) if len(own) else own
-    left = walk.depth[last] + walk.opens[last] - walk.closes[last]
-    for i in last[left != 0].tolist():
-        if own[i] == 0 and state.broken:
+    for row in np.flatnonzero(unended).tolist():
+        before = int(raw.message[row - 1]) if row else -1
+        if state.broken and (not row or unit[before] == 0):
             continue
-        error = TransactionError(
-            f"transaction {raw.tx_id[i].as_py()} has not ended where the next one begins",
-            hint=INTERLEAVED,
-        )
-        note(bad, int(raw.message[i]), error)
-    if state.tx_id is not None and not state.broken and len(own) and own[0] > 0:
-        error = TransactionError(
-            f"transaction {state.tx_id} has not ended where the next one begins",
-            hint=INTERLEAVED,
-        )
-        note(bad, -1, error)
+        own = raw.tx_id[row - 1].as_py() if row else state.tx_id
+        problem = f"transaction {own} has not ended where the next one begins"
+        note(bad, before, TransactionError(problem, hint=INTERLEAVED))
 
 
 def _open_after(
@@ -628,8 +617,8 @@ def unended(state: TransactionState) -> Problem | None:
     return Problem(-1, TransactionError(problem, hint="Capture its other messages with it"))
 
 
-def _ended(marks: Octets | None, count: int) -> Mask:
-    return np.zeros(count, bool) if marks is None else np.isin(marks, (END, WHOLE))
+def _ended(indicator: Octets | None, count: int) -> Mask:
+    return np.zeros(count, bool) if indicator is None else indicator_marks(indicator) & ENDS != 0
 
 
 def _out_of_order(raw: RawOperations, row: int, before: int, *, opens: bool) -> TransactionError:
