@@ -473,12 +473,14 @@ def _check_bounds(
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> None:
-    """Note messages in which an operation begins inside a transaction or continues outside one, with what follows it of its own."""
-    firsts = found.firsts
-    torn = np.append(False, (found.faults[firsts] != 0) & ~unended[firsts])
-    wrong = torn[found.number]
-    if state.broken and len(wrong):
-        wrong &= unit[raw.message] != 0
+    """Note messages in which an operation begins inside a transaction or continues outside one, and all after it in its unit."""
+    own = unit[raw.message]
+    rows = np.flatnonzero((found.faults != 0) & ~unended)
+    since = np.full(len(unit) + 1, len(own))  # by unit: its first wrong operation
+    since[own[rows[::-1]]] = rows[::-1]
+    wrong = np.arange(len(own)) >= since[own]
+    if state.broken:
+        wrong &= own != 0
     for i in np.flatnonzero(wrong).tolist():
         begins = found.marks[i] & BEGINS
         what = "begins inside another one" if begins else "continues without having begun"
