@@ -35,7 +35,7 @@ from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import first_other, starts_before, text_view
 from trailgate.errors import TrailgateError, TransactionError
 from trailgate.messages import kernels
-from trailgate.model.changes import WHOLE, ChangeBlock, indicators
+from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.transactions import (
     BEGINS,
     BEGINS_INSIDE,
@@ -218,26 +218,34 @@ class UnitMarks:
         return UnitMarks(every, every)
 
 
-def unit_marks(
-    indicator: Octets, message: Longs, messages: int, unreadable: Longs, *, is_open: bool
+def unit_marks(  # noqa: PLR0913  columns
+    message: Longs,
+    opens: Mask,
+    ends: Mask,
+    opened: Mask,
+    unreadable: Longs,
+    *,
+    is_open: bool,
+    awaiting: Mask | None = None,
 ) -> UnitMarks:
-    """Return the marks of messages, by the indicator and the message of each operation.
+    """Return the marks of messages, by the message of each operation and whether that opens or ends a transaction.
 
-    Whether something is open after a message is known from its last operation; a message without any
-    leaves it as it was. After an unreadable message something may be open.
+    ``opened`` has one slot a message, and is set already for unreadable ones that are known to open a transaction. ``awaiting`` are messages that others
+    may bring parts of. Whether something is open after a message is known from its last operation; a message without any leaves it as it was. After an unreadable message
+    something may be open.
     """
-    marks, opens, starts = indicator_marks(indicator), *np.zeros((2, messages), bool)
-    bad = np.zeros(messages, bool)
+    bad, starts = np.zeros_like(opened), np.zeros_like(opened)
     bad[unreadable] = True
-    begins, ends = marks & BEGINS != 0, marks & ENDS != 0
-    closed = kernels.mark_units(
-        message, begins, ends, bad, np.zeros(messages, bool), is_open, opens, starts
-    )
-    return UnitMarks(opens, starts, bool(closed))
+    awaiting = np.zeros_like(opened) if awaiting is None else awaiting
+    closed = kernels.mark_units(message, opens, ends, bad, awaiting, is_open, opened, starts)
+    return UnitMarks(opened, starts, bool(closed))
 
 
-POINT = "."  # between the part of a transaction's sequence id that is in order, and its own id
-INTERLEAVED = "Transactions must be contiguous: each begins after the one before has ended"
+POINT: Final = (
+    "."  # between the part of a transaction's sequence id that is in order, and its own id
+)
+ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
+INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one before has ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,9 +324,17 @@ def chain(
     unreadable = np.fromiter(bad, np.int64, len(bad))
     length = check_lengths(raw, bad, state.id_length)
     if raw.tx_ind is None:
-        return _by_message(raw, messages, bad, TransactionState(id_length=length))
-    marks = unit_marks(raw.tx_ind, raw.message, messages, unreadable, is_open=state.is_open)
-    return _by_indicator(raw, marks, bad, state, length)
+        new = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
+        letters = indicators(new, np.append(new[1:], True)[: len(new)])
+        found = follow(indicator_marks(letters))
+        marks, state = UnitMarks.of_single(messages), TransactionState()
+    else:
+        letters = raw.tx_ind
+        found = follow(indicator_marks(letters), is_open=state.is_open)
+        opens, ends = found.marks & BEGINS != 0, found.marks & ENDS != 0
+        opened = np.zeros(messages, bool)
+        marks = unit_marks(raw.message, opens, ends, opened, unreadable, is_open=state.is_open)
+    return _checked(raw, found, letters, marks, bad, replace(state, id_length=length))
 
 
 def check_lengths(
@@ -375,29 +391,6 @@ def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
     return ~np.isin(raw.message, np.fromiter(bad, np.int64))
 
 
-def _by_message(
-    raw: RawOperations, messages: int, bad: dict[int, Problem], state: TransactionState
-) -> Transactions:
-    count = len(raw.message)
-    new = np.ones(count, bool)
-    new[1:] = raw.message[1:] != raw.message[:-1]
-    letters, tx_id, csn = np.full(count, WHOLE, np.uint8), raw.tx_id, raw.seq_id
-    if not new.all():
-        begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
-        _check_ids(raw, begin, bad)
-        letters = indicators(new, np.append(new[1:], True))
-        tx_id, csn = _of_begin(raw.tx_id, begin), take_text(raw.seq_id, begin)
-    return Transactions(
-        tx_ind=letters,
-        tx_id=tx_id,
-        csn=csn,
-        kept=kept_operations(raw, bad),
-        marks=UnitMarks.of_single(messages),
-        problems=tuple(bad[m] for m in sorted(bad)),
-        state=state,
-    )
-
-
 def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:
     """Return the values of the rows named, which are the column itself where they are all alike."""
     if not values.null_count and first_other(values, rows) < 0:
@@ -405,50 +398,32 @@ def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:
     return take_text(values, rows)
 
 
-def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> None:
-    """Note each message whose operations do not agree on their transaction."""
-    if raw.tx_ids_generated is True:
-        return
-    own, opened = raw.tx_id, _of_begin(raw.tx_id, begin)
-    if own is opened:
-        return
-    differs = ~np.asarray(pc.equal(own, opened)) & ~np.asarray(raw.tx_ids_generated)
-    for i in np.flatnonzero(differs).tolist():
-        error = TransactionError(
-            f"transaction {own[i].as_py()} within transaction {opened[i].as_py()}",
-            hint=INTERLEAVED
-            if raw.tx_ind is not None
-            else "One message is one transaction "
-            "unless an indicator (txind) marks where transactions begin and end",
-        )
-        note(bad, int(raw.message[i]), error)
-
-
-def _by_indicator(
+def _checked(
     raw: RawOperations,
+    found: Followed,
+    letters: Octets,
     marks: UnitMarks,
     bad: dict[int, Problem],
     state: TransactionState,
-    length: int | None,
 ) -> Transactions:
-    assert raw.tx_ind is not None
+    """Return the operations' transactions; messages that contradict those before are noted."""
     unit = np.cumsum(marks.starts, dtype=np.int64)  # 0 is the unit that was open before
-    found = follow(indicator_marks(raw.tx_ind), is_open=state.is_open)
     opens = found.marks & BEGINS != 0
-    begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
     unended = _unended(raw, found, marks)
     _check_bounds(raw, found, unended, unit, bad, state)
-    tx_id = _from_begin(raw.tx_id, begin, state.tx_id)
-    csn = _from_begin(raw.seq_id, begin, state.csn)
+    tx_id, csn = raw.tx_id, raw.seq_id
+    if not opens.all():
+        begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
+        tx_id = _from_begin(raw.tx_id, begin, state.tx_id)
+        csn = _from_begin(raw.seq_id, begin, state.csn)
     _check_members(raw, tx_id, bad)
     _check_contiguous(raw, opens, bad)
     _check_ends(raw, unended, unit, bad, state)
-    before = replace(state, id_length=length)
-    after = TransactionState(id_length=length)
+    after = TransactionState(id_length=state.id_length)
     if not marks.closed:
-        after = _open_after(raw, tx_id, csn, unit, bad, before)
+        after = _open_after(raw, tx_id, csn, unit, bad, state)
     return Transactions(
-        tx_ind=raw.tx_ind,
+        tx_ind=letters,
         tx_id=tx_id,
         csn=csn,
         kept=kept_operations(raw, bad),
@@ -497,16 +472,16 @@ def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
 
 
 def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
-    if raw.tx_ids_generated is True:
+    """Note each message whose operations do not agree on their transaction."""
+    if raw.tx_ids_generated is True or raw.tx_id is tx_id:
         return
-    if raw.tx_id is tx_id:
-        return
+    hint = INTERLEAVED if raw.tx_ind is not None else ONE_MESSAGE
     differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
     differs &= ~np.asarray(raw.tx_ids_generated)
     for i in np.flatnonzero(differs).tolist():
         error = TransactionError(
             f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
-            hint=INTERLEAVED,
+            hint=hint,
         )
         note(bad, int(raw.message[i]), error)
 

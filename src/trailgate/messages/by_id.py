@@ -37,6 +37,7 @@ from trailgate.messages.bounds import (
     last_message,
     not_ended,
     note,
+    unit_marks,
 )
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock
 from trailgate.model.transactions import BEGINS, indicator_marks, remain
@@ -96,8 +97,16 @@ def chain_by_id(
     count = kernels.number_operations(
         walk.opens, walk.closes, state.count, _LETTERS, letters, ordinals
     )
-    awaiting = np.zeros(messages, bool) if later.awaiting is None else later.awaiting
-    marks = _marks(raw, walk, awaiting, unreadable, is_open=state.is_open)
+    bad_messages = np.array([problem.message for problem in unreadable], np.int64)
+    marks = unit_marks(
+        raw.message,
+        walk.opens,
+        walk.ends,
+        walk.opened,
+        bad_messages,
+        is_open=state.is_open,
+        awaiting=later.awaiting,
+    )
     csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
     open_now = replace(state, id_length=length, count=count, segment=segment, last=known)
     after = _after(walk, marks, bad, open_now)
@@ -188,23 +197,6 @@ def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs
         first = int(np.searchsorted(raw.message, unknown[places[at] - 1]))
         found[at] = not opens[first] and own[first] == own[rows[at]]
     return found
-
-
-def _marks(
-    raw: RawOperations,
-    walk: _Walk,
-    awaiting: Mask,
-    unreadable: Sequence[Problem],
-    *,
-    is_open: bool,
-) -> UnitMarks:
-    """Return the units: a message that opens a transaction, or follows an end, begins one."""
-    bad, starts = np.zeros_like(awaiting), np.zeros_like(awaiting)
-    bad[[problem.message for problem in unreadable]] = True
-    closed = kernels.mark_units(
-        raw.message, walk.opens, walk.ends, bad, awaiting, is_open, walk.opened, starts
-    )
-    return UnitMarks(walk.opened, starts, bool(closed))
 
 
 @dataclass(slots=True)

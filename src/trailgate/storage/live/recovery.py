@@ -11,6 +11,7 @@ import numpy as np
 from trailgate.arrays import PORTION, Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
+from trailgate.model.transactions import APART, BEGINS, UNDOES, follow
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.manifest import HINT, Checkpoint, TransactionMark
 from trailgate.storage.reading.trail_file import TrailFileReader
@@ -19,7 +20,7 @@ from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
 from trailgate.trail.records.framing import find_sound, trail_bytes
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_view import RecordView, view_records
-from trailgate.trail.records.transactions import LAST, begins_of, ends_of, is_restart
+from trailgate.trail.records.transactions import CLOSES, record_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
     return found
 
 
-def follow(prefix: str, checkpoint: Checkpoint) -> Tail:
+def read_tail(prefix: str, checkpoint: Checkpoint) -> Tail:
     """Return what follows a checkpoint, record headers read in columns."""
     tail = Tail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
     for file in files_after(prefix, checkpoint):
@@ -193,10 +194,10 @@ def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
 def _followed(tail: Tail, found: _TailRecords) -> Tail:
     """Return what is there with further records."""
     view = found.view
-    counted = view.role != Role.METADATA
-    change = counted & ~is_restart(view)
-    begins = np.flatnonzero(change & begins_of(view.indicator))
-    ends = np.flatnonzero(change & ends_of(view.indicator))
+    followed = follow(record_marks(view, view.indicator), is_open=tail.is_open)
+    begins = np.flatnonzero(followed.marks & BEGINS)
+    ends = np.flatnonzero(followed.marks & CLOSES)
+    own = np.flatnonzero(followed.marks & (APART | UNDOES) == 0)
 
     def mark(record: int) -> TransactionMark | None:
         """Return the transaction of a record, whose begin may be among earlier records."""
@@ -208,6 +209,6 @@ def _followed(tail: Tail, found: _TailRecords) -> Tail:
         tail,
         transactions=tail.transactions + len(ends),
         last=mark(int(ends[-1])) if len(ends) else tail.last,
-        current=mark(int(np.flatnonzero(change)[-1])) if change.any() else tail.current,
-        is_open=bool(view.indicator[counted][-1] < LAST) if counted.any() else tail.is_open,
+        current=mark(int(own[-1])) if len(own) else tail.current,
+        is_open=followed.is_open,
     )

@@ -28,6 +28,7 @@ from trailgate.arrays import Mask
 from trailgate.columnar.gather import gathered
 from trailgate.errors import OptionError, StorageError, TrailgateError, TransactionError, Where
 from trailgate.model.changes import BEGIN, END, OPERATIONS_SCHEMA, WHOLE, ChangeBatch, indicators
+from trailgate.model.transactions import BEGINS, BEGINS_INSIDE, ENDS, follow, indicator_marks
 from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.writing.publishing import Staged, publish
@@ -121,8 +122,8 @@ class Rows:
         self.batch, self._last, self._number = batch, last, number
         self.starts_part = last is None
         self.indicators = batch.tx_indicators()
-        self.opens = np.isin(self.indicators, (BEGIN, WHOLE))
-        self.closes = np.isin(self.indicators, (END, WHOLE))
+        self.marks = indicator_marks(self.indicators)
+        self.opens, self.closes = self.marks & BEGINS != 0, self.marks & ENDS != 0
         first = bool(self.opens[0]) if last is None else last.closes
         self.after_end = np.concatenate([[first], self.closes[:-1]])
         self.tx_id, self.csn, self.seq_id, self.position = (
@@ -177,20 +178,18 @@ def followed(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
     operation of another one.
     """
     rows = Rows(batch, last, number)
-    wrong = rows.opens != rows.after_end
-    if wrong.any():
-        at = int(np.argmax(wrong))
-        rows.fail(at, f"a transaction {_fault(begins=bool(rows.opens[at]))}")
+    faults = follow(rows.marks, is_open=not rows.after_end[0]).faults
+    if faults.any():
+        at = int(np.argmax(faults != 0))
+        inside = faults[at] == BEGINS_INSIDE
+        does = "begins inside another one" if inside else "continues that did not begin"
+        rows.fail(at, f"a transaction {does}")
     other = ~rows.opens & rows.differs("tx_id")
     if other.any():
         at = int(np.argmax(other))
         inside = rows.row(at - 1).tx_id
         rows.fail(at, f"an operation of the transaction {rows.row(at).tx_id} is inside {inside}")
     return rows
-
-
-def _fault(*, begins: bool) -> str:
-    return "begins inside another one" if begins else "continues that did not begin"
 
 
 @dataclass(frozen=True, slots=True)
