@@ -42,6 +42,7 @@ from trailgate.model.transactions import (
     ENDS,
     Followed,
     Held,
+    ends_of,
     follow,
     indicator_marks,
 )
@@ -595,7 +596,7 @@ def unended(state: TransactionState) -> Problem | None:
 
 
 def _ended(indicator: Octets | None, count: int) -> Mask:
-    return np.zeros(count, bool) if indicator is None else indicator_marks(indicator) & ENDS != 0
+    return np.zeros(count, bool) if indicator is None else ends_of(indicator)
 
 
 def _out_of_order(raw: RawOperations, row: int, before: int, *, opens: bool) -> TransactionError:

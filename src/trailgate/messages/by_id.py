@@ -39,11 +39,10 @@ from trailgate.messages.bounds import (
     note,
     unit_marks,
 )
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock
-from trailgate.model.transactions import BEGINS, indicator_marks, remain
+from trailgate.model.changes import LETTERS, ChangeBlock
+from trailgate.model.transactions import BEGINS, ends_of, indicator_marks, remain
 
 ENDED: Final = 0  # nothing is open
-_LETTERS: Final = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
 UNKNOWN: Final = 1  # it cannot be known what is open
 Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
 
@@ -95,7 +94,7 @@ def chain_by_id(
         walk.end()
     letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
     count = kernels.number_operations(
-        walk.opens, walk.closes, state.count, _LETTERS, letters, ordinals
+        walk.opens, walk.closes, state.count, LETTERS, letters, ordinals
     )
     bad_messages = np.array([problem.message for problem in unreadable], np.int64)
     marks = unit_marks(
@@ -242,7 +241,7 @@ def _walk(
     count = len(raw.message)
     ends = np.zeros(count, bool)
     if raw.tx_ind is not None:
-        ends = np.isin(raw.tx_ind, (END, WHOLE))
+        ends = ends_of(raw.tx_ind)
     before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
     opens = np.zeros(count, bool)
     kernels.find_changes(*text_view(own)[::-1], ends, opens)

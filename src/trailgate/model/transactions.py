@@ -22,7 +22,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model import kernels
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBatch, ChangeBlock
+from trailgate.model.changes import BEGIN, END, LETTERS, WHOLE, ChangeBatch, ChangeBlock
 from trailgate.model.kernels import (
     ABANDONED,
     ABANDONS,
@@ -54,6 +54,8 @@ __all__ = [
     "Held",
     "Remaining",
     "RemainingOperations",
+    "begins_of",
+    "ends_of",
     "follow",
     "indicator_marks",
     "remain",
@@ -61,7 +63,6 @@ __all__ = [
 ]
 
 BEFORE: Final = 0  # the number of the transaction that is open before the rows
-_LETTERS: Final = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
 _MARKS_OF: Final = np.zeros(256, np.uint8)
 _MARKS_OF[[BEGIN, WHOLE]] |= BEGINS
 _MARKS_OF[[END, WHOLE]] |= ENDS
@@ -130,9 +131,21 @@ def indicator_marks(indicators: Octets) -> Octets:
     return found
 
 
+def begins_of(indicators: Octets) -> Mask:
+    """Return which operations begin a transaction, by their indicators."""
+    found: Mask = _MARKS_OF[indicators] & BEGINS != 0
+    return found
+
+
+def ends_of(indicators: Octets) -> Mask:
+    """Return which operations end a transaction, by their indicators."""
+    found: Mask = _MARKS_OF[indicators] & ENDS != 0
+    return found
+
+
 def rows_to_last_end(indicators: Octets) -> int:
     """Return how many operations there are up to the end of the last transaction that ends among them, 0 for none."""
-    ends = np.flatnonzero(indicator_marks(indicators) & ENDS)
+    ends = np.flatnonzero(ends_of(indicators))
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
@@ -145,7 +158,7 @@ class Held:
 
     def released(self, *, last: bool) -> ChangeBlock:
         """Return the operation with its indicator, as the first one of a batch."""
-        letter = _LETTERS[2 * self.first + last]
+        letter = LETTERS[2 * self.first + last]
         return replace(self.block, order=np.zeros(1, np.int64), tx_ind=np.full(1, letter, np.uint8))
 
 
@@ -172,7 +185,7 @@ def remain(
     """
     tx_ind = np.zeros(len(marks), np.uint8)
     last, before = kernels.mark_remaining(
-        marks, keep, held is not None, ended_before, _LETTERS, tx_ind
+        marks, keep, held is not None, ended_before, LETTERS, tx_ind
     )
     if held is None or before == kernels.STAYS:
         return Remaining(tx_ind, None, held, last)

@@ -40,8 +40,8 @@ from trailgate.storage.writing.local_place import (
 )
 from trailgate.storage.writing.publication import Publication, numbered
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.table_writing import Ends, chained
 from trailgate.storage.writing.target import Target, check_trail
+from trailgate.storage.writing.transaction_chain import Ends, chained
 
 
 @dataclass(frozen=True, slots=True)

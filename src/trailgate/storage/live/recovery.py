@@ -10,8 +10,8 @@ import numpy as np
 
 from trailgate.arrays import PORTION, Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
-from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
-from trailgate.model.transactions import APART, BEGINS, UNDOES, follow
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.transactions import APART, BEGINS, UNDOES, begins_of, follow
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.manifest import HINT, Checkpoint, TransactionMark
 from trailgate.storage.reading.trail_file import TrailFileReader
@@ -67,7 +67,7 @@ class Skipped:
         if self.is_done:
             return batch
         count = self._recovered.transactions
-        begins = np.isin(batch.tx_indicators(), (BEGIN, WHOLE))
+        begins = begins_of(batch.tx_indicators())
         number = self._seen + np.cumsum(begins)
         self._check(batch, begins & (number == count))
         self._seen = int(number[-1]) if batch.rows else self._seen

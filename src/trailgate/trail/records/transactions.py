@@ -34,20 +34,8 @@ def _restarts() -> Mask:
     return table
 
 
-_MARKS: Final = _marks()
+INDICATORS: Final = _marks()  # the mark of each TransInd
 _RESTART: Final = _restarts()
-
-
-def begins_of(indicators: Octets) -> Mask:
-    """Return which indicators begin a transaction."""
-    found: Mask = (indicators == FIRST) | (indicators == ONLY_RECORD)
-    return found
-
-
-def ends_of(indicators: Octets) -> Mask:
-    """Return which indicators end a transaction."""
-    found: Mask = indicators >= LAST
-    return found
 
 
 def is_restart(view: RecordView) -> Mask:
@@ -65,7 +53,7 @@ def is_apart(view: RecordView) -> Mask:
 
 def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
     """Return the marks of records by their indicators alone, and of those that are apart."""
-    marks = _MARKS[indicators]
+    marks = INDICATORS[indicators]
     marks[apart] = APART
     return marks
 
@@ -73,7 +61,7 @@ def indicator_marks(indicators: Octets, apart: Mask) -> Octets:
 def record_marks(view: RecordView, indicators: Octets) -> Octets:
     """Return the marks of records; ``indicators`` are theirs as far as they are known."""
     if view.only_changes:
-        return _MARKS[indicators]
+        return INDICATORS[indicators]
     marks = indicator_marks(indicators, is_apart(view))
     marks[view.role == Role.ABEND] = UNDOES
     return marks
