@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from laws import examples
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
-from trailgate.model.transactions import (
+from trailgate.model.kernels import (
     ABANDONS,
     APART,
     BEGINS,
@@ -20,12 +20,8 @@ from trailgate.model.transactions import (
     ENDS,
     UNDOES,
     UNKNOWN,
-    Fate,
-    Followed,
-    follow,
-    indicator_marks,
-    remain,
 )
+from trailgate.model.transactions import Fate, Followed, follow, indicator_marks, remain
 
 MARKS = {"B": BEGINS, "M": 0, "E": ENDS, "W": BEGINS | ENDS, "a": APART, "R": UNDOES, "?": UNKNOWN}
 ROWS = st.text("BMEWaR?", max_size=14)

@@ -25,8 +25,9 @@ import numpy as np
 
 from trailgate.arrays import PORTION, Longs, Octets
 from trailgate.errors import DecodeError, TrailgateError, masked
+from trailgate.model.kernels import BEGINS, UNDOES
 from trailgate.model.tables import Definitions
-from trailgate.model.transactions import BEGINS, UNDOES, Fate, Followed
+from trailgate.model.transactions import Fate, Followed
 from trailgate.operations.shapes import check_types
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import TrailFile, number_digits

@@ -43,8 +43,9 @@ from trailgate.jobs.checking import (
     checked,
     files_to_check,
 )
+from trailgate.model.kernels import BEGUN, CONTINUES_NOTHING, ENDS, UNDOES
 from trailgate.model.tables import Definitions, Table
-from trailgate.model.transactions import BEGUN, CONTINUES_NOTHING, ENDS, UNDOES, Fate
+from trailgate.model.transactions import Fate
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.durable import locked, sync_folder
 from trailgate.storage.files.listing import TrailFile, files_on_disk, number_digits

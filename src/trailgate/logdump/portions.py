@@ -29,7 +29,8 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, Structs
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
-from trailgate.model.transactions import BEFORE, CONTINUES_NOTHING, follow
+from trailgate.model.kernels import CONTINUES_NOTHING
+from trailgate.model.transactions import BEFORE, follow
 from trailgate.trail.format.tokens import LOGCSN, TRANID
 from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.framing import Spans, TrailBytes

@@ -36,16 +36,8 @@ from trailgate.columnar.rows import first_other, starts_before, text_view
 from trailgate.errors import TrailgateError, TransactionError
 from trailgate.messages import kernels
 from trailgate.model.changes import ChangeBlock, indicators
-from trailgate.model.transactions import (
-    BEGINS,
-    BEGINS_INSIDE,
-    ENDS,
-    Followed,
-    Held,
-    ends_of,
-    follow,
-    indicator_marks,
-)
+from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
+from trailgate.model.transactions import Followed, Held, ends_of, follow, indicator_marks
 
 AUTO: Final = "auto"
 ROW: Final = "row"

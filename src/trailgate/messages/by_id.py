@@ -40,7 +40,8 @@ from trailgate.messages.bounds import (
     unit_marks,
 )
 from trailgate.model.changes import LETTERS, ChangeBlock
-from trailgate.model.transactions import BEGINS, ends_of, indicator_marks, remain
+from trailgate.model.kernels import BEGINS
+from trailgate.model.transactions import ends_of, indicator_marks, remain
 
 ENDED: Final = 0  # nothing is open
 UNKNOWN: Final = 1  # it cannot be known what is open

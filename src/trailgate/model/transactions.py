@@ -23,44 +23,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.model import kernels
 from trailgate.model.changes import BEGIN, END, LETTERS, WHOLE, ChangeBatch, ChangeBlock
-from trailgate.model.kernels import (
-    ABANDONED,
-    ABANDONS,
-    APART,
-    BEGINS,
-    BEGINS_INSIDE,
-    BEGUN,
-    CONTINUED,
-    CONTINUES_NOTHING,
-    ENDED,
-    ENDS,
-    UNDOES,
-    UNKNOWN,
-)
-
-__all__ = [
-    "ABANDONS",
-    "APART",
-    "BEFORE",
-    "BEGINS",
-    "BEGINS_INSIDE",
-    "BEGUN",
-    "CONTINUES_NOTHING",
-    "ENDS",
-    "UNDOES",
-    "UNKNOWN",
-    "Fate",
-    "Followed",
-    "Held",
-    "Remaining",
-    "RemainingOperations",
-    "begins_of",
-    "ends_of",
-    "follow",
-    "indicator_marks",
-    "remain",
-    "rows_to_last_end",
-]
+from trailgate.model.kernels import ABANDONED, APART, BEGINS, BEGUN, CONTINUED, ENDED, ENDS
 
 BEFORE: Final = 0  # the number of the transaction that is open before the rows
 _MARKS_OF: Final = np.zeros(256, np.uint8)

@@ -11,7 +11,8 @@ import numpy as np
 from trailgate.arrays import PORTION, Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.transactions import APART, BEGINS, UNDOES, begins_of, follow
+from trailgate.model.kernels import APART, BEGINS, UNDOES
+from trailgate.model.transactions import begins_of, follow
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.manifest import HINT, Checkpoint, TransactionMark
 from trailgate.storage.reading.trail_file import TrailFileReader

@@ -21,8 +21,8 @@ import pyarrow as pa
 from trailgate.arrays import PORTION, Octets
 from trailgate.errors import TruncatedError, Where, masked
 from trailgate.model.changes import ChangeBatch, undatable
+from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
-from trailgate.model.transactions import BEGINS
 from trailgate.storage.files.found_files import even_cuts
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
@@ -315,7 +315,7 @@ class SplitReader:
         found = Stretch(number, place, view, change_marks(view))
         if number >= end.number:
             limit = end.offset if number == end.number else 0
-            others = found.marked(BEGINS, found.starts >= limit)
+            others = np.flatnonzero(found.has(BEGINS) & (found.starts >= limit))
             if len(others):
                 return found.take(slice(int(others[0]))), True
         if place + len(data) < reader.file.size:

@@ -10,15 +10,17 @@ after it (trail format §13). It is dropped before anything of it is decoded, an
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Final
 
 import numpy as np
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import DecodeError, TruncatedError, Where
-from trailgate.model.transactions import ABANDONS, APART, BEGINS, UNDOES, follow
+from trailgate.model.kernels import ABANDONS, APART, BEGINS, UNDOES
+from trailgate.model.transactions import follow
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.trail_file import LONGEST, SCAN, SEARCH, TrailFileReader
 from trailgate.trail.records.record_view import RecordView
@@ -53,14 +55,14 @@ class Stretch:
         return self.starts + self.view.lengths
 
     @property
-    def plain(self) -> Mask:
-        """Return which records belong to transactions."""
-        found: Mask = self.marks & (APART | UNDOES) == 0
-        return found
+    def begin(self) -> TrailPlace:
+        """Return where the first record begins."""
+        return TrailPlace(self.number, int(self.starts[0]))
 
-    def marked(self, mark: int, within: Mask | bool = True) -> Longs:
-        """Return the records that have a mark and are within others."""
-        return np.flatnonzero((self.marks & mark != 0) & within)
+    def has(self, marks: int) -> Mask:
+        """Return which records have any of these marks."""
+        found: Mask = self.marks & marks != 0
+        return found
 
     def take(self, rows: Longs | slice) -> Stretch:
         """Return some of the records."""
@@ -115,23 +117,35 @@ def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Stretch]:
     yield from forwards(trail, place)
 
 
+Rows = Callable[[Stretch], Mask]
+
+
+def _first(stretches: Iterable[Stretch], chosen: Rows) -> TrailPlace | None:
+    """Return where the first record that is chosen begins, None for none."""
+    for stretch in stretches:
+        rows = np.flatnonzero(chosen(stretch))
+        if len(rows):
+            return TrailPlace(stretch.number, int(stretch.starts[rows[0]]))
+    return None
+
+
 def next_begin(trail: TrailFiles, place: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
     """Return where, from ``place`` on and before ``limit``, a transaction begins; or None."""
-    for stretch in _around(trail, place):
-        if (stretch.number, stretch.starts[0]) >= limit:
-            return None
-        rows = stretch.marked(BEGINS, _from(stretch, place))
-        if len(rows):
-            found = TrailPlace(stretch.number, int(stretch.starts[rows[0]]))
-            return found if found < limit else None
-    return None
+    stretches = takewhile(lambda stretch: stretch.begin < limit, _around(trail, place))
+    found = _first(stretches, lambda stretch: stretch.has(BEGINS) & _from(stretch, place))
+    return found if found is not None and found < limit else None
+
+
+def record_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace:
+    """Return where the first record begins at a place or after it; else the trail's end."""
+    return _first(_around(trail, place), lambda stretch: _from(stretch, place)) or trail.end
 
 
 def first_end(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
     """Return where the first transaction ends that ends after a place; None while none does."""
     for stretch in _around(trail, place):
         after = stretch.number > place.number or stretch.stops > place.offset
-        rows = stretch.marked(CLOSES, after)
+        rows = np.flatnonzero(stretch.has(CLOSES) & after)
         if len(rows):
             return TrailPlace(stretch.number, int(stretch.stops[rows[0]]))
     return None
@@ -141,7 +155,7 @@ def last_end(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> TrailPl
     """Return where, between ``floor`` and ``place``, a transaction ends last; or None."""
     for stretch in _backwards(trail, place, floor):
         within = stretch.number < place.number or stretch.stops <= place.offset
-        rows = stretch.marked(CLOSES, within)
+        rows = np.flatnonzero(stretch.has(CLOSES) & within)
         if len(rows):
             return TrailPlace(stretch.number, int(stretch.stops[rows[-1]]))
     return None
@@ -151,15 +165,16 @@ def last_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
     """Return where, at a place or before it, a transaction begins last; or None."""
     limit = TrailPlace(place.number, place.offset + 1)
     for stretch in _backwards(trail, limit, trail.begin):
-        rows = stretch.marked(BEGINS)
+        rows = np.flatnonzero(stretch.has(BEGINS))
         if len(rows):
             return TrailPlace(stretch.number, int(stretch.starts[rows[-1]]))
     return None
 
 
-def _from(stretch: Stretch, place: TrailPlace) -> Mask | bool:
+def _from(stretch: Stretch, place: TrailPlace) -> Mask:
     """Return which records begin at a place or after it."""
-    return stretch.number > place.number or stretch.starts >= place.offset
+    found: Mask = (stretch.number > place.number) | (stretch.starts >= place.offset)
+    return found
 
 
 def _backwards(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> Iterator[Stretch]:
@@ -191,19 +206,10 @@ def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:
     It is not where it ends, where another one begins, and where the trail ends first.
     """
     for stretch in forwards(trail, place, LOOK_AHEAD):
-        rows = stretch.marked(UNDOES | BEGINS | CLOSES)
+        rows = np.flatnonzero(stretch.has(UNDOES | BEGINS | CLOSES))
         if len(rows):
             return bool(stretch.marks[rows[0]] & UNDOES)
     return False
-
-
-def record_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace:
-    """Return where the first record begins at a place or after it; else the trail's end."""
-    for stretch in _around(trail, place):
-        rows = np.flatnonzero(np.broadcast_to(_from(stretch, place), stretch.starts.shape))
-        if len(rows):
-            return TrailPlace(stretch.number, int(stretch.starts[rows[0]]))
-    return trail.end
 
 
 LOG: Final = logging.getLogger(__name__)
@@ -267,7 +273,7 @@ class Restarts:
 
     def _drop(self, stretch: Stretch, dropped: Mask, transaction: Mask) -> None:
         """Mark a transaction's records; the metadata among them stay, as indexes count on."""
-        chosen = np.flatnonzero(transaction & stretch.plain)
+        chosen = np.flatnonzero(transaction & ~stretch.has(APART | UNDOES))
         if not len(chosen):
             return
         dropped[chosen] = True
@@ -284,7 +290,7 @@ class Restarts:
         """Raise if what was dropped does not come again."""
         if not self._must_begin:
             return
-        plain = start + np.flatnonzero(stretch.plain[start:])
+        plain = start + np.flatnonzero(~stretch.has(APART | UNDOES)[start:])
         if not len(plain):
             return
         self._must_begin = False

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.errors import TransactionError, Where
 from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, indicators
-from trailgate.model.transactions import BEGINS, BEGINS_INSIDE, ENDS, follow, indicator_marks
+from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
+from trailgate.model.transactions import follow, indicator_marks
 
 CSN: Final = " of CSN "  # between id and CSN
 HINT: Final = "Were rows of a transaction left out, or is their order another one?"

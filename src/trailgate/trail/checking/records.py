@@ -21,8 +21,8 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
 from trailgate.errors import TrailgateError
+from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
-from trailgate.model.transactions import BEGINS
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
 from trailgate.trail.format.record_layout import FETCHED, FIELD_COMP, FROM_LOG

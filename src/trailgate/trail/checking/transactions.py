@@ -11,13 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.model.transactions import (
-    ABANDONS,
-    BEGINS_INSIDE,
-    CONTINUES_NOTHING,
-    Followed,
-    follow,
-)
+from trailgate.model.kernels import ABANDONS, BEGINS_INSIDE, CONTINUES_NOTHING
+from trailgate.model.transactions import Followed, follow
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.records import Inspected
 from trailgate.trail.records.transactions import record_marks

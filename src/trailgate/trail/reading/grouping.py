@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
+from trailgate.model.kernels import BEGINS
 from trailgate.model.table_patterns import table_name
-from trailgate.model.transactions import BEGINS
 from trailgate.trail.format.record_layout import NAME_AT
 from trailgate.trail.format.record_types import IO_UPDATE, Role
 from trailgate.trail.records.framing import Spans, TrailBytes, dense

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Mask, Octets
-from trailgate.model.transactions import APART, BEGINS, ENDS, UNDOES, UNKNOWN
+from trailgate.model.kernels import APART, BEGINS, ENDS, UNDOES, UNKNOWN
 from trailgate.trail.format.record_types import IO_DELETE, IO_RESTART_OK, ROLE_OF, Role
 from trailgate.trail.records.record_view import RecordView
 
