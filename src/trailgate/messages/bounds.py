@@ -21,7 +21,7 @@ The messages of a transaction by their numbers: one that is missing or comes aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -37,7 +37,14 @@ from trailgate.errors import TrailgateError, TransactionError
 from trailgate.messages import kernels
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
-from trailgate.model.transactions import Followed, Held, ends_of, follow, indicator_marks
+from trailgate.model.transactions import (
+    Followed,
+    Held,
+    begin_rows,
+    ends_of,
+    follow,
+    indicator_marks,
+)
 
 AUTO: Final = "auto"
 ROW: Final = "row"
@@ -384,13 +391,6 @@ def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
     return ~np.isin(raw.message, np.fromiter(bad, np.int64))
 
 
-def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:
-    """Return the values of the rows named, which are the column itself where they are all alike."""
-    if not values.null_count and first_other(values, rows) < 0:
-        return values
-    return take_text(values, rows)
-
-
 def _checked(
     raw: RawOperations,
     found: Followed,
@@ -404,11 +404,8 @@ def _checked(
     opens = found.marks & BEGINS != 0
     unended = _unended(raw, found, marks)
     _check_bounds(raw, found, unended, unit, bad, state)
-    tx_id, csn = raw.tx_id, raw.seq_id
-    if not opens.all():
-        begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
-        tx_id = _from_begin(raw.tx_id, begin, state.tx_id)
-        csn = _from_begin(raw.seq_id, begin, state.csn)
+    tx_id = of_first(raw.tx_id, opens, state.tx_id)
+    csn = of_first(raw.seq_id, opens, state.csn)
     _check_members(raw, tx_id, bad)
     _check_contiguous(raw, opens, bad)
     _check_ends(raw, unended, unit, bad, state)
@@ -456,11 +453,16 @@ def _check_bounds(
         note(bad, int(raw.message[i]), error)
 
 
-def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
-    inside = begin >= 0
-    if inside.all():
-        return _of_begin(values, begin)
-    taken = values.take(pa.array(begin, mask=~inside))
+def of_first(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
+    """Return for each operation the value of its transaction's first one; ``before`` is that of the transaction that is open before."""
+    if opens.all():
+        return values
+    begin = begin_rows(opens)
+    if begin[0] >= 0:
+        # Most often they are all alike: then the column itself is returned.
+        alike = not values.null_count and first_other(values, begin) < 0
+        return values if alike else take_text(values, begin)
+    taken = values.take(pa.array(begin, mask=begin < 0))
     return taken if before is None else pc.fill_null(taken, before)
 
 
@@ -536,17 +538,19 @@ def _open_after(
     return replace(state, tx_id=tx_id[last].as_py(), csn=csn[last].as_py(), broken=False)
 
 
-_LOST = "Was a message lost, or published again after a restart?"
-Note = Callable[[int, TransactionError], None]
+_LOST: Final = "Was a message lost, or published again after a restart?"
 
 
 def check_segments(
-    raw: RawOperations, opens: Mask, unreadable: Longs, state: TransactionState, note: Note
+    raw: RawOperations,
+    opens: Mask,
+    unreadable: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
 ) -> int:
     """Note the messages whose segment does not follow the one before; return the last segment of what is open at the end, 0 for none.
 
-    ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages that may have any operations; ``note`` takes
-    a message, -1 for the one before all, and its error.
+    ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages that may have any operations.
     """
     segments, message = raw.segments, raw.message
     if segments is None or not len(segments):
@@ -563,11 +567,10 @@ def check_segments(
         if ((unreadable >= last[row]) & (unreadable < message[row])).any():
             continue  # what is missing may be in it
         if unended[row]:
-            note(int(last[row]), not_ended())
+            note(bad, int(last[row]), not_ended())
         if wrong[row]:
-            note(
-                int(message[row]), _out_of_order(raw, row, int(before[row]), opens=bool(opens[row]))
-            )
+            error = _out_of_order(raw, row, int(before[row]), opens=bool(opens[row]))
+            note(bad, int(message[row]), error)
     if ended[-1] or (len(unreadable) and unreadable[-1] > message[-1]):
         return 0
     return int(segments[-1])

@@ -16,7 +16,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import text_view
@@ -37,11 +36,12 @@ from trailgate.messages.bounds import (
     last_message,
     not_ended,
     note,
+    of_first,
     unit_marks,
 )
 from trailgate.model.changes import LETTERS, ChangeBlock
 from trailgate.model.kernels import BEGINS
-from trailgate.model.transactions import ends_of, indicator_marks, remain
+from trailgate.model.transactions import begin_rows, ends_of, indicator_marks, remain
 
 ENDED: Final = 0  # nothing is open
 UNKNOWN: Final = 1  # it cannot be known what is open
@@ -87,7 +87,7 @@ def chain_by_id(
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
     unknown = np.array([m for m in sorted(bad) if bad[m].ids != ()], np.int64)
-    segment = _check_segments(raw, walk, unknown, bad, state)
+    segment = check_segments(raw, walk.opens, unknown, bad, state)
     known = _follow(raw, walk, unknown, bad, state)
     if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
         if segment:
@@ -97,17 +97,18 @@ def chain_by_id(
     count = kernels.number_operations(
         walk.opens, walk.closes, state.count, LETTERS, letters, ordinals
     )
-    bad_messages = np.array([problem.message for problem in unreadable], np.int64)
+    # Where a message surely has no operation nothing is open after it that was not before.
+    may_open = np.array([one.message for one in unreadable if one.ids != ()], np.int64)
     marks = unit_marks(
         raw.message,
         walk.opens,
         walk.ends,
         walk.opened,
-        bad_messages,
+        may_open,
         is_open=state.is_open,
         awaiting=later.awaiting,
     )
-    csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
+    csn = of_first(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
     open_now = replace(state, id_length=length, count=count, segment=segment, last=known)
     after = _after(walk, marks, bad, open_now)
     if operation_ids and after.tx_id is not None and len(csn):
@@ -125,21 +126,6 @@ def chain_by_id(
         ordinals=None if operation_ids else ordinals,
         ended_before=state.is_open and walk.begins,
     )
-
-
-def _check_segments(
-    raw: RawOperations,
-    walk: _Walk,
-    unknown: Longs,
-    bad: dict[int, Problem],
-    state: TransactionState,
-) -> int:
-    """Note the messages that are out of order, and return the last segment of what is open."""
-
-    def noted(message: int, error: TransactionError) -> None:
-        note(bad, message, error)
-
-    return check_segments(raw, walk.opens, unknown, state, noted)
 
 
 def _follow(
@@ -287,17 +273,6 @@ def _differs(last: Last, own: str) -> bool:
     return last not in (UNKNOWN, own)
 
 
-def _first_ids(ids: pa.Array, opens: Mask, before: str | None) -> pa.Array:
-    """Return for each operation the id of its transaction's first one; ``before`` is that of the open one."""
-    if not len(opens):
-        return ids
-    begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
-    found = ids.take(pa.array(np.maximum(begin, 0)))
-    if begin[0] >= 0 or before is None:
-        return found
-    return pc.if_else(pa.array(begin < 0), before, found)
-
-
 def _after(
     walk: _Walk,
     marks: UnitMarks,
@@ -361,7 +336,7 @@ def _left_out(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
     count = len(raw.message)
     if raw.excluded is None:
         return np.zeros(count, bool)
-    begin: Longs = np.maximum.accumulate(np.where(opens, np.arange(count), -1))
+    begin = begin_rows(opens)
     of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
     found: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
     return found

@@ -106,6 +106,12 @@ def ends_of(indicators: Octets) -> Mask:
     return found
 
 
+def begin_rows(begins: Mask) -> Longs:
+    """Return for each row the one that its transaction begins with, -1 where that is before all."""
+    found: Longs = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
+    return found
+
+
 def rows_to_last_end(indicators: Octets) -> int:
     """Return how many operations there are up to the end of the last transaction that ends among them, 0 for none."""
     ends = np.flatnonzero(ends_of(indicators))

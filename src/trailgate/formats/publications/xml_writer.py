@@ -65,7 +65,7 @@ from trailgate.model.changes import (
     StateColumn,
 )
 from trailgate.model.tables import TABLES, Column, Table
-from trailgate.model.transactions import begins_of, ends_of
+from trailgate.model.transactions import begin_rows, begins_of, ends_of
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert, formatter_for
 
@@ -563,7 +563,7 @@ class _Batch:
     def _numbers(self) -> Longs:
         """Return each operation's number in its transaction, from 1 on."""
         rows = np.arange(self.batch.rows)
-        begin = np.maximum.accumulate(np.where(self.begins, rows, -1))
+        begin = begin_rows(self.begins)
         found: Longs = np.where(begin >= 0, rows - begin, rows + self.writer._count) + 1  # noqa: SLF001  the batch's own writer
         self.writer._count = 0 if self._ended() else int(found[-1])  # noqa: SLF001
         return found

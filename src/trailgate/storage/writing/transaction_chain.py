@@ -21,7 +21,7 @@ from trailgate.arrays import Mask
 from trailgate.errors import TransactionError, Where
 from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
-from trailgate.model.transactions import follow, indicator_marks
+from trailgate.model.transactions import begin_rows, follow, indicator_marks
 
 CSN: Final = " of CSN "  # between id and CSN
 HINT: Final = "Were rows of a transaction left out, or is their order another one?"
@@ -244,7 +244,7 @@ class RemakingChain(Chain):
 
     def _of_transactions(self, rows: Rows, begins: Mask) -> tuple[Mask, Mask]:
         """Return of each operation whether its transaction has its own first one, and whether it has several CSNs up to here."""
-        begin = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), -1))
+        begin = begin_rows(begins)
         before = begin < 0  # the transaction began in a batch before
         opened: Mask = np.where(before, self._opened, rows.opens[begin])
         changes = np.cumsum(rows.differs("csn") & ~begins)
