@@ -25,7 +25,6 @@ from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import isolate
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.bounds import (
-    Held,
     Problem,
     RawOperations,
     Transactions,
@@ -49,8 +48,9 @@ from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.records import BadMessagesError
 from trailgate.messages.selection import CaptureRules, TableSelections
-from trailgate.model.changes import ChangeBatch, ChangeBlock
+from trailgate.model.changes import BEGIN, ChangeBatch, ChangeBlock
 from trailgate.model.tables import Definitions
+from trailgate.model.transactions import Held
 from trailgate.operations.operations_table import to_operations
 from trailgate.operations.values import parser_for
 
@@ -272,7 +272,7 @@ class Capture:
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
                 own = one_row(block, int(held[0]))
                 one = _place(own, raw, done, rest, own.order)
-                after = replace(after, held=Held(one, rest.held_first))
+                after = replace(after, held=Held(one, int(one.tx_ind[0]) == BEGIN))
         problems = tuple(_source(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), len(message))
         marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))

@@ -25,7 +25,9 @@ import numpy as np
 
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.errors import DecodeError, TrailgateError, mask_logins
+from trailgate.model.kernels import BEGINS, UNDOES
 from trailgate.model.tables import Definitions
+from trailgate.model.transactions import Fate, Followed
 from trailgate.operations.shapes import check_types
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import TrailFile, number_digits
@@ -36,7 +38,7 @@ from trailgate.trail.annotation.file_header import header_order, iso_time
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Finding, Findings, Kind, Severity
 from trailgate.trail.checking.records import Inspected, Known, check_tables, inspect, unfinished
-from trailgate.trail.checking.transactions import Followed, TransactionState, check_csns, follow
+from trailgate.trail.checking.transactions import TransactionState, check_csns, follow_records
 from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
 from trailgate.trail.format.record_types import IO_UPDATE, Role, type_name
 from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
@@ -46,7 +48,7 @@ from trailgate.trail.records.framing import TrailBytes, find_sound, trail_bytes
 from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import LONGEST, find_good, guess_order
 from trailgate.trail.records.record_problems import REFUSED
-from trailgate.trail.records.record_view import RecordView, begins_of, view_records
+from trailgate.trail.records.record_view import RecordView, view_records
 
 # Bad transactions of a chunk that are sought one by one; where there are more, as with the definitions of other tables,
 # whole parts of the chunk count as bad.
@@ -98,18 +100,10 @@ def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
 
     Not read are groups with a bad record, which is found already, and what a restart undid, with the restart.
     """
-    group = np.cumsum(followed.starts)
-    skipped = np.zeros(len(group) + 1, bool)
-    rows = followed.rows
-    known = found.bad | (found.view.problems & REFUSED != 0)
-    skipped[group[known[rows]]] = True
-    restarts = np.flatnonzero(found.view.role[rows] == Role.ABEND)
-    skipped[group[restarts]] = True
-    undone = restarts[(restarts > 0) & ~followed.closed[restarts - 1]]
-    skipped[group[undone] - 1] = True
-    numbered = np.full(len(found), -1, np.int64)
-    numbered[rows] = np.where(skipped[group], -1, group)
-    return numbered
+    skipped = followed.fates == Fate.LEFT_OUT
+    known = found.bad | (found.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
+    skipped[followed.number[known & ~followed.apart]] = True
+    return np.where(followed.apart | skipped[followed.number], -1, followed.number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,8 +334,7 @@ def _chunk(number: int, source: TrailBytes, view: RecordView, place: _Place) -> 
     accepted = place.reading.accepts(source, view, tables)
     found = inspect(source, view, accepted=accepted)
     check_csns(found, place.state.csn)
-    followed = follow(found, place.state)
-    place.state = followed.state
+    followed, place.state = follow_records(found, place.state)
     place.known = check_tables(found, source, place.known)
     if not accepted:
         place.reading.check(found, followed, source, tables)
@@ -400,10 +393,7 @@ class FileTotals:
         change = view.role == Role.CHANGE
         self.records += len(found)
         self.operations += int((change & ~(view.is_before & (view.io_type == IO_UPDATE))).sum())
-        readable = view.readable[followed.rows]
-        begins = begins_of(found.trans_ind[followed.rows]) & readable
-        begins &= view.role[followed.rows] != Role.ABEND
-        self.transactions += int(begins.sum())
+        self.transactions += int(((followed.marks & BEGINS != 0) & view.readable).sum())
         self.types += np.bincount(view.io_type[view.readable], minlength=256)
         self._add_facts(step, change)
 
@@ -591,7 +581,7 @@ def check_arguments(
             assert totals is not None
             if isinstance(step, Chunk):
                 totals.add(step)
-                is_open = step.followed.state.is_open
+                is_open = step.followed.is_open
             else:
                 is_open = False
             tell(step, totals.file, findings)

@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import OptionError, mask_logins
-from trailgate.messages.publishing import ChosenOperations, MessageWriter
-from trailgate.model.changes import END, WHOLE, ChangeBatch
+from trailgate.messages.publishing import MessageWriter
+from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.transactions import RemainingOperations, rows_to_last_end
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
@@ -76,10 +77,10 @@ def read_changes(
                     keep[block.order] = later
         return keep
 
-    chosen = None if tables is None and not after else ChosenOperations(wanted)
+    every, remaining = tables is None and not after, RemainingOperations()
     for split in splits:
         for batch in SplitReader(trail, split).batches():
-            yield batch if chosen is None else chosen.take(batch)
+            yield batch if every else remaining.take(batch, wanted(batch))
 
 
 FILE_BYTES: Final = 64 << 20
@@ -162,13 +163,11 @@ class _Run:
     def take(self, batch: ChangeBatch) -> None:
         """Write the messages that are complete with a batch."""
         messages = self._writer.write(batch)
-        marks = batch.tx_indicators()
-        ends = np.flatnonzero((marks == END) | (marks == WHOLE))
-        if not len(ends):
+        stop = rows_to_last_end(batch.tx_indicators())
+        if not stop:
             self._add_open(batch, 0, batch.rows, len(messages))
             self._files.append(messages)
             return
-        stop = int(ends[-1]) + 1
         safe = int(np.searchsorted(messages.order, stop))
         self._files.append(messages, 0, safe)
         self._add_open(batch, 0, stop, safe)

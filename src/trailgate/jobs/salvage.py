@@ -43,7 +43,9 @@ from trailgate.jobs.checking import (
     check_arguments,
     files_to_check,
 )
+from trailgate.model.kernels import BEGUN, CONTINUES_NOTHING, ENDS, UNDOES
 from trailgate.model.tables import Definitions, Table
+from trailgate.model.transactions import Fate
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.durable import lock, sync_folder
 from trailgate.storage.files.listing import TrailFile, files_on_disk, number_digits
@@ -61,11 +63,8 @@ from trailgate.trail.checking.findings import (
     Kind,
     Severity,
 )
-from trailgate.trail.checking.transactions import is_apart
 from trailgate.trail.format.file_header import decode_header, encode_header
-from trailgate.trail.format.record_types import Role
 from trailgate.trail.format.tokens import ByteOrder
-from trailgate.trail.records.record_view import begins_of
 from trailgate.trail.writing.file_headers import HeaderFacts, patched_header
 
 
@@ -107,49 +106,34 @@ class RecordGroups:
     headed: Mask
     whole: Mask
     headless: Mask
-    counted: Mask
     restart: Mask
     closes: Mask
     apart: Mask
     dropped_apart: Mask
     reason: Longs
-    bad: Mask
     kinds: tuple[Kind, ...]
 
     @classmethod
     def of(cls, step: Chunk) -> RecordGroups:
         """Return the groups of a chunk."""
         found, followed = step.found, step.followed
-        count = len(found)
         errors = [(kind, rows) for kind, rows in found.faults if _counts(kind)]
-        reason = np.full(count, -1)
+        reason = np.full(len(found), -1)
         for number, (_, rows) in reversed(list(enumerate(errors))):
             reason[rows] = number
-        apart = is_apart(found)
-        at = np.flatnonzero(followed.starts)
-        firsts = followed.rows[at]
-        closes = np.zeros(count, bool)
-        closes[followed.rows] = followed.closed
-        lasts = followed.rows[np.append(at[1:], len(followed.rows)) - 1] if len(at) else firsts
-        bad = reason >= 0
-        faulty = np.logical_or.reduceat(bad[followed.rows], at) if len(at) else np.zeros(0, bool)
-        restart = found.view.role == Role.ABEND
-        headed = begins_of(found.trans_ind[firsts]) | restart[firsts]
-        headless = followed.headless[at]
-        whole = headed & closes[lasts] & ~faulty
-        suspect = np.append(headless[1:], [False]) if len(at) else headless
+        apart, bad, firsts = followed.apart, reason >= 0, followed.firsts
+        whole = followed.fates == Fate.WHOLE
+        whole[followed.number[bad & ~apart]] = False
         return cls(
             firsts=firsts,
-            headed=headed & ~headless,
-            whole=whole & ~suspect,
-            headless=headless,
-            counted=~restart[firsts],
-            restart=restart[firsts],
-            closes=closes,
+            headed=followed.flags[1:] & BEGUN != 0,
+            whole=whole[1:],
+            headless=followed.faults[firsts] == CONTINUES_NOTHING,
+            restart=followed.marks[firsts] & UNDOES != 0,
+            closes=followed.marks & (ENDS | UNDOES) != 0,
             apart=apart,
             dropped_apart=apart & bad,
             reason=reason,
-            bad=bad,
             kinds=tuple(kind for kind, _ in errors),
         )
 
@@ -277,7 +261,7 @@ class Selection:
         self._pending = Pending(
             transaction_in(step, last, last),
             bool(groups.headed[-1]),
-            counted=bool(groups.counted[-1]),
+            counted=not groups.restart[-1],
         )
         self._extend(step, groups, range(last, len(step.found)))
 
@@ -310,7 +294,7 @@ class Selection:
         if start == stop:
             return
         whole = groups.whole[:-1]
-        self.transactions += int((whole & groups.counted[:-1]).sum())
+        self.transactions += int((whole & ~groups.restart[:-1]).sum())
         kept = np.repeat(whole, np.diff(groups.firsts))
         apart = groups.apart[start:stop]
         kept = np.where(apart, ~groups.dropped_apart[start:stop], kept)

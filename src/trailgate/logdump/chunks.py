@@ -29,6 +29,8 @@ import numpy as np
 from trailgate.arrays import Longs, Mask, Octets, Structs
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError
+from trailgate.model.kernels import CONTINUES_NOTHING
+from trailgate.model.transactions import BEFORE, follow
 from trailgate.trail.format.tokens import LOGCSN, TRANID
 from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.framing import Spans, TrailBytes
@@ -39,16 +41,8 @@ from trailgate.trail.records.record_problems import (
     UNREADABLE,
     first_problem,
 )
-from trailgate.trail.records.record_view import (
-    FIRST,
-    LAST,
-    MIDDLE,
-    ONLY_RECORD,
-    RecordNames,
-    RecordView,
-    find_names,
-    stands_apart,
-)
+from trailgate.trail.records.record_view import RecordNames, RecordView, find_names
+from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_apart
 
 
 @dataclass(frozen=True)
@@ -91,7 +85,6 @@ def index_name(index: int) -> str:
     return f"(table {index})"
 
 
-BEFORE: Final = 0  # number of the transaction that is open before the records
 NONE: Final = -1
 
 
@@ -114,45 +107,22 @@ def number_transactions(indicator: Octets, apart: Mask) -> Numbers:
     How records are cut into chunks changes nothing: a record that continues though nothing is open is an
     orphan, at the first record of a chunk as anywhere.
     """
-    row = np.arange(len(indicator))
-    opens = indicator == FIRST
-    continues = (indicator == MIDDLE) | (indicator == LAST)
-    closes = ((indicator == LAST) | (indicator == ONLY_RECORD)) & ~apart
-    last_open = np.maximum.accumulate(np.where(opens, row, NONE))
-    last_close = np.maximum.accumulate(np.where(closes, row, NONE))
-    closed_before = np.append(NONE, last_close[:-1])
-    orphan = continues & (closed_before > last_open)
-    orphan_rows = np.flatnonzero(orphan)
-    # Orphans after the same end of a transaction are one.
-    orphan_begins = orphan_rows[np.diff(closed_before[orphan_rows], prepend=NONE) != 0]
-    begins = opens | (indicator == ONLY_RECORD)
-    begins[orphan_begins] = True
+    found = follow(indicator_marks(indicator, apart | (indicator > ONLY_RECORD)), is_open=True)
+    begins = found.starts | (apart & (indicator == ONLY_RECORD))
     own = np.cumsum(begins)
-    number = np.where(continues, np.where(last_open < 0, BEFORE, own[last_open]), own)
-    group = np.searchsorted(orphan_begins, orphan_rows, "right") - 1
-    number[orphan_rows] = own[orphan_begins][group]
+    of_transaction = np.append(BEFORE, own[found.starts])
+    number = np.where(found.apart, own, of_transaction[found.number])
     firsts = np.flatnonzero(begins)
-    still_open = _open_after(number, last_open, last_close, orphan_rows)
-    return Numbers(number, still_open, firsts, continues[firsts])
+    still_open = int(of_transaction[-1]) if found.is_open else NONE
+    return Numbers(number, still_open, firsts, found.faults[firsts] == CONTINUES_NOTHING)
 
 
-def _open_after(number: Longs, last_open: Longs, last_close: Longs, orphans: Longs) -> int:
-    if not len(number) or last_open[-1] == last_close[-1]:
-        return BEFORE
-    if last_open[-1] > last_close[-1]:
-        return int(number[last_open[-1]])
-    if len(orphans) and orphans[-1] > last_close[-1]:
-        return int(number[orphans[-1]])
-    return NONE
-
-
-def open_at(indicator: Octets, apart: Mask) -> int | None:
-    """Return the record that opened what is open after these, NONE for nothing, None for earlier."""
-    deciding = np.flatnonzero(~apart & (indicator != MIDDLE))
-    if not len(deciding):
+def open_at(numbers: Numbers) -> int | None:
+    """Return the record that opened what is open after some records, NONE for nothing, None for earlier."""
+    if numbers.open == BEFORE:
         return None
-    last = int(deciding[-1])
-    return last if indicator[last] == FIRST else NONE
+    at = numbers.open - 1
+    return NONE if numbers.open == NONE or numbers.orphan[at] else int(numbers.firsts[at])
 
 
 UNKNOWN: Final = (b"", b"")
@@ -245,7 +215,7 @@ class Chunk:
     @cached_property
     def apart(self) -> Mask:
         """Return which records neither open nor end a transaction."""
-        found: Mask = stands_apart(self.view) & (self.view.indicator == ONLY_RECORD)
+        found: Mask = is_apart(self.view) & (self.view.indicator == ONLY_RECORD)
         return found
 
     @cached_property

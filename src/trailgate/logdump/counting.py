@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.chunks import BEFORE, Chunk
+from trailgate.logdump.chunks import Chunk
+from trailgate.model.transactions import BEFORE
 from trailgate.trail.format.record_types import (
     IO_METADATA,
     IO_RESTART_ABEND,

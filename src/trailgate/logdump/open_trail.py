@@ -220,7 +220,7 @@ class OpenTrail:
             return found
         try:
             for chunk in self.backward(place, SMALL):
-                opened = open_at(chunk.view.indicator, chunk.apart)
+                opened = open_at(chunk.numbers)
                 if opened == NONE:
                     return UNKNOWN
                 if opened is not None:

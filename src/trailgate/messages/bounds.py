@@ -3,8 +3,6 @@
 A transaction that is longer than a message is cut into numbered messages. What the first number is, IBM's pages leave open, and so whether rows that are
 sent one a message are numbered: hence numbers are only compared with the one before.
 
-The last captured operation of an open transaction, until it is known whether another one follows.
-
 Operations as a parser gives them, before their transactions are worked out.
 
 Units: the messages that are captured or refused together where transactions may span messages (decision 0012).
@@ -16,14 +14,14 @@ Transaction bounds: each operation's indicator, transaction and commit sequence 
 
 Without an indicator the operations of one message are one transaction. With one, a transaction
 may hold several messages, or a message several transactions; they are contiguous and never
-interleaved. Messages that are captured or refused together are a unit, see ``messages/transactions/units.py``.
+interleaved. Messages that are captured or refused together are a unit, see ``jobs/receive/units.py``.
 
 The messages of a transaction by their numbers: one that is missing or comes again is an error, and so is an end that does not come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -36,7 +34,17 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import first_other, starts_before, text_view
 from trailgate.errors import TrailgateError, TransactionError
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, indicators
+from trailgate.messages import kernels
+from trailgate.model.changes import ChangeBlock, indicators
+from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
+from trailgate.model.transactions import (
+    Followed,
+    Held,
+    begin_rows,
+    ends_of,
+    follow,
+    indicator_marks,
+)
 
 AUTO: Final = "auto"
 ROW: Final = "row"
@@ -120,28 +128,6 @@ def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
         )
         raise TransactionError(problem, hint=_DISORDER)
     return True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Held:
-    """A block of one operation; ``first``: it is the first captured one of its transaction."""
-
-    block: ChangeBlock
-    first: bool
-
-    def released(self, *, last: bool) -> ChangeBlock:
-        """Return the operation with its indicator, as the first one of a batch."""
-        letter = {
-            (True, True): WHOLE,
-            (True, False): BEGIN,
-            (False, True): END,
-            (False, False): MIDDLE,
-        }[self.first, last]
-        return replace(
-            self.block,
-            order=np.zeros(1, np.int64),
-            tx_ind=np.full(1, letter, np.uint8),
-        )
 
 
 NO_TEXT: Final = pa.array([], pa.string())
@@ -232,39 +218,41 @@ class UnitMarks:
         return UnitMarks(every, every)
 
 
-def unit_marks(
-    indicator: Octets, message: Longs, messages: int, unreadable: Longs, *, is_open: bool
+def unit_marks(  # noqa: PLR0913  columns
+    message: Longs,
+    opens: Mask,
+    ends: Mask,
+    opened: Mask,
+    unreadable: Longs,
+    *,
+    is_open: bool,
+    awaiting: Mask | None = None,
 ) -> UnitMarks:
-    """Return the marks of messages, by the indicator and the message of each operation.
+    """Return the marks of messages, by the message of each operation and whether that opens or ends a transaction.
 
-    Whether something is open after a message is known from its last operation; a message without any
-    leaves it as it was. After an unreadable message something may be open.
+    ``opened`` has one slot a message, and is set already for unreadable ones that are known to open a transaction. ``awaiting`` are messages that others
+    may bring parts of. Whether something is open after a message is known from its last operation; a message without any leaves it as it was. After an unreadable message
+    something may be open.
     """
-    first, last = np.ones(len(message), bool), np.ones(len(message), bool)
-    first[1:] = last[:-1] = message[1:] != message[:-1]
-    opens = np.zeros(messages, bool)
-    letters = indicator[first]
-    opens[message[first]] = (letters == BEGIN) | (letters == WHOLE)
-    known = np.zeros(messages + 1, bool)  # slot 0 is before all messages
-    closed = np.zeros(messages + 1, bool)
-    known[0], closed[0] = True, not is_open
-    known[unreadable + 1] = True
-    known[message[last] + 1] = True
-    letters = indicator[last]
-    closed[message[last] + 1] = (letters == END) | (letters == WHOLE)
-    closed = closed[np.maximum.accumulate(np.where(known, np.arange(messages + 1), 0))]
-    return UnitMarks(opens, opens | closed[:-1], bool(closed[-1]))
+    bad, starts = np.zeros_like(opened), np.zeros_like(opened)
+    bad[unreadable] = True
+    awaiting = np.zeros_like(opened) if awaiting is None else awaiting
+    closed = kernels.mark_units(message, opens, ends, bad, awaiting, is_open, opened, starts)
+    return UnitMarks(opened, starts, bool(closed))
 
 
-POINT = "."  # between the part of a transaction's sequence id that is in order, and its own id
-INTERLEAVED = "Transactions must be contiguous: each begins after the one before has ended"
+POINT: Final = (
+    "."  # between the part of a transaction's sequence id that is in order, and its own id
+)
+ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
+INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one before has ended"
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionState:
     """What is open after a batch: a transaction, or a unit that is broken already.
 
-    ``held`` and ``excluded`` belong to the open transaction: see ``messages/transactions/remaining.py``. ``count`` is how many
+    ``held`` and ``excluded`` belong to the open transaction: see ``model/transactions.py``. ``count`` is how many
     operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one,
     and ``last`` what is known of that message otherwise.
     """
@@ -336,9 +324,17 @@ def chain(
     unreadable = np.fromiter(bad, np.int64, len(bad))
     length = check_lengths(raw, bad, state.id_length)
     if raw.tx_ind is None:
-        return _by_message(raw, messages, bad, TransactionState(id_length=length))
-    marks = unit_marks(raw.tx_ind, raw.message, messages, unreadable, is_open=state.is_open)
-    return _by_indicator(raw, marks, bad, state, length)
+        new = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
+        letters = indicators(new, np.append(new[1:], True)[: len(new)])
+        found = follow(indicator_marks(letters))
+        marks, state = UnitMarks.of_single(messages), TransactionState()
+    else:
+        letters = raw.tx_ind
+        found = follow(indicator_marks(letters), is_open=state.is_open)
+        opens, ends = found.marks & BEGINS != 0, found.marks & ENDS != 0
+        opened = np.zeros(messages, bool)
+        marks = unit_marks(raw.message, opens, ends, opened, unreadable, is_open=state.is_open)
+    return _check(raw, found, letters, marks, bad, replace(state, id_length=length))
 
 
 def check_lengths(
@@ -395,86 +391,29 @@ def kept_operations(raw: RawOperations, bad: dict[int, Problem]) -> Mask:
     return ~np.isin(raw.message, np.fromiter(bad, np.int64))
 
 
-def _by_message(
-    raw: RawOperations, messages: int, bad: dict[int, Problem], state: TransactionState
-) -> Transactions:
-    count = len(raw.message)
-    new = np.ones(count, bool)
-    new[1:] = raw.message[1:] != raw.message[:-1]
-    letters, tx_id, csn = np.full(count, WHOLE, np.uint8), raw.tx_id, raw.seq_id
-    if not new.all():
-        begin = np.maximum.accumulate(np.where(new, np.arange(count), 0))
-        _check_ids(raw, begin, bad)
-        letters = indicators(new, np.append(new[1:], True))
-        tx_id, csn = _of_begin(raw.tx_id, begin), take_text(raw.seq_id, begin)
-    return Transactions(
-        tx_ind=letters,
-        tx_id=tx_id,
-        csn=csn,
-        kept=kept_operations(raw, bad),
-        marks=UnitMarks.of_single(messages),
-        problems=tuple(bad[m] for m in sorted(bad)),
-        state=state,
-    )
-
-
-def _of_begin(values: pa.Array, rows: Longs) -> pa.Array:
-    """Return the values of the rows named, which are the column itself where they are all alike."""
-    if not values.null_count and first_other(values, rows) < 0:
-        return values
-    return take_text(values, rows)
-
-
-def _check_ids(raw: RawOperations, begin: Longs, bad: dict[int, Problem]) -> None:
-    """Note each message whose operations do not agree on their transaction."""
-    if raw.tx_ids_generated is True:
-        return
-    own, opened = raw.tx_id, _of_begin(raw.tx_id, begin)
-    if own is opened:
-        return
-    differs = ~np.asarray(pc.equal(own, opened)) & ~np.asarray(raw.tx_ids_generated)
-    for i in np.flatnonzero(differs).tolist():
-        error = TransactionError(
-            f"transaction {own[i].as_py()} within transaction {opened[i].as_py()}",
-            hint=INTERLEAVED
-            if raw.tx_ind is not None
-            else "One message is one transaction "
-            "unless an indicator (txind) marks where transactions begin and end",
-        )
-        note(bad, int(raw.message[i]), error)
-
-
-@dataclass(slots=True)
-class _Walk:
-    """Working arrays of ``_by_indicator``: one slot an operation."""
-
-    opens: Mask
-    closes: Mask
-    depth: Longs  # transactions open before the operation
-    begin: Longs  # the operation that began the transaction, -1 the one open before the batch
-
-
-def _by_indicator(
+def _check(
     raw: RawOperations,
+    found: Followed,
+    letters: Octets,
     marks: UnitMarks,
     bad: dict[int, Problem],
     state: TransactionState,
-    length: int | None,
 ) -> Transactions:
+    """Return the operations' transactions; messages that contradict those before are noted."""
     unit = np.cumsum(marks.starts, dtype=np.int64)  # 0 is the unit that was open before
-    walk = _walk(raw, unit, state)
-    _check_bounds(raw, walk, unit, bad, state)
-    tx_id = _from_begin(raw.tx_id, walk.begin, state.tx_id)
-    csn = _from_begin(raw.seq_id, walk.begin, state.csn)
+    opens = found.marks & BEGINS != 0
+    unended = _unended(raw, found, marks)
+    _check_bounds(raw, found, unended, unit, bad, state)
+    tx_id = of_first(raw.tx_id, opens, state.tx_id)
+    csn = of_first(raw.seq_id, opens, state.csn)
     _check_members(raw, tx_id, bad)
-    _check_contiguous(raw, walk.opens, bad)
-    _check_ends(raw, walk, unit, bad, state)
-    before = replace(state, id_length=length)
-    after = TransactionState(id_length=length)
+    _check_contiguous(raw, opens, bad)
+    _check_ends(raw, unended, unit, bad, state)
+    after = TransactionState(id_length=state.id_length)
     if not marks.closed:
-        after = _open_after(raw, tx_id, csn, unit, bad, before)
+        after = _open_after(raw, tx_id, csn, unit, bad, state)
     return Transactions(
-        tx_ind=indicators(walk.opens, walk.closes),
+        tx_ind=letters,
         tx_id=tx_id,
         csn=csn,
         kept=kept_operations(raw, bad),
@@ -484,55 +423,60 @@ def _by_indicator(
     )
 
 
-def _walk(raw: RawOperations, unit: Longs, state: TransactionState) -> _Walk:
-    assert raw.tx_ind is not None
-    count = len(raw.message)
-    opens = (raw.tx_ind == BEGIN) | (raw.tx_ind == WHOLE)
-    closes = (raw.tx_ind == END) | (raw.tx_ind == WHOLE)
-    balance = np.zeros(count + 1, np.int64)
-    np.cumsum(opens.astype(np.int64) - closes, out=balance[1:])
-    own = unit[raw.message] if count else np.zeros(0, np.int64)
-    first = np.ones(count, bool)
-    first[1:] = own[1:] != own[:-1]
-    base_row = np.maximum.accumulate(np.where(first, np.arange(count), 0)) if count else own
-    depth = balance[:-1] - balance[base_row]
-    depth[own == 0] += 1 if state.is_open else 0
-    begin = np.maximum.accumulate(np.where(opens, np.arange(count), -1)) if count else own
-    return _Walk(opens, closes, depth, begin)
+def _unended(raw: RawOperations, found: Followed, marks: UnitMarks) -> Mask:
+    """Return the operations that begin a unit though a transaction is open: that one is bad, and not theirs."""
+    first = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
+    unended: Mask = (found.faults == BEGINS_INSIDE) & first & marks.opens[raw.message]
+    return unended
 
 
 def _check_bounds(
-    raw: RawOperations, walk: _Walk, unit: Longs, bad: dict[int, Problem], state: TransactionState
+    raw: RawOperations,
+    found: Followed,
+    unended: Mask,
+    unit: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
 ) -> None:
-    """Note messages in which an operation begins inside a transaction or continues outside one."""
-    wrong = np.where(walk.opens, walk.depth != 0, walk.depth != 1)
-    if state.broken and len(wrong):
-        wrong &= unit[raw.message] != 0
+    """Note messages in which an operation begins inside a transaction or continues outside one, and all after it in its unit."""
+    own = unit[raw.message]
+    rows = np.flatnonzero((found.faults != 0) & ~unended)
+    since = np.full(len(unit) + 1, len(own))  # by unit: its first wrong operation
+    since[own[rows[::-1]]] = rows[::-1]
+    wrong = np.arange(len(own)) >= since[own]
+    if state.broken:
+        wrong &= own != 0
     for i in np.flatnonzero(wrong).tolist():
-        what = "begins inside another one" if walk.opens[i] else "continues without having begun"
+        begins = found.marks[i] & BEGINS
+        what = "begins inside another one" if begins else "continues without having begun"
         error = TransactionError(f"transaction {raw.tx_id[i].as_py()} {what}", hint=INTERLEAVED)
         note(bad, int(raw.message[i]), error)
 
 
-def _from_begin(values: pa.Array, begin: Longs, before: str | None) -> pa.Array:
-    inside = begin >= 0
-    if inside.all():
-        return _of_begin(values, begin)
-    taken = values.take(pa.array(begin, mask=~inside))
+def of_first(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
+    """Return for each operation the value of its transaction's first one; ``before`` is that of the transaction that is open before."""
+    if opens.all():
+        return values
+    begin = begin_rows(opens)
+    if begin[0] >= 0:
+        # Most often they are all alike: then the column itself is returned.
+        alike = not values.null_count and first_other(values, begin) < 0
+        return values if alike else take_text(values, begin)
+    taken = values.take(pa.array(begin, mask=begin < 0))
     return taken if before is None else pc.fill_null(taken, before)
 
 
 def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem]) -> None:
-    if raw.tx_ids_generated is True:
+    """Note each message whose operations do not agree on their transaction."""
+    if raw.tx_ids_generated is True or raw.tx_id is tx_id:
         return
-    if raw.tx_id is tx_id:
-        return
+    hint = INTERLEAVED if raw.tx_ind is not None else ONE_MESSAGE
     differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
     differs &= ~np.asarray(raw.tx_ids_generated)
     for i in np.flatnonzero(differs).tolist():
         error = TransactionError(
             f"transaction {raw.tx_id[i].as_py()} within transaction {tx_id[i].as_py()}",
-            hint=INTERLEAVED,
+            hint=hint,
         )
         note(bad, int(raw.message[i]), error)
 
@@ -557,26 +501,20 @@ def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) 
 
 
 def _check_ends(
-    raw: RawOperations, walk: _Walk, unit: Longs, bad: dict[int, Problem], state: TransactionState
+    raw: RawOperations,
+    unended: Mask,
+    unit: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
 ) -> None:
     """Note units that end with their transaction open, because the next unit begins."""
-    own = unit[raw.message] if len(raw.message) else np.zeros(0, np.int64)
-    last = np.flatnonzero(own[1:] != own[:-1]) if len(own) else own
-    left = walk.depth[last] + walk.opens[last] - walk.closes[last]
-    for i in last[left != 0].tolist():
-        if own[i] == 0 and state.broken:
+    for row in np.flatnonzero(unended).tolist():
+        before = int(raw.message[row - 1]) if row else -1
+        if state.broken and (not row or unit[before] == 0):
             continue
-        error = TransactionError(
-            f"transaction {raw.tx_id[i].as_py()} has not ended where the next one begins",
-            hint=INTERLEAVED,
-        )
-        note(bad, int(raw.message[i]), error)
-    if state.tx_id is not None and not state.broken and len(own) and own[0] > 0:
-        error = TransactionError(
-            f"transaction {state.tx_id} has not ended where the next one begins",
-            hint=INTERLEAVED,
-        )
-        note(bad, -1, error)
+        own = raw.tx_id[row - 1].as_py() if row else state.tx_id
+        problem = f"transaction {own} has not ended where the next one begins"
+        note(bad, before, TransactionError(problem, hint=INTERLEAVED))
 
 
 def _open_after(
@@ -600,17 +538,19 @@ def _open_after(
     return replace(state, tx_id=tx_id[last].as_py(), csn=csn[last].as_py(), broken=False)
 
 
-_LOST = "Was a message lost, or published again after a restart?"
-Note = Callable[[int, TransactionError], None]
+_LOST: Final = "Was a message lost, or published again after a restart?"
 
 
 def check_segments(
-    raw: RawOperations, opens: Mask, unreadable: Longs, state: TransactionState, note: Note
+    raw: RawOperations,
+    opens: Mask,
+    unreadable: Longs,
+    bad: dict[int, Problem],
+    state: TransactionState,
 ) -> int:
     """Note the messages whose segment does not follow the one before; return the last segment of what is open at the end, 0 for none.
 
-    ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages that may have any operations; ``note`` takes
-    a message, -1 for the one before all, and its error.
+    ``opens`` marks the operations that begin a transaction, ``unreadable`` are messages that may have any operations.
     """
     segments, message = raw.segments, raw.message
     if segments is None or not len(segments):
@@ -627,11 +567,10 @@ def check_segments(
         if ((unreadable >= last[row]) & (unreadable < message[row])).any():
             continue  # what is missing may be in it
         if unended[row]:
-            note(int(last[row]), not_ended())
+            note(bad, int(last[row]), not_ended())
         if wrong[row]:
-            note(
-                int(message[row]), _out_of_order(raw, row, int(before[row]), opens=bool(opens[row]))
-            )
+            error = _out_of_order(raw, row, int(before[row]), opens=bool(opens[row]))
+            note(bad, int(message[row]), error)
     if ended[-1] or (len(unreadable) and unreadable[-1] > message[-1]):
         return 0
     return int(segments[-1])
@@ -651,8 +590,8 @@ def unended(state: TransactionState) -> Problem | None:
     return Problem(-1, TransactionError(problem, hint="Capture its other messages with it"))
 
 
-def _ends(marks: Octets | None, count: int) -> Mask:
-    return np.zeros(count, bool) if marks is None else np.isin(marks, (END, WHOLE))
+def _ends(indicator: Octets | None, count: int) -> Mask:
+    return np.zeros(count, bool) if indicator is None else ends_of(indicator)
 
 
 def _out_of_order(raw: RawOperations, row: int, before: int, *, opens: bool) -> TransactionError:

@@ -1,13 +1,10 @@
 """Transactions known by their ids alone: operations that follow one another and have one sequence id are a transaction.
 
 Such messages have no begin, and an end only where the format has a mark for it: a transaction has ended when another id follows, or at the end of the
-input. So its last operation is held until then, see ``messages/transactions/remaining.py``. A message that cannot be read may belong to the
+input. So its last operation is held until then, see ``model/transactions.py``. A message that cannot be read may belong to the
 transaction before it or to the one after it: unless its ids can be read, both are in its unit.
 
-Indicators of transactions of which some operations are not captured (decision 0020).
-
-The indicators of what remains are worked out anew. Where a transaction continues in later messages, its last captured operation is
-held until it is known whether another one follows: at most one operation is held, however long the transaction is.
+Of transactions of which some operations are not captured the indicators of what remains are worked out anew (decision 0020).
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import text_view
@@ -40,11 +36,14 @@ from trailgate.messages.bounds import (
     last_message,
     not_ended,
     note,
+    of_first,
+    unit_marks,
 )
-from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBlock, indicators
+from trailgate.model.changes import LETTERS, ChangeBlock
+from trailgate.model.kernels import BEGINS
+from trailgate.model.transactions import begin_rows, ends_of, indicator_marks, remain
 
 ENDED: Final = 0  # nothing is open
-_LETTERS: Final = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
 UNKNOWN: Final = 1  # it cannot be known what is open
 Last = str | int  # the id of the transaction that is open, ENDED or UNKNOWN
 
@@ -88,7 +87,7 @@ def chain_by_id(
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
     unknown = np.array([m for m in sorted(bad) if bad[m].ids != ()], np.int64)
-    segment = _check_segments(raw, walk, unknown, bad, state)
+    segment = check_segments(raw, walk.opens, unknown, bad, state)
     known = _follow(raw, walk, unknown, bad, state)
     if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
         if segment:
@@ -96,11 +95,20 @@ def chain_by_id(
         walk.end()
     letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
     count = kernels.number_operations(
-        walk.opens, walk.closes, state.count, _LETTERS, letters, ordinals
+        walk.opens, walk.closes, state.count, LETTERS, letters, ordinals
     )
-    awaiting = np.zeros(messages, bool) if later.awaiting is None else later.awaiting
-    marks = _marks(raw, walk, awaiting, unreadable, is_open=state.is_open)
-    csn = _first_ids(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
+    # Where a message surely has no operation nothing is open after it that was not before.
+    may_open = np.array([one.message for one in unreadable if one.ids != ()], np.int64)
+    marks = unit_marks(
+        raw.message,
+        walk.opens,
+        walk.ends,
+        walk.opened,
+        may_open,
+        is_open=state.is_open,
+        awaiting=later.awaiting,
+    )
+    csn = of_first(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
     open_now = replace(state, id_length=length, count=count, segment=segment, last=known)
     after = _after(walk, marks, bad, open_now)
     if operation_ids and after.tx_id is not None and len(csn):
@@ -118,21 +126,6 @@ def chain_by_id(
         ordinals=None if operation_ids else ordinals,
         ended_before=state.is_open and walk.begins,
     )
-
-
-def _check_segments(
-    raw: RawOperations,
-    walk: _Walk,
-    unknown: Longs,
-    bad: dict[int, Problem],
-    state: TransactionState,
-) -> int:
-    """Note the messages that are out of order, and return the last segment of what is open."""
-
-    def noted(message: int, error: TransactionError) -> None:
-        note(bad, message, error)
-
-    return check_segments(raw, walk.opens, unknown, state, noted)
 
 
 def _follow(
@@ -192,23 +185,6 @@ def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs
     return found
 
 
-def _marks(
-    raw: RawOperations,
-    walk: _Walk,
-    awaiting: Mask,
-    unreadable: Sequence[Problem],
-    *,
-    is_open: bool,
-) -> UnitMarks:
-    """Return the units: a message that opens a transaction, or follows an end, begins one."""
-    bad, starts = np.zeros_like(awaiting), np.zeros_like(awaiting)
-    bad[[problem.message for problem in unreadable]] = True
-    closed = kernels.mark_units(
-        raw.message, walk.opens, walk.ends, bad, awaiting, is_open, walk.opened, starts
-    )
-    return UnitMarks(walk.opened, starts, bool(closed))
-
-
 @dataclass(slots=True)
 class _Walk:
     """Which operations open and close a transaction, and which unreadable messages open one.
@@ -252,7 +228,7 @@ def _walk(
     count = len(raw.message)
     ends = np.zeros(count, bool)
     if raw.tx_ind is not None:
-        ends = np.isin(raw.tx_ind, (END, WHOLE))
+        ends = ends_of(raw.tx_ind)
     before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
     opens = np.zeros(count, bool)
     kernels.find_changes(*text_view(own)[::-1], ends, opens)
@@ -297,17 +273,6 @@ def _differs(last: Last, own: str) -> bool:
     return last not in (UNKNOWN, own)
 
 
-def _first_ids(ids: pa.Array, opens: Mask, before: str | None) -> pa.Array:
-    """Return for each operation the id of its transaction's first one; ``before`` is that of the open one."""
-    if not len(opens):
-        return ids
-    begin = np.maximum.accumulate(np.where(opens, np.arange(len(opens)), -1))
-    found = ids.take(pa.array(np.maximum(begin, 0)))
-    if begin[0] >= 0 or before is None:
-        return found
-    return pc.if_else(pa.array(begin < 0), before, found)
-
-
 def _after(
     walk: _Walk,
     marks: UnitMarks,
@@ -330,8 +295,7 @@ class Remaining:
     """What is captured of a batch: per operation whether it is, and its indicator.
 
     ``released`` was held, and comes before all others. ``held_row`` is the operation that is held now, -1 none; it is not among
-    the captured ones. ``held_first``: it is the first captured one of its transaction. ``state`` has what was held before
-    and is held on.
+    the captured ones. ``state`` has what was held before and is held on.
     """
 
     captured: Mask
@@ -339,7 +303,6 @@ class Remaining:
     state: TransactionState
     released: ChangeBlock | None = None
     held_row: int = -1
-    held_first: bool = False
 
 
 def remaining(
@@ -354,65 +317,18 @@ def remaining(
         captured[block.order] = True
     if not hold and raw.excluded is None and captured.all():
         return Remaining(done.kept, done.tx_ind, done.state)
-    if raw.excluded is None and len(captured) and captured.all() and done.kept.all():
-        return _every(done, state)
-    opens = (done.tx_ind == BEGIN) | (done.tx_ind == WHOLE)
-    closes = (done.tx_ind == END) | (done.tx_ind == WHOLE)
-    begins = opens.copy()
-    begins[1:] |= closes[
-        :-1
-    ]  # what follows an end in a broken unit belongs to no transaction before it
-    number = np.cumsum(begins)  # 0 is the transaction that was open before
-    left_out = _left_out(raw, opens, state)
-    captured &= done.kept & ~left_out
-    rows = np.flatnonzero(captured)
-    own = number[rows]
-    first, last = np.ones(len(rows), bool), np.ones(len(rows), bool)
-    first[1:] = last[:-1] = own[1:] != own[:-1]
-    ended = np.zeros(len(number) + 1, bool)
-    ended[0] = done.ended_before
-    ended[number[closes]] = True
-    last &= ended[own]
-    held, released = state.held, None
-    if held is not None:
-        continued = bool(len(own)) and own[0] == 0 and not done.ended_before
-        if continued:
-            first[0] = False
-        if continued or ended[0]:
-            released, held = held.released(last=not continued), None
-    if done.state.tx_id is None or done.state.broken or number[-1:].any():
-        held = None  # its transaction has ended, or its unit is broken
-    tx_ind = done.tx_ind.copy()
-    tx_ind[rows] = indicators(first, last)
-    after = replace(
-        done.state,
-        held=held,
-        excluded=_excluded_after(raw, opens, state),
-    )
-    stays = after.tx_id is not None and not after.broken
-    open_now = hold and stays and len(own) > 0 and own[-1] == number[-1]
-    if not open_now or last[-1]:
-        return Remaining(captured, tx_ind, after, released)
-    captured[rows[-1]] = False
-    return Remaining(captured, tx_ind, after, released, int(rows[-1]), bool(first[-1]))
-
-
-def _every(done: Transactions, state: TransactionState) -> Remaining:
-    """Return what ``remaining`` does where all operations are captured, and the last one may be held."""
-    letters, held, released = done.tx_ind, state.held, None
-    continued = int(letters[0]) in (MIDDLE, END) and not done.ended_before
-    if held is not None:
-        released = held.released(last=not continued)
-    elif continued:  # what was before it is not captured
-        letters = letters.copy()
-        letters[0] = BEGIN if letters[0] == MIDDLE else WHOLE
-    captured = np.ones(len(letters), bool)
-    after = replace(done.state, held=None, excluded=False)
-    last = int(letters[-1])
-    if last in (END, WHOLE) or after.tx_id is None or after.broken:
-        return Remaining(captured, letters, after, released)
-    captured[-1] = False
-    return Remaining(captured, letters, after, released, len(letters) - 1, last == BEGIN)
+    marks = indicator_marks(done.tx_ind)
+    opens = marks & BEGINS != 0
+    captured &= done.kept & ~_left_out(raw, opens, state)
+    rest = remain(marks, captured, state.held, ended_before=done.ended_before)
+    stays = done.state.tx_id is not None and not done.state.broken
+    # Where another transaction begins its own has ended, or its unit is broken.
+    held = rest.held if stays and not marks.any() else None
+    after = replace(done.state, held=held, excluded=_excluded_after(raw, opens, state))
+    row = rest.last if hold and stays else -1
+    if row >= 0:
+        captured[row] = False
+    return Remaining(captured, rest.tx_ind, after, rest.released, row)
 
 
 def _left_out(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
@@ -420,7 +336,7 @@ def _left_out(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
     count = len(raw.message)
     if raw.excluded is None:
         return np.zeros(count, bool)
-    begin: Longs = np.maximum.accumulate(np.where(opens, np.arange(count), -1))
+    begin = begin_rows(opens)
     of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
     found: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
     return found

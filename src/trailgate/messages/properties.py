@@ -561,7 +561,7 @@ class MetadataOptions:
 
     @property
     def by_id(self) -> bool:
-        """Return whether transactions are known by their ids alone, see ``messages/transactions/by_id.py``."""
+        """Return whether transactions are known by their ids alone, see ``messages/by_id.py``."""
         return False
 
     @property

@@ -7,14 +7,12 @@ Messages in bulk, as writers make them: bodies in one buffer, headers and keys a
 The messages of whole transactions: those of one that has not ended are held back.
 
 Messages of the records of transactions: a transaction a message, cut between records where it is longer than a limit.
-
-The operations of some tables, with indicators that fit: what remains of a transaction has a first and a last operation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
@@ -23,7 +21,8 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import EncodeError, OptionError, Where
 from trailgate.messages import kernels
-from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, ChangeBlock, indicators
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.transactions import rows_to_last_end
 
 TRANSACTION: Final = "transaction"
 ROW: Final = "row"
@@ -119,15 +118,14 @@ class WholeTransactions:
     def write(self, batch: ChangeBatch) -> Iterator[Messages]:
         """Yield the messages of transactions that have ended with this batch."""
         messages = self._writer.write(batch)
-        marks = batch.tx_indicators()
-        ends = np.flatnonzero((marks == END) | (marks == WHOLE))
+        stop = rows_to_last_end(batch.tx_indicators())
         if batch.rows:
-            self._open = int(marks[-1]) not in (END, WHOLE)
-        if not len(ends):
+            self._open = stop < batch.rows
+        if not stop:
             self._held.append(messages)
             return
         yield from self._held
-        safe = int(np.searchsorted(messages.order, int(ends[-1]) + 1))
+        safe = int(np.searchsorted(messages.order, stop))
         yield messages.slice(0, safe)
         self._held = [messages.slice(safe, len(messages))]
 
@@ -181,82 +179,3 @@ def cut_messages(
         )
         raise EncodeError(problem, where=Where(record=row), hint="Set max-message-bytes")
     return Cut(first[:count], segment[:count])
-
-
-Wanted = Callable[[ChangeBatch], Mask]
-
-
-class ChosenOperations:
-    """Takes the wanted operations of consecutive batches.
-
-    Where a transaction continues in the next batch its last one is held, until it is known whether another one follows.
-    """
-
-    def __init__(self, wanted: Wanted) -> None:
-        self._wanted = wanted
-        self._held: ChangeBlock | None = None
-        self._begun = False  # an operation of the open transaction was taken
-
-    def take(self, batch: ChangeBatch) -> ChangeBatch:
-        """Return what is wanted of the next operations, and what was held of those before."""
-        keep, marks = self._wanted(batch), batch.tx_indicators()
-        begins = (marks == BEGIN) | (marks == WHOLE)
-        ended = np.zeros(int(begins.sum()) + 1, bool)  # transaction 0 was open before
-        own = np.cumsum(begins)
-        ended[own[(marks == END) | (marks == WHOLE)]] = True
-        ended[0] |= bool(len(begins) and begins[0])
-        rows = np.flatnonzero(keep)
-        number = own[rows]
-        first, last = np.ones(len(rows), bool), np.ones(len(rows), bool)
-        first[1:] = last[:-1] = number[1:] != number[:-1]
-        continues = bool(len(rows) and number[0] == 0)
-        if continues:
-            first[0] = not self._begun
-        last &= ended[number]
-        letters = indicators(first, last)
-        released = self._release(continues=continues, ended=bool(ended[0]))
-        kept = _mark(batch.where(keep), letters)
-        if not ended[-1]:
-            self._begun = (self._begun and len(ended) == 1) or bool(
-                len(rows) and number[-1] == len(ended) - 1
-            )
-            if len(rows) and number[-1] == len(ended) - 1:
-                kept = self._hold(kept)
-        else:
-            self._begun = False
-        return _after(released, kept)
-
-    def finish(self) -> ChangeBatch:
-        """Return nothing: what is held belongs to a transaction that has not ended."""
-        return ChangeBatch((), 0)
-
-    def _release(self, *, continues: bool, ended: bool) -> ChangeBlock | None:
-        """Return what was held, if it is known now whether another operation follows."""
-        held = self._held
-        if held is None or not (continues or ended):
-            return None
-        self._held = None
-        if continues:
-            return held
-        whole = int(held.tx_ind[0]) in (BEGIN, WHOLE)
-        return replace(held, tx_ind=np.full(1, WHOLE if whole else END, np.uint8))
-
-    def _hold(self, kept: ChangeBatch) -> ChangeBatch:
-        block, row = kept.find(kept.rows - 1)
-        self._held = block.take(np.array([row]))
-        keep = np.ones(kept.rows, bool)
-        keep[-1] = False
-        return kept.where(keep)
-
-
-def _mark(batch: ChangeBatch, letters: np.ndarray) -> ChangeBatch:
-    blocks = [replace(block, tx_ind=letters[block.order]) for block in batch.blocks]
-    return ChangeBatch(blocks, batch.rows)
-
-
-def _after(released: ChangeBlock | None, kept: ChangeBatch) -> ChangeBatch:
-    if released is None:
-        return kept
-    first = replace(released, order=np.zeros(1, np.int64))
-    moved = [replace(block, order=block.order + 1) for block in kept.blocks]
-    return ChangeBatch([first, *moved], kept.rows + 1)

@@ -24,6 +24,10 @@ INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE = (ord(c) for c in "IUKDT")
 BEGIN, MIDDLE, END, WHOLE = (ord(c) for c in "BMEW")
 OP_TYPES: Final = frozenset("IUKDT")
 TX_INDICATORS: Final = frozenset("BMEW")
+LETTERS: Final = np.array(
+    [MIDDLE, END, BEGIN, WHOLE], np.uint8
+)  # of operations in the middle, last, first, alone
+LETTERS.setflags(write=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +161,7 @@ class ChangeBatch:
 
 def indicators(first: Mask, last: Mask) -> Octets:
     """Return the indicators of operations that are the first or the last of their transactions."""
-    table = np.array([MIDDLE, END, BEGIN, WHOLE], np.uint8)
-    return table[first.astype(np.uint8) * 2 + last]
+    return LETTERS[first.astype(np.uint8) * 2 + last]
 
 
 _TEXT: Final = pa.string()

@@ -33,7 +33,6 @@ from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.storage.writing.table_writing import (
-    Chain,
     StagedPart,
     TableOptions,
     check_columns,
@@ -43,6 +42,7 @@ from trailgate.storage.writing.table_writing import (
     write_part,
 )
 from trailgate.storage.writing.target import Target
+from trailgate.storage.writing.transaction_chain import Chain
 from trailgate.trail.writing.trail_format import TrailFormat
 
 WRITING: Final = Options(

@@ -16,8 +16,8 @@ from publication_strings import record
 from sample_trail import ORDERS, Op, write_trail
 from trailgate.errors import DefinitionError, EncodeError, OptionError, StorageError
 from trailgate.jobs.publishing import publish_trail
-from trailgate.messages.publishing import ChosenOperations
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.transactions import RemainingOperations
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
 
@@ -243,14 +243,15 @@ def test_indicators_fit_what_is_chosen(
         done += batch.rows
         return found
 
-    chosen, letters = ChosenOperations(wanted), ""
+    chosen, letters = RemainingOperations(), ""
     for batch in batches_of(trail):
         begin, sizes = 0, iter(cuts)
         while begin < batch.rows:
             stop = begin + next(sizes, batch.rows)
             rows = np.arange(batch.rows)
-            part = chosen.take(batch.where((rows >= begin) & (rows < stop)))
-            letters += bytes(part.tx_indicators()).decode()
+            part = batch.where((rows >= begin) & (rows < stop))
+            remaining = chosen.take(part, wanted(part))
+            letters += bytes(remaining.tx_indicators()).decode()
             begin = stop
 
     assert letters == "".join(expected)

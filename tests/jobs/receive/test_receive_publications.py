@@ -18,7 +18,7 @@ from capture_place import QUARANTINE
 from damaged_publications import debezium_runs, delimited_runs, event, part_of, xml_runs
 from json_messages import EVENTS, json_capture
 from laws import examples
-from publication_files import column, row, transaction, xml_publications
+from publication_files import column, message, row, transaction, xml_publications
 from publication_strings import capture_of, record
 from received_messages import ListFeed
 from trailgate.capture.capture import Capture
@@ -127,6 +127,19 @@ def test_any_windows_and_any_stops_give_what_files_give(
     assert found == expected[: len(found)]
     assert [row[0] for row in expected[len(found) :]] in ([], [row[0] for row in expected[-1:]])
     assert quarantined(folder, "live") == quarantined(folder, "ot")
+
+
+@pytest.mark.parametrize("size", [1, 9])
+def test_a_bad_message_without_operations_takes_no_other_into_the_quarantine(
+    tmp_path: Path, size: int
+) -> None:
+    alone = part_of(1, "a", 1, 1).encode()
+    sent = [alone, message("<heartbeat sendQName='Q'/>").encode(), LAST_XML]
+
+    with live(tmp_path, xml_publications(), ListFeed(sent, [size] * 9), 1 << 20) as running:
+        list(running.run())
+
+    assert quarantined(tmp_path, "live") == [str({"body": alone.decode()})]
 
 
 @pytest.mark.parametrize("size", [1, 2])

@@ -26,13 +26,13 @@ from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.table_writing import (
-    Chain,
     TableOptions,
     planned_target,
     prepare_writing,
     publish_parts,
     write_part,
 )
+from trailgate.storage.writing.transaction_chain import Chain
 from trailgate.trail.writing.trail_format import TrailFormat
 
 SOURCE = [

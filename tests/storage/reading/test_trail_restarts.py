@@ -98,6 +98,16 @@ def test_what_does_not_come_again_is_not_dropped_in_silence(tmp_path: Path) -> N
         list(read_trail(write_files(tmp_path / "ot", files)))
 
 
+@pytest.mark.parametrize("portion", [100, 300, 1 << 20])
+def test_a_transaction_that_ended_stays_where_records_without_begin_are_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
+) -> None:
+    monkeypatch.setattr(trail_splits, "CHUNK", chunk)
+    files = [[*ONE, *TWO[1:2], abend(), *TWO], [*THREE]]
+
+    assert keys(read_trail(write_files(tmp_path / "ot", files))) == ["1", "2", "3", "4", "5", "6"]
+
+
 def test_what_was_open_when_the_trail_ends_stays(tmp_path: Path) -> None:
     prefix = write_files(tmp_path / "ot", [[*ONE, *TWO[:2]], [*TWO[2:], *THREE[:1]]])
 

@@ -43,14 +43,11 @@ from trailgate.formats.json.objects import (
 )
 from trailgate.messages.publishing import NO_MESSAGES, Messages
 from trailgate.model.changes import (
-    BEGIN,
     DELETE,
-    END,
     INSERT,
     KEY_UPDATE,
     TRUNCATE,
     UPDATE,
-    WHOLE,
     ChangeBatch,
     ChangeBlock,
     Image,
@@ -58,6 +55,7 @@ from trailgate.model.changes import (
 )
 from trailgate.model.table_patterns import name_parts, unquote
 from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.transactions import begins_of, ends_of
 from trailgate.model.types import Family
 
 _MILLISECOND: Final = 1000
@@ -86,8 +84,8 @@ class Bounds:
 def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     """Return the bounds of a batch's transactions; ``open_one`` becomes what is open after it."""
     marks = batch.tx_indicators()
-    begins, ends = (marks == BEGIN) | (marks == WHOLE), (marks == END) | (marks == WHOLE)
-    number = np.cumsum(begins)  # 0 is the transaction that was open before
+    begins, ends = begins_of(marks), ends_of(marks)
+    number = np.cumsum(begins, dtype=np.int64)  # 0 is the transaction that was open before
     rows = np.arange(batch.rows)
     first = np.maximum.accumulate(np.where(begins, rows, 0))
     total = rows - first + 1 + np.where(number == 0, sum(open_one.counts.values()), 0)

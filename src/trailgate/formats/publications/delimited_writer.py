@@ -36,19 +36,17 @@ from trailgate.messages.publishing import (
     cut_messages,
 )
 from trailgate.model.changes import (
-    BEGIN,
     DELETE,
-    END,
     INSERT,
     KEY_UPDATE,
     TRUNCATE,
     UPDATE,
-    WHOLE,
     ChangeBatch,
     ChangeBlock,
     StateColumn,
 )
 from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.transactions import begins_of, ends_of
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert, formatter_for
 
@@ -277,7 +275,7 @@ class DelimitedWriter:
         held = len(self._held)
         cut = cut_messages(
             sizes,
-            (marks == BEGIN) | (marks == WHOLE),
+            begins_of(marks),
             self.options,
             held=held or -1,
             number=self._number,
@@ -288,7 +286,7 @@ class DelimitedWriter:
         self._number_segments(cut, measured, batch.rows)
         for order, rows in measured:
             rows.write(starts[order], out)
-        ended = self.options.content == ROW or int(marks[-1]) in (END, WHOLE)
+        ended = self.options.content == ROW or bool(ends_of(marks[-1:])[0])
         return self._taken(out, cut, starts, ended=ended)
 
     def finish(self) -> Messages:

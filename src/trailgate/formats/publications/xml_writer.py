@@ -56,18 +56,16 @@ from trailgate.messages.publishing import (
 )
 from trailgate.messages.publishing import ROW as ONE_ROW
 from trailgate.model.changes import (
-    BEGIN,
     DELETE,
-    END,
     INSERT,
     KEY_UPDATE,
     UPDATE,
-    WHOLE,
     ChangeBatch,
     ChangeBlock,
     StateColumn,
 )
 from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.transactions import begin_rows, begins_of, ends_of
 from trailgate.model.types import Family
 from trailgate.operations.values import Convert, formatter_for
 
@@ -559,19 +557,19 @@ class _Batch:
         self.writer, self.batch = writer, batch
         self.blocks = [block for own in batch.blocks for block in _of_one_type(own)]
         self.marks = batch.tx_indicators()
-        self.begins: Mask = (self.marks == BEGIN) | (self.marks == WHOLE)
+        self.begins = begins_of(self.marks)
         self.number = self._numbers()
 
     def _numbers(self) -> Longs:
         """Return each operation's number in its transaction, from 1 on."""
         rows = np.arange(self.batch.rows)
-        begin = np.maximum.accumulate(np.where(self.begins, rows, -1))
+        begin = begin_rows(self.begins)
         found: Longs = np.where(begin >= 0, rows - begin, rows + self.writer._count) + 1  # noqa: SLF001  the batch's own writer
         self.writer._count = 0 if self._is_ended() else int(found[-1])  # noqa: SLF001
         return found
 
     def _is_ended(self) -> bool:
-        return int(self.marks[-1]) in (END, WHOLE)
+        return bool(ends_of(self.marks[-1:])[0])
 
     def messages(self) -> Messages:
         """Return the messages that are complete, and hold the last one where its transaction continues."""
@@ -653,7 +651,7 @@ class _Batch:
         """Return which messages end their transaction."""
         found = np.zeros(len(ends), bool)
         some = ends > 0
-        found[some] = np.isin(self.marks[ends[some] - 1], (END, WHOLE))
+        found[some] = ends_of(self.marks[ends[some] - 1])
         if before and ends[0] == 0:
             found[0] = bool(self.begins[0])  # another one begins
         return found

@@ -28,7 +28,8 @@ from trailgate.columnar.rows import text_view
 from trailgate.errors import StorageError, TransactionError, Where
 from trailgate.jobs.capture.range_reader import OwnedBatch, place_of, with_place
 from trailgate.messages.bounds import ordered_length
-from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch, ChangeBlock, StateColumn
+from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
+from trailgate.model.transactions import begins_of
 from trailgate.storage.files.addresses import LOCAL, locate, name_of
 from trailgate.storage.files.manifest import CapturedFile
 from trailgate.storage.files.opened_file import OpenedFile
@@ -276,7 +277,7 @@ class IdCheck:
 
     def _once(self, batch: OwnedBatch, csn: pa.Array, before: MessagePlace) -> Mask:
         """Return which operations did not come before in this run."""
-        begins = np.isin(batch.operations.tx_indicators(), (BEGIN, WHOLE))
+        begins = begins_of(batch.operations.tx_indicators())
         try:
             return self._repeats.fresh(csn, begins, content_numbers(batch.operations))
         except TransactionError as error:
@@ -306,7 +307,7 @@ class IdCheck:
         self, batch: OwnedBatch, csn: pa.Array, rows: Longs, where: MessagePlace
     ) -> None:
         """Check that each transaction has a higher id than the one before; within one message it may be the same."""
-        begun = np.isin(batch.operations.tx_indicators()[rows], (BEGIN, WHOLE))
+        begun = begins_of(batch.operations.tx_indicators()[rows])
         message = batch.message[rows]
         wrong = np.zeros(len(rows), bool)
         other = begun[1:] & (message[1:] != message[:-1])

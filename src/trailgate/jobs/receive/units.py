@@ -19,7 +19,7 @@ from typing import IO, Final, Generic, TypeVar
 
 import numpy as np
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Parsed
 from trailgate.errors import TrailgateError
 from trailgate.jobs.receive.feed import Part
@@ -193,19 +193,16 @@ class Units:
     ) -> Taken:
         """Return what is whole of a part with bad messages or open units, and hold the rest."""
         reasons = self._reasons(bad, unit)
-        last = int(unit[-1])
+        own, last = self._units_of(parsed, unit), int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below it are closed
         held: Iterable[Whole] = ()
         whole: list[Whole] = []
         lines: list[bytes] = []
-        own = self._units_of(parsed, unit)
         if self._open is not None:
-            self._continue(part, unit, bad, reasons)
+            self._extend(self._open, part, unit == 0, bad, reasons.get(0))
             if closed > 0:
                 lines += self._open.lines
                 held = self._open.operations
-            elif 0 not in reasons:
-                self._open.batches.add(parsed.batch, part.size)
         good = ~np.isin(own, np.fromiter(reasons, np.int64)) & (own < closed)
         if good.any():
             whole.append((parsed.batch.where(good), None))
@@ -216,43 +213,30 @@ class Units:
         if closed > 0:
             self._open = None
             if parsed.state.is_open:
-                self._begin(part, parsed, (unit, own, last), bad, reasons)
-        if self._open is not None and self._open.reason is not None:
+                first = int(np.searchsorted(unit, last))
+                self._open = self._unit(int(part.numbers[first]))
+                self._extend(self._open, part, unit == last, bad, reasons.get(last))
+        if self._open is not None:
+            mine = own == last
+            if self._open.reason is None and mine.any():
+                self._open.batches.add(parsed.batch.where(mine), part.size)
             lines += self._open.lines
             self._open.lines.clear()
         return Taken(chain(held, whole), tuple(lines), self.next_number(part.end), self.reason)
 
-    def _begin(
+    def _extend(
         self,
+        opened: _OpenUnit,
         part: Part,
-        parsed: Parsed,
-        of_last: tuple[Longs, Longs, int],
+        mine: Mask,
         bad: Mapping[int, TrailgateError],
-        reasons: Mapping[int, str],
+        reason: str | None,
     ) -> None:
-        """Hold the last unit of a part, which is open."""
-        unit, own, last = of_last
-        rows = np.flatnonzero(unit == last)
-        opened = self._unit(int(part.numbers[rows[0]]), reasons.get(last))
-        if opened.reason is None:
-            self._hold(opened, part, rows)
-            mine = own == last
-            if mine.any():
-                opened.batches.add(parsed.batch.where(mine), part.size)
-        else:
-            opened.lines += self._lines(part, rows, bad, opened.reason)
-        self._open = opened
-
-    def _continue(
-        self, part: Part, unit: Longs, bad: Mapping[int, TrailgateError], reasons: Mapping[int, str]
-    ) -> None:
-        """Add to the open unit the messages that belong to it; drop its operations where it is bad."""
-        opened = self._open
-        assert opened is not None
-        rows = np.flatnonzero(unit == 0)
-        reason = reasons.get(0)
+        """Add to an open unit the messages that belong to it; drop what is held of it where it is bad."""
+        rows = np.flatnonzero(mine)
         if reason is None:
-            self._hold(opened, part, rows)
+            if not self._stop:  # nobody quarantines them
+                opened.messages.add((part, rows), part.size)
             return
         if opened.reason is None:
             opened.reason = reason
@@ -262,15 +246,10 @@ class Units:
             opened.messages.clear()
         opened.lines += self._lines(part, rows, bad, reason)
 
-    def _unit(self, number: int, reason: str | None) -> _OpenUnit:
+    def _unit(self, number: int, reason: str | None = None) -> _OpenUnit:
         """Return a unit of which nothing is held yet."""
         limits = (self._folder, self._limit)
         return _OpenUnit(number, Held(*limits), Held(*limits), reason=reason)
-
-    def _hold(self, opened: _OpenUnit, part: Part, rows: Longs) -> None:
-        """Hold the messages of a unit, which it may still take to the quarantine."""
-        if not self._stop:
-            opened.messages.add((part, rows), part.size)
 
     def _reasons(self, bad: Mapping[int, TrailgateError], unit: Longs) -> dict[int, str]:
         """Return why units are bad, by their number."""

@@ -34,7 +34,7 @@ from trailgate.storage.files.addresses import locate, read_whole
 from trailgate.trail.format.record_layout import RECORD_HEADS
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.records.record import TrailRecord, encode_record
-from trailgate.trail.records.record_view import ONLY_RECORD
+from trailgate.trail.records.transactions import ONLY_RECORD
 
 
 def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:

@@ -35,7 +35,7 @@ from trailgate.logdump.syntax import (
     type_codes,
 )
 from trailgate.trail.format.record_types import IO_METADATA
-from trailgate.trail.records.record_view import FIRST, LAST, ONLY_RECORD
+from trailgate.trail.records.transactions import FIRST, LAST, ONLY_RECORD
 
 DUMPED: Final = 256  # bytes, by default
 MOST_BYTES: Final = 1 << 20  # that DUMP shows at once

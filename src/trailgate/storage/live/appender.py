@@ -28,8 +28,9 @@ from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, known_checkpoint
 from trailgate.storage.live.recovery import Recovered, mark_of
 from trailgate.storage.writing.local_place import LocalPlace
-from trailgate.storage.writing.table_writing import BETWEEN, conform, follow
+from trailgate.storage.writing.table_writing import conform
 from trailgate.storage.writing.target import local_prefix, tables_of
+from trailgate.storage.writing.transaction_chain import BETWEEN, followed
 from trailgate.trail.writing.writer import Encoded, encode
 
 __all__ = ["AppendOptions", "Recovered", "Recovery", "TrailAppender"]
@@ -95,7 +96,7 @@ class TrailAppender:
         """
         if not batch.rows:
             return
-        last = follow(batch, self._last).row(batch.rows - 1)
+        last = followed(batch, self._last).row(batch.rows - 1)
         if encoded is None:
             encoded = self.encode(batch)
         with self._steps():

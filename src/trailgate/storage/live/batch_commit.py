@@ -40,8 +40,8 @@ from trailgate.storage.writing.local_place import (
 )
 from trailgate.storage.writing.publication import Publication, with_numbers
 from trailgate.storage.writing.segments import Segment
-from trailgate.storage.writing.table_writing import Ends, follow_chain
 from trailgate.storage.writing.target import Target, check_trail
+from trailgate.storage.writing.transaction_chain import Ends, follow_chain
 
 
 @dataclass(frozen=True, slots=True)

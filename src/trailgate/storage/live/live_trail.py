@@ -24,7 +24,7 @@ from trailgate.storage.files.manifest import (
 )
 from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.live.growing_file import Disk, GrowingFile
-from trailgate.storage.live.recovery import Recovered, files_after, follow
+from trailgate.storage.live.recovery import Recovered, files_after, read_tail
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.target import PRODUCER, file_header
@@ -145,7 +145,7 @@ class LiveTrail:
 
     def _append_mode(self) -> Recovered:
         """Keep what is there but a torn record, and put a restart record after it."""
-        tail = follow(self._prefix, self._checkpoint)
+        tail = read_tail(self._prefix, self._checkpoint)
         self.last = tail.last
         self.files.number = tail.file
         if tail.offset and tail.path:

@@ -10,7 +10,9 @@ import numpy as np
 
 from trailgate.arrays import CHUNK, Mask, Octets
 from trailgate.errors import DecodeError, StorageError, Where
-from trailgate.model.changes import BEGIN, WHOLE, ChangeBatch
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.kernels import APART, BEGINS, UNDOES
+from trailgate.model.transactions import begins_of, follow
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.manifest import HINT, Checkpoint, TransactionMark
 from trailgate.storage.reading.trail_file import TrailFileReader
@@ -18,14 +20,8 @@ from trailgate.trail.format.record_types import Role
 from trailgate.trail.format.tokens import LOGCSN, TRANID, ByteOrder
 from trailgate.trail.records.framing import find_sound, trail_bytes
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.records.record_view import (
-    LAST,
-    RecordView,
-    begins_of,
-    ends_of,
-    is_restart,
-    view_records,
-)
+from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.records.transactions import CLOSES, record_marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,7 @@ class Skipped:
         if self.is_done:
             return batch
         count = self._recovered.transactions
-        begins = np.isin(batch.tx_indicators(), (BEGIN, WHOLE))
+        begins = begins_of(batch.tx_indicators())
         number = self._seen + np.cumsum(begins)
         self._check(batch, begins & (number == count))
         self._seen = int(number[-1]) if batch.rows else self._seen
@@ -142,7 +138,7 @@ def files_after(prefix: str, checkpoint: Checkpoint) -> list[TrailFile]:
     return found
 
 
-def follow(prefix: str, checkpoint: Checkpoint) -> Tail:
+def read_tail(prefix: str, checkpoint: Checkpoint) -> Tail:
     """Return what follows a checkpoint, record headers read in columns."""
     tail = Tail(checkpoint.file, checkpoint.offset, 0, checkpoint.last, checkpoint.last)
     for file in files_after(prefix, checkpoint):
@@ -199,10 +195,10 @@ def _read_records(data: Octets, order: ByteOrder) -> _TailRecords:
 def _follow(tail: Tail, found: _TailRecords) -> Tail:
     """Return what is there with further records."""
     view = found.view
-    counted = view.role != Role.METADATA
-    change = counted & ~is_restart(view)
-    begins = np.flatnonzero(change & begins_of(view.indicator))
-    ends = np.flatnonzero(change & ends_of(view.indicator))
+    followed = follow(record_marks(view, view.indicator), is_open=tail.is_open)
+    begins = np.flatnonzero(followed.marks & BEGINS)
+    ends = np.flatnonzero(followed.marks & CLOSES)
+    own = np.flatnonzero(followed.marks & (APART | UNDOES) == 0)
 
     def mark(record: int) -> TransactionMark | None:
         """Return the transaction of a record, whose begin may be among earlier records."""
@@ -214,6 +210,6 @@ def _follow(tail: Tail, found: _TailRecords) -> Tail:
         tail,
         transactions=tail.transactions + len(ends),
         last=mark(int(ends[-1])) if len(ends) else tail.last,
-        current=mark(int(np.flatnonzero(change)[-1])) if change.any() else tail.current,
-        is_open=bool(view.indicator[counted][-1] < LAST) if counted.any() else tail.is_open,
+        current=mark(int(own[-1])) if len(own) else tail.current,
+        is_open=followed.is_open,
     )

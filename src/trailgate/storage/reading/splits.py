@@ -21,6 +21,7 @@ import pyarrow as pa
 from trailgate.arrays import CHUNK, Octets
 from trailgate.errors import TruncatedError, Where, mask_logins
 from trailgate.model.changes import ChangeBatch, undatable
+from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.found_files import even_cuts
 from trailgate.storage.files.listing import TrailFile
@@ -34,7 +35,6 @@ from trailgate.storage.reading.trail_file import (
 from trailgate.storage.reading.transaction_spans import (
     Restarts,
     Run,
-    bounds_of,
     next_begin,
     record_begin,
 )
@@ -44,7 +44,7 @@ from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import record_table
 from trailgate.trail.records.framing import trail_bytes
 from trailgate.trail.records.metadata import NO_TABLES
-from trailgate.trail.records.record_view import LAST
+from trailgate.trail.records.transactions import CLOSES, LAST, change_marks
 from trailgate.trail.writing.trail_format import RELEASES
 
 LOG: Final = logging.getLogger(__name__)
@@ -254,8 +254,6 @@ class SplitReader:
                     held = UNPAIRED if self._give_open else HELD
                     self._notices.once(held, file.path, place + decoded.consumed)
                 return last
-            if left:
-                self.restarts.resume()
             place += decoded.consumed
             # One operation may be longer than a chunk: it has pieces of large objects.
             size = self._size(reader, place) if decoded.consumed else 2 * size
@@ -314,10 +312,10 @@ class SplitReader:
         """Return the records at a place up to the next split's first transaction, and whether that follows."""
         number, end = reader.file.number, self._split.end
         view = reader.view(data, place)
-        found = Run(number, place, view, bounds_of(view))
+        found = Run(number, place, view, change_marks(view))
         if number >= end.number:
             limit = end.offset if number == end.number else 0
-            others = np.flatnonzero(found.bounds.begins & (found.starts >= limit))
+            others = np.flatnonzero(found.has(BEGINS) & (found.starts >= limit))
             if len(others):
                 return found.take(slice(int(others[0]))), True
         if place + len(data) < reader.file.size:
@@ -333,11 +331,11 @@ def _to_last_end(run: Run) -> Run:
     The next ones are read again, but nothing is carried over, and it need not be asked whether they are abandoned. The last
     record is not known to end a transaction: pieces of it may follow.
     """
-    ends = run.bounds.ends[-2::-1]
+    ends = run.marks[-2::-1] & CLOSES != 0
     back = int(ends.argmax()) if len(ends) else 0
     if not len(ends) or not ends[back]:
         return run
-    return run.take(slice(len(run.bounds) - 1 - back))
+    return run.take(slice(len(run.marks) - 1 - back))
 
 
 def _more(names: list[str]) -> str:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather
 from trailgate.errors import TrailgateError
+from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
@@ -41,14 +42,8 @@ from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.records.kernels import SYSTEM_KEY
 from trailgate.trail.records.metadata import MetadataKind, TrailTables
 from trailgate.trail.records.record import decode_record
-from trailgate.trail.records.record_view import (
-    LAST,
-    ONLY_RECORD,
-    RecordNames,
-    RecordView,
-    begins_of,
-    find_names,
-)
+from trailgate.trail.records.record_view import RecordNames, RecordView, find_names
+from trailgate.trail.records.transactions import INDICATORS, LAST, ONLY_RECORD
 from trailgate.trail.values.cells import hold_cells
 
 UNNAMED: Final = -1
@@ -105,7 +100,7 @@ def check_data(found: Inspected, source: TrailBytes, *, accepted: bool) -> None:
     view = found.view
     alone = (view.role == Role.LARGE_OBJECT) | (view.role == Role.FRAGMENT)
     if alone.any():
-        found.note(kinds.ORPHAN, alone & begins_of(found.trans_ind))
+        found.note(kinds.ORPHAN, alone & (INDICATORS[found.trans_ind] & BEGINS != 0))
     _check_pairs(found)
 
 

@@ -1,8 +1,8 @@
-"""Follow transactions through records by TransInd: where each begins, and what is out of order."""
+"""Note what is out of order: records that contradict the transactions around them, and CSNs that descend."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Longs
+from trailgate.model.kernels import ABANDONS, BEGINS_INSIDE, CONTINUES_NOTHING
+from trailgate.model.transactions import Followed, follow
 from trailgate.trail.checking import findings as kinds
-from trailgate.trail.checking.records import UNKNOWN, Inspected
-from trailgate.trail.format.record_types import Role
-from trailgate.trail.records.record_view import begins_of, ends_of, stands_apart
+from trailgate.trail.checking.records import Inspected
+from trailgate.trail.records.transactions import record_marks
 
 DIGITS: Final = 19  # that an int64 may not hold
 
@@ -33,61 +34,25 @@ class TransactionState:
     csn: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
-    """Groups of records: ``rows`` are all records but those that are apart, ``starts`` those that begin a group.
-
-    A group is a transaction, or what is there of one. ``headless`` are groups' first records whose begin is missing.
-    """
-
-    rows: Longs
-    starts: Mask
-    closed: Mask
-    headless: Mask
-    state: TransactionState
-
-
-def follow(found: Inspected, state: TransactionState) -> Followed:
-    """Return the groups of these records and note what contradicts; the records follow each other."""
-    rows = np.flatnonzero(~is_apart(found))
-    indicator, role = found.trans_ind[rows], found.view.role[rows]
-    unknown = indicator == UNKNOWN
-    restart = role == Role.ABEND
-    is_open = (indicator < 2) & ~restart & ~unknown
-    was_open = np.concatenate([[state.is_open], is_open[:-1]]) if len(rows) else is_open
-    opens = begins_of(indicator) | restart
-    headless = ~opens & ~was_open & ~restart & ~unknown
-    _note(found, rows, state, headless)
-    unended = opens & was_open & ~restart
-    found.note(kinds.UNENDED, rows[unended])
-    found.note(kinds.ABANDONED, rows[restart & was_open])
+def follow_records(found: Inspected, state: TransactionState) -> tuple[Followed, TransactionState]:
+    """Return the transactions of these records, and note what contradicts; the records follow each other."""
+    followed = follow(record_marks(found.view, found.trans_ind), is_open=state.is_open)
+    headless = np.flatnonzero(followed.faults == CONTINUES_NOTHING)
+    unended = np.flatnonzero(followed.faults == BEGINS_INSIDE)
+    own = np.flatnonzero(~followed.apart)
+    if state.elsewhere and len(headless) and headless[0] == own[0]:
+        # The very first one may have its begin in an earlier file.
+        found.note(kinds.EARLIER, headless[:1])
+        headless = headless[1:]
+    found.note(kinds.HEADLESS, headless)
+    found.note(kinds.UNENDED, unended)
+    found.note(kinds.ABANDONED, followed.faults == ABANDONS)
     has_ids = state.has_ids or bool(len(found.csn[0]) or len(found.tx[0]))
-    if has_ids and unended.any():
-        with_ids = np.union1d(found.csn[0], found.tx[0])
-        found.note(kinds.TORN, np.setdiff1d(rows[unended], with_ids))
-    starts = opens | ~was_open | unknown
+    if has_ids and len(unended):
+        found.note(kinds.TORN, np.setdiff1d(unended, np.union1d(found.csn[0], found.tx[0])))
     csn = found.csn[1][-1] if found.csn[1] else state.csn
-    state = replace(state, has_ids=has_ids, csn=csn)
-    if len(rows):
-        state = replace(state, is_open=bool(is_open[-1]), elsewhere=False)
-    closed = (ends_of(indicator) & ~unknown) | restart
-    return Followed(rows, starts, closed, headless, state)
-
-
-def is_apart(found: Inspected) -> Mask:
-    """Return which records may come within a transaction without being part of it."""
-    # A transaction continues after RestartOK, which a writer writes that ended in order; RestartAbend ends it.
-    apart: Mask = stands_apart(found.view) & (found.view.role != Role.ABEND)
-    return apart
-
-
-def _note(found: Inspected, rows: Longs, state: TransactionState, headless: Mask) -> None:
-    """Note records without a begin; those at the very first may have it in an earlier file."""
-    if state.elsewhere and len(rows) and headless[0]:
-        found.note(kinds.EARLIER, rows[:1])
-        headless = headless.copy()
-        headless[0] = False
-    found.note(kinds.HEADLESS, rows[headless])
+    elsewhere = state.elsewhere and not len(own)
+    return followed, TransactionState(followed.is_open, elsewhere, has_ids, csn)
 
 
 def csn_key(csn: str) -> tuple[int, int | str]:

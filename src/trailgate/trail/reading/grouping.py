@@ -18,12 +18,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
+from trailgate.model.kernels import BEGINS
 from trailgate.model.table_patterns import table_name
 from trailgate.trail.format.record_layout import NAME_AT
 from trailgate.trail.format.record_types import IO_UPDATE, Role
 from trailgate.trail.records.framing import Spans, TrailBytes, dense
 from trailgate.trail.records.metadata import TrailTable, TrailTables
-from trailgate.trail.records.record_view import RecordView, begins_of, ends_of, find_names
+from trailgate.trail.records.record_view import RecordView, find_names
+from trailgate.trail.records.transactions import CLOSES, INDICATORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,8 @@ def _borders(view: RecordView, count: int, first: Longs) -> tuple[Mask, Mask]:
 
     Every record has an indicator, so an operation has what its records have together, and notes before it count too.
     """
-    begins, ends = begins_of(view.indicator[:count]), ends_of(view.indicator[:count])
+    marks = INDICATORS[view.indicator[:count]]
+    begins, ends = marks & BEGINS != 0, marks & CLOSES != 0
     if len(first) == count:
         return begins, ends
     if not len(first):

@@ -29,13 +29,8 @@ from trailgate.trail.records.framing import RecordPlaces, TrailBytes, find_recor
 from trailgate.trail.records.kernels import MIN_RECORD
 from trailgate.trail.records.metadata import NO_TABLES, TrailTables
 from trailgate.trail.records.record import TrailRecord, decode_record
-from trailgate.trail.records.record_view import (
-    LAST,
-    RecordView,
-    require_sound,
-    stands_apart,
-    view_records,
-)
+from trailgate.trail.records.record_view import RecordView, require_sound, view_records
+from trailgate.trail.records.transactions import LAST, is_apart
 from trailgate.trail.values.codec import UTF_8, charset_named
 
 
@@ -71,7 +66,7 @@ def without_non_operations(
     # Roles from METADATA on are those of records that change no rows.
     if view.only_changes or not (view.role >= Role.METADATA).any():
         return OperationRecords(view, tables, cut)
-    dropped = stands_apart(view)
+    dropped = is_apart(view)
     decisive = (view.role == Role.METADATA) | (view.role == Role.ABEND)
     for row in np.flatnonzero(decisive).tolist():
         if view.role[row] == Role.ABEND:

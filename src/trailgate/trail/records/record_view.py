@@ -2,12 +2,6 @@
 
 Everything that looks at records in bulk looks at this view: readers raise the first problem, checks, rows of records
 and Logdump list them all. One record as a value is ``record.TrailRecord``.
-
-What records say of transactions: which begin one, which end one, and which are not part of the one around them.
-
-TransInd is 0 first, 1 middle, 2 last, 3 only record (trail format §5). Records of one transaction are contiguous
-(trail format §8), but for those that are apart: metadata, restart records, and notes such as DDL that are a
-transaction of their own.
 """
 
 from __future__ import annotations
@@ -33,7 +27,6 @@ from trailgate.trail.format.record_layout import (
     SHORTEST,
 )
 from trailgate.trail.format.record_types import (
-    IO_RESTART_OK,
     RECORD_TYPES,
     ROLE_OF,
     Role,
@@ -304,41 +297,3 @@ def _name(source: TrailBytes, view: RecordView, row: int) -> bytes | int:
     if view.partition[row] & BY_TABLE:
         return source.order.number(source.data[start : start + 2].tobytes())
     return source.data[start : int(view.name_ends[row])].tobytes()
-
-
-FIRST, MIDDLE, LAST, ONLY_RECORD = range(4)
-
-
-def begins_of(indicators: Octets) -> Mask:
-    """Return which indicators begin a transaction."""
-    found: Mask = (indicators == FIRST) | (indicators == ONLY_RECORD)
-    return found
-
-
-def ends_of(indicators: Octets) -> Mask:
-    """Return which indicators end a transaction."""
-    found: Mask = indicators >= LAST
-    return found
-
-
-def is_restart(view: RecordView) -> Mask:
-    """Return which records a writer wrote when it started again."""
-    found: Mask = _RESTART[view.io_type] & (view.role >= Role.METADATA)
-    return found
-
-
-def stands_apart(view: RecordView) -> Mask:
-    """Return which records are not part of the transaction around them, whatever their indicator."""
-    notes = (view.role == Role.NOTE) & (view.indicator == ONLY_RECORD)
-    found: Mask = is_restart(view) | (view.role == Role.METADATA) | notes
-    return found
-
-
-def _restarts() -> Mask:
-    table = np.asarray(ROLE_OF == Role.ABEND)
-    table[IO_RESTART_OK] = True
-    table.setflags(write=False)
-    return table
-
-
-_RESTART: Final = _restarts()

@@ -1,0 +1,187 @@
+"""Transactions are followed alike however rows are cut into batches, and each has one fate."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laws import examples
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE
+from trailgate.model.kernels import (
+    ABANDONS,
+    APART,
+    BEGINS,
+    BEGINS_INSIDE,
+    CONTINUES_NOTHING,
+    ENDS,
+    UNDOES,
+    UNKNOWN,
+)
+from trailgate.model.transactions import Fate, Followed, follow, indicator_marks, remain
+
+MARKS = {"B": BEGINS, "M": 0, "E": ENDS, "W": BEGINS | ENDS, "a": APART, "R": UNDOES, "?": UNKNOWN}
+ROWS = st.text("BMEWaR?", max_size=14)
+CUTS = st.sets(st.integers(0, 14), max_size=4)
+FATES = dict(zip("wo-t", Fate, strict=True))
+
+
+def marks_of(rows: str) -> np.ndarray:
+    """Return the marks of rows, each a letter; ``a`` is apart, ``R`` a restart and ``?`` unknown."""
+    return np.array([MARKS[row] for row in rows], np.uint8)
+
+
+def by_hand(rows: str, *, is_open: bool) -> tuple[list[int], list[int], list[Fate]]:
+    """Return the number and the fault of each row, and the fates, a row at a time."""
+    number, numbers, faults = 0, [], []
+    fates = [Fate.WAITING if is_open else Fate.TORN]
+    for row in rows:
+        fault = 0
+        if row != "a":
+            if row == "?" and is_open:
+                fates[number] = Fate.TORN
+            elif row in "BWR" and is_open:
+                fault = ABANDONS if row == "R" else BEGINS_INSIDE
+                fates[number] = Fate.LEFT_OUT if row == "R" else Fate.TORN
+            elif row in "ME" and not is_open:
+                fault = CONTINUES_NOTHING
+                fates[number] = Fate.TORN if number or fates[0] != Fate.LEFT_OUT else fates[0]
+            if row in "BWR?" or not is_open:
+                number += 1
+                fates.append(Fate.WAITING if row in "BM" else Fate.TORN)
+                headed = row in "BWR"
+            elif number == 0:
+                headed = False
+            is_open = row in "BM"
+            if not is_open:
+                fates[number] = Fate.WHOLE if headed and row != "?" else Fate.TORN
+        numbers.append(number)
+        faults.append(fault)
+    return numbers, faults, fates
+
+
+@settings(max_examples=examples(300))
+@given(rows=ROWS, is_open=st.booleans())
+def test_rows_are_followed_as_by_hand(rows: str, is_open: bool) -> None:
+    found = follow(marks_of(rows), is_open=is_open)
+    number, faults, fates = by_hand(rows, is_open=is_open)
+
+    assert found.number.tolist() == number
+    assert found.faults.tolist() == faults
+    assert found.fates.tolist()[1:] == fates[1:]
+    assert found.starts.tolist() == [
+        row != "a" and own != before
+        for row, (before, own) in zip(rows, pairwise([0, *number]), strict=True)
+    ]
+
+
+def in_batches(marks: np.ndarray, cuts: set[int], *, is_open: bool) -> Followed:
+    """Return what following gives batch by batch, put together."""
+    places = sorted({0, *(cut for cut in cuts if cut < len(marks)), len(marks)})
+    whole = follow(marks[:0], is_open=is_open)
+    for begin, stop in pairwise(places):
+        part = follow(marks[begin:stop], is_open=whole.is_open)
+        before = len(whole.flags) - 1
+        flags = whole.flags.copy()
+        flags[-1] |= part.flags[0]
+        whole = Followed(
+            marks[:stop],
+            np.append(whole.number, part.number + before),
+            np.append(whole.starts, part.starts),
+            np.append(whole.faults, part.faults),
+            np.append(flags, part.flags[1:]),
+            part.is_open,
+        )
+    return whole
+
+
+@settings(max_examples=examples(200))
+@given(rows=ROWS, cuts=CUTS, is_open=st.booleans())
+def test_batches_change_nothing(rows: str, cuts: set[int], is_open: bool) -> None:
+    marks = marks_of(rows)
+    whole, cut = follow(marks, is_open=is_open), in_batches(marks, cuts, is_open=is_open)
+
+    for name in ("number", "starts", "faults", "flags", "fates"):
+        assert getattr(whole, name).tolist() == getattr(cut, name).tolist(), name
+    assert whole.is_open == cut.is_open
+
+
+@settings(max_examples=examples(200))
+@given(rows=ROWS)
+def test_what_begins_ends_or_is_reported(rows: str) -> None:
+    found = follow(marks_of(rows))
+
+    fates, own = found.fates, np.array([row != "a" for row in rows], bool)
+    assert fates[1:].size == found.starts.sum() == len(set(found.number[own].tolist()))
+    for number, fate in enumerate(fates.tolist()[1:], 1):
+        text = "".join(
+            row for row, n in zip(rows, found.number.tolist(), strict=True) if n == number
+        )
+        text = text.replace("a", "")
+        after = int(np.flatnonzero(found.number == number)[-1]) + 1
+        following = next((found.faults[i] for i in range(after, len(rows)) if rows[i] != "a"), 0)
+        if fate == Fate.WHOLE:
+            assert text in ("W", "R") or (text[0], text[-1]) == ("B", "E")
+        elif fate == Fate.WAITING:
+            assert text[-1] in "BM"
+            assert number == len(fates) - 1
+        elif fate == Fate.LEFT_OUT:
+            assert following == ABANDONS
+        else:
+            assert (
+                text[0] in "ME?" or following in (BEGINS_INSIDE, CONTINUES_NOTHING) or "?" in rows
+            )
+
+
+@pytest.mark.parametrize(
+    ("rows", "fates"),
+    [
+        ("WBMEW", "www"),
+        ("BM", "o"),
+        ("BMaME", "w"),
+        ("BMRBMEW", "-www"),
+        ("BRBRBE", "-w-ww"),
+        ("BMBE", "tw"),
+        ("WMEW", "ttw"),
+        ("MEW", "tw"),
+        ("B?W", "ttw"),
+    ],
+)
+def test_each_transaction_has_one_fate(rows: str, fates: str) -> None:
+    assert follow(marks_of(rows)).fates.tolist()[1:] == [FATES[fate] for fate in fates]
+
+
+def remaining_by_hand(rows: str, keep: list[bool], *, begun: bool) -> tuple[list[int], int]:
+    """Return the indicators of the kept rows, and the last one of an open transaction or -1."""
+    letters, last = [0] * len(rows), -1
+    for at, (row, kept) in enumerate(zip(rows, keep, strict=True)):
+        if row in "BW":
+            last, begun = -1, False
+        if kept:
+            letters[at] = MIDDLE if begun else BEGIN
+            last, begun = at, True
+        if row in "EW":
+            if last >= 0:
+                letters[last] = WHOLE if letters[last] == BEGIN else END
+            last, begun = -1, False
+    return letters, last
+
+
+OPERATIONS = st.lists(st.tuples(st.sampled_from("BMEW"), st.booleans()), max_size=14)
+
+
+@settings(max_examples=examples(200))
+@given(operations=OPERATIONS)
+def test_what_remains_of_transactions_begins_and_ends(operations: list[tuple[str, bool]]) -> None:
+    rows, keep = "".join(row for row, _ in operations), [kept for _, kept in operations]
+    marks = indicator_marks(np.frombuffer(rows.encode(), np.uint8))
+
+    found = remain(marks, np.array(keep, bool))
+
+    letters, last = remaining_by_hand(rows, keep, begun=False)
+    assert marks.tolist() == marks_of(rows).tolist()
+    assert found.tx_ind.tolist() == letters
+    assert (found.last, found.held, found.released) == (last, None, None)
