@@ -25,7 +25,7 @@ from trailgate import capture_files
 from trailgate.messages.messages import RECEIVED
 from trailgate.spark import capture_runner, session
 from trailgate.storage.files.manifest import read_manifest
-from trailgate.storage.journal.journal import Journal
+from trailgate.storage.live.journal import Journal
 from trailgate.storage.reading.trails import read_trail
 
 MESSAGES: Final = 400_000

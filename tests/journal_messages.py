@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from trailgate.messages.messages import RECEIVED
 from trailgate.model.changes import ChangeBatch
-from trailgate.operations.operations_table import to_operations
-from trailgate.storage.journal.journal import Journal
+from trailgate.model.operations_table import to_operations
+from trailgate.storage.live.journal import Journal
 
 
 def stored(journal: Journal, first: int, bodies: list[str]) -> None:

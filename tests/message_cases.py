@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.messages.messages import MessageBatch
-from trailgate.operations.operations_table import to_operations
+from trailgate.model.operations_table import to_operations
 
 NOW = 1_577_836_800_000_000  # 2020-01-01
 Case = dict[str, Any]

@@ -11,8 +11,8 @@ from trailgate.messages.bounds import TransactionState
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.selection import CaptureRules
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.operations_table import to_operations
 
 FULL = CaptureRules(compress_updates=False, update_befores=True, compress_deletes=False)
 STRINGS = Definitions(

@@ -18,7 +18,7 @@ import pytest
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS, run
 from trailgate.messages.messages import RECEIVED
-from trailgate.storage.journal.journal import Journal
+from trailgate.storage.live.journal import Journal
 
 typer = pytest.importorskip("typer")
 

@@ -14,7 +14,7 @@ from logdump.sessions import answers, opened
 from logdump.trails import TRAILS, dml
 from sample_trail import Op
 from trailgate.cli.main import run
-from trailgate.logdump.printing.results import text_lines
+from trailgate.logdump.result_output import text_lines
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.manifest import read_checkpoint
 from trailgate.storage.live.live_trail import AppendOptions

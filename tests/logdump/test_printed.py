@@ -8,7 +8,7 @@ import pytest
 
 from logdump.sessions import answers, opened
 from logdump.trails import TRAILS
-from trailgate.logdump.printing.results import text_lines
+from trailgate.logdump.result_output import text_lines
 
 PRINTED = sorted(Path(__file__).parent.glob("printed/*.txt"))
 

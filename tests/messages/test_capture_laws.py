@@ -25,8 +25,8 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.selection import CaptureRules, TableRule
+from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.operations_table import to_operations
 
 TABLE = Table(
     "S.T",

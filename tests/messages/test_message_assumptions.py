@@ -10,8 +10,8 @@ from trailgate.capture.capture import Capture
 from trailgate.formats.delimited.options import delimited_options
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
+from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.operations_table import to_operations
 
 KEYLESS = Definitions((Table("S.T", (Column("A", 64, 9), Column("B", 64, 9))),))
 PROPERTIES = """parser.type=delim

@@ -16,8 +16,8 @@ from trail.batches import batch_of, operations_of
 from trailgate.capture.formats import PARSERS, PUBLICATIONS, publish_options, writer_for
 from trailgate.errors import EncodeError
 from trailgate.model.changes import OPERATIONS_SCHEMA
+from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions, Table
-from trailgate.operations.operations_table import from_operations
 
 DEFINITIONS: Final = Definitions((TABLE, Table("S.OTHER", TABLE.columns[:2])))
 

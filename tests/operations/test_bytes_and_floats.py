@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from trailgate.columnar.digits import LOWER, from_hex, to_hex
 from trailgate.errors import DecodeError
 from trailgate.model.tables import Column
-from trailgate.operations.values import formatter_for, parser_for, typed_for
+from trailgate.model.values import formatter_for, parser_for, typed_for
 
 RAW = Column("R", 64, 3, sub_type=4)
 REAL, DOUBLE = Column("F", 142, 4), Column("D", 143, 8)

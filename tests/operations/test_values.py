@@ -7,11 +7,11 @@ import pytest
 
 from trailgate.errors import DecodeError, DefinitionError
 from trailgate.model.changes import OPERATIONS_SCHEMA
+from trailgate.model.operations_table import from_operations, to_operations
+from trailgate.model.shapes import to_typed, typed_schema
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES, Family
-from trailgate.operations.operations_table import from_operations, to_operations
-from trailgate.operations.shapes import to_typed, typed_schema
-from trailgate.operations.values import CODECS, parser_for, typed_for
+from trailgate.model.values import CODECS, parser_for, typed_for
 
 WIDE = Table(
     "A.B",

@@ -25,7 +25,7 @@ from sample_trail import DEFINITIONS, NOTES, Op, changes
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.jobs.checking import check_trail
-from trailgate.operations.operations_table import to_operations
+from trailgate.model.operations_table import to_operations
 from trailgate.spark.trail_sink import TrailStreamWriter, trail_stream_writer
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.writing.segments import SegmentWriter

@@ -15,7 +15,7 @@ from journal_messages import line, stored
 from spark.test_message_source import LINES, PROPERTIES, wrote
 from trailgate.messages.messages import RECEIVED
 from trailgate.spark import capture
-from trailgate.storage.journal.journal import Journal, JournalOptions
+from trailgate.storage.live.journal import Journal, JournalOptions
 
 
 def messages(*numbers: int) -> pa.RecordBatch:

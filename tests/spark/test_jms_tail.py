@@ -15,7 +15,7 @@ from received_messages import ListReceiver, received
 from trailgate.errors import OptionError, StorageError, WriteError
 from trailgate.jobs.receive.journal_stream import StoringReceiver
 from trailgate.spark.jms import MESSAGES, JmsOptions, JmsTail
-from trailgate.storage.journal.journal import Journal, JournalOptions
+from trailgate.storage.live.journal import Journal, JournalOptions
 
 SMALL = JournalOptions(segment_bytes=1)
 ALL = ReadAllAvailable()

@@ -14,8 +14,8 @@ from trailgate.capture.capture import Capture
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.capture.loading import load_capture, messages_from
 from trailgate.model.changes import ChangeBatch
-from trailgate.operations.operations_table import to_operations
-from trailgate.operations.shapes import to_typed
+from trailgate.model.operations_table import to_operations
+from trailgate.model.shapes import to_typed
 from trailgate.spark.messages import owned_changes
 from trailgate.storage.reading.message_files import find_messages, plan_ranges, read_messages
 

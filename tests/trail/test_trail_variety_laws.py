@@ -30,8 +30,8 @@ from trail.building import (
 )
 from trail.operation_strategies import DEFINITIONS, runs
 from trailgate.errors import TrailgateError
+from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.operations_table import to_operations
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.reading.reader import ReaderState, decode
 

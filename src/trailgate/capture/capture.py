@@ -49,10 +49,10 @@ from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.records import BadMessagesError
 from trailgate.messages.selection import CaptureRules, TableSelections
 from trailgate.model.changes import BEGIN, ChangeBatch, ChangeBlock
+from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import Held
-from trailgate.operations.operations_table import to_operations
-from trailgate.operations.values import parser_for
+from trailgate.model.values import parser_for
 
 
 @dataclass(slots=True)

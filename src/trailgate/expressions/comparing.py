@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from trailgate.columnar.numbers import NUMBER, exact_decimals
 from trailgate.errors import DecodeError, OptionError
 from trailgate.expressions.values import Kind, Value
-from trailgate.operations.values import parser_for
+from trailgate.model.values import parser_for
 
 WIDE: Final = pa.decimal256(76, 38)  # of any two numbers that are compared
 MOST_DIGITS: Final = 38  # on each side of the point

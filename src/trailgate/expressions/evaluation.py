@@ -30,8 +30,8 @@ from trailgate.expressions.syntax import (
 )
 from trailgate.expressions.values import JUNCTIONS, KINDS, Environment, Kind, Value, Verdicts
 from trailgate.model.changes import ABSENT, DELETE, ChangeBlock, StateColumn
+from trailgate.model.operations_table import image_of
 from trailgate.model.tables import Table
-from trailgate.operations.operations_table import image_of
 
 NOTHING: Final = Environment()
 ZERO: Final = Value(pa.scalar("0", pa.string()), Kind.NUMBER)

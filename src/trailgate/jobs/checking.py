@@ -26,9 +26,9 @@ import numpy as np
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.errors import DecodeError, TrailgateError, mask_logins
 from trailgate.model.kernels import BEGINS, UNDOES
+from trailgate.model.shapes import check_types
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import Fate, Followed
-from trailgate.operations.shapes import check_types
 from trailgate.storage.files.addresses import name_of
 from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.trail_files import FoundTrail, look_at

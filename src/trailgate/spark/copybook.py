@@ -14,7 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.jobs.record_files import OPTIONS, CopybookOptions, read_splits
-from trailgate.operations.shapes import names_of
+from trailgate.model.shapes import names_of
 from trailgate.options import Options
 from trailgate.spark.errors import as_expected, with_brief_errors
 from trailgate.spark.options import BASE, kept_in, read_with_paths, with_kept

@@ -45,12 +45,12 @@ from trailgate.jobs.receive.journal_stream import (
 from trailgate.jobs.receive.source import URL, broker_address
 from trailgate.messages.metadata import MessageIdRule
 from trailgate.model.changes import ChangeBatch
-from trailgate.operations.shapes import Projection
+from trailgate.model.shapes import Projection
 from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, choice
 from trailgate.spark.errors import as_expected, with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
-from trailgate.storage.journal.journal import Stored
-from trailgate.storage.journal.reader import JournalIndex, JournalRange
+from trailgate.storage.live.journal import Stored
+from trailgate.storage.live.journal_reader import JournalIndex, JournalRange
 
 SPLIT_BYTES: Final = 16 << 20
 IDLE_SECONDS: Final = 2

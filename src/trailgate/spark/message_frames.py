@@ -27,10 +27,10 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.publishing import Messages, PublishOptions, WholeTransactions
 from trailgate.model.changes import OPERATIONS_SCHEMA
+from trailgate.model.operations_table import from_operations
+from trailgate.model.shapes import Projection
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
-from trailgate.operations.operations_table import from_operations
-from trailgate.operations.shapes import Projection
 from trailgate.spark.errors import as_expected
 from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address

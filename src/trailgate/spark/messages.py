@@ -29,7 +29,7 @@ from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.jobs.capture.loading import infer_tables, load_capture
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.model.changes import ChangeBatch
-from trailgate.operations.shapes import Projection
+from trailgate.model.shapes import Projection
 from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Kind, Option, Options, choice
 from trailgate.spark.errors import as_expected, with_brief_errors
 from trailgate.spark.options import BASE, kept_in, read_with_paths, with_kept

@@ -20,7 +20,7 @@ from trailgate.expressions.parser import parse_condition
 from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.selection import CaptureRules, Condition, TableRule
-from trailgate.operations.operations_table import to_operations
+from trailgate.model.operations_table import to_operations
 from trailgate.storage.reading.trails import read_trail
 
 KEPT = Condition("FILTER", parse_condition("NAME <> 'dropped'"))

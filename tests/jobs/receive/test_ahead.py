@@ -17,7 +17,7 @@ from trailgate.brokers.receiver import Window
 from trailgate.errors import BrokerError, WriteError
 from trailgate.jobs.receive.feed import Part, ReceivingAhead
 from trailgate.jobs.receive.feeds import JournalFeed
-from trailgate.storage.journal.journal import JournalOptions
+from trailgate.storage.live.journal import JournalOptions
 
 WAIT = 120.0
 

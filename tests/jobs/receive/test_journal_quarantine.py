@@ -15,9 +15,9 @@ from received_messages import ListFeed
 from trailgate.jobs.receive.journal_stream import TransactionBorders, good_operations_of
 from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
-from trailgate.storage.journal.journal import Journal, JournalOptions
-from trailgate.storage.journal.reader import JournalIndex
 from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.journal import Journal, JournalOptions
+from trailgate.storage.live.journal_reader import JournalIndex
 
 GO = ReceiveOptions("quarantine", until_empty=True, idle_seconds=0)
 BAD = {

@@ -15,9 +15,9 @@ from journal_messages import letters_of, line, stored, storing
 from json_messages import json_capture
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
-from trailgate.operations.operations_table import to_operations
-from trailgate.storage.journal.journal import Journal, JournalOptions
-from trailgate.storage.journal.reader import JournalIndex
+from trailgate.model.operations_table import to_operations
+from trailgate.storage.live.journal import Journal, JournalOptions
+from trailgate.storage.live.journal_reader import JournalIndex
 
 SIZES = st.lists(st.integers(1, 6), min_size=1, max_size=12)
 

@@ -16,7 +16,7 @@ from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import TrailgateError
 from trailgate.messages.publishing import Messages
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
-from trailgate.operations.operations_table import from_operations
+from trailgate.model.operations_table import from_operations
 
 MODEST = settings(max_examples=examples(40))
 

@@ -15,7 +15,7 @@ from message_cases import batch_of
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.loading import load
-from trailgate.operations.operations_table import to_operations
+from trailgate.model.operations_table import to_operations
 
 DEFINITIONS = """\
 Definition for table S.T

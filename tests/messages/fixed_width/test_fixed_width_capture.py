@@ -16,7 +16,7 @@ from trailgate.cli.main import run
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.definitions.defgen import read_sourcedefs
-from trailgate.operations.operations_table import to_operations
+from trailgate.model.operations_table import to_operations
 
 PROPERTIES = """parser.type=fixed
 fixed.schematype=copybook

@@ -18,7 +18,7 @@ from oracles.fixed_naive import BadRecordError, Cell, images, signed, text, whol
 from trailgate.capture.capture import Capture
 from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
-from trailgate.operations.operations_table import to_operations
+from trailgate.model.operations_table import to_operations
 
 COPYBOOK = """
 01 HEADER.

@@ -13,8 +13,8 @@ from trailgate.formats.delimited.options import DelimitedOptions, delimited_opti
 from trailgate.jobs.capture.loading import load_capture, messages_from
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.property_table import row_of
+from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Definitions
-from trailgate.operations.operations_table import to_operations
 
 PLAIN = """\
 parser.type=delim

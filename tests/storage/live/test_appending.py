@@ -21,8 +21,8 @@ from trailgate.errors import (
     TransactionError,
 )
 from trailgate.jobs.capture.job import CaptureOptions
+from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions
-from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.manifest import TransactionMark, read_checkpoint
 from trailgate.storage.live import growing_file as disk

@@ -20,7 +20,7 @@ from sample_trail import DEFINITIONS, NOTES, Op, changes
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, TransactionError
 from trailgate.jobs.checking import check_trail
-from trailgate.operations.operations_table import to_operations
+from trailgate.model.operations_table import to_operations
 from trailgate.storage.files.manifest import QueryPosition, read_manifest
 from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
 from trailgate.storage.live.growing_file import Disk

@@ -9,7 +9,7 @@ import pytest
 
 from sample_trail import NOTES, ORDERS, Op, write_trail
 from trailgate.errors import DecodeError, OptionError
-from trailgate.operations.shapes import Projection
+from trailgate.model.shapes import Projection
 from trailgate.storage.reading.trails import read_trail
 
 FILES = [

@@ -12,8 +12,8 @@ import pytest
 from trail.batches import batch_of
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import EncodeError, StorageError
+from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.operations_table import to_operations
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.splits import plan_splits

@@ -24,9 +24,9 @@ from trail.building import (
 )
 from trailgate.errors import DecodeError, DefinitionError, TrailgateError
 from trailgate.model.changes import ChangeBatch
+from trailgate.model.operations_table import to_operations
+from trailgate.model.shapes import to_typed
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.operations_table import to_operations
-from trailgate.operations.shapes import to_typed
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.writing.writer import encode
 

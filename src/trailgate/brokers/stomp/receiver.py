@@ -14,12 +14,7 @@ import numpy as np
 from trailgate.brokers.address import QUEUE, BrokerAddress, check_tls_files
 from trailgate.brokers.receiver import CONNECT_SECONDS, Reconnecting, Window
 from trailgate.brokers.stomp import kernels
-from trailgate.brokers.stomp.connection import (
-    ConsumerWatch,
-    StompConnection,
-    report,
-    subscription,
-)
+from trailgate.brokers.stomp.connection import ConsumerWatch, StompConnection, report, subscription
 from trailgate.brokers.stomp.frames import Frames
 from trailgate.brokers.stomp.messages import received_messages
 from trailgate.errors import BrokerError

@@ -19,7 +19,7 @@ from trailgate.cli.output import done_already, progress_bar, quiet_pipe
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.receive.source import USED, broker_address
-from trailgate.storage.journal.options import LEAST_REMEMBERED, REMEMBERED
+from trailgate.storage.live.journal_options import LEAST_REMEMBERED, REMEMBERED
 
 if TYPE_CHECKING:
     from trailgate.cli.live import LiveOutput
@@ -200,7 +200,7 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
         from trailgate.cli.live import LiveOutput
         from trailgate.jobs.receive.metrics import read_reports
         from trailgate.jobs.receive.run import ReceiveOptions
-        from trailgate.storage.journal.journal import JournalOptions
+        from trailgate.storage.live.journal import JournalOptions
         from trailgate.storage.live.live_trail import AppendOptions
 
         of_files = {

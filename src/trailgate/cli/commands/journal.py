@@ -42,7 +42,12 @@ def command(
 ) -> None:
     """Show what a journal holds, or write its messages as JSON lines."""
     from trailgate.cli.rows import RowForm, print_batches
-    from trailgate.storage.journal.reader import find_journal, lines_of, messages_of, segments_of
+    from trailgate.storage.live.journal_reader import (
+        find_journal,
+        lines_of,
+        messages_of,
+        segments_of,
+    )
 
     folder = find_journal(path)
     if action is Action.LIST:

@@ -35,7 +35,7 @@ from trailgate.formats.json.scan_kernels import FALSE, NUMBER, OBJECT, STRING, T
 from trailgate.model.changes import YEAR_1, YEAR_10000
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
-from trailgate.operations.values import parser_for
+from trailgate.model.values import parser_for
 
 Members = Mapping[str, Any]
 

@@ -45,7 +45,7 @@ from trailgate.messages.records import (
 )
 from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Column, Table
-from trailgate.operations.values import Convert, parser_for
+from trailgate.model.values import Convert, parser_for
 
 
 class FieldValues:

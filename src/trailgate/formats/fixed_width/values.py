@@ -32,7 +32,7 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import check_utf8
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
-from trailgate.operations.values import Convert, parser_for
+from trailgate.model.values import Convert, parser_for
 
 UnitMatrix: TypeAlias = npt.NDArray[Any]  # a row a value: bytes, or code points
 _BETWEEN: Final = b"\n"  # any ASCII character

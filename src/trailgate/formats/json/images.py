@@ -29,7 +29,7 @@ from trailgate.messages.records import RecordGroup
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
-from trailgate.operations.values import parser_for
+from trailgate.model.values import parser_for
 
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 

@@ -26,7 +26,7 @@ from trailgate.messages.publishing import bodies_of
 from trailgate.model.changes import ChangeBatch, ChangeBlock, Image
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
-from trailgate.operations.values import formatter_for
+from trailgate.model.values import formatter_for
 
 __all__ = ["BARE", "MEMBERS", "NOTHING", "NUMBER", "PLAIN", "STRING", "Piece", "literal", "measure"]
 

@@ -42,9 +42,9 @@ from trailgate.model.changes import (
     ChangeBatch,
     ChangeBlock,
 )
+from trailgate.model.operations_table import letters
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.types import Family
-from trailgate.operations.operations_table import letters
 
 # A key update is an update whose images have different keys.
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(

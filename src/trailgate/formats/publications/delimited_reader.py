@@ -42,7 +42,7 @@ from trailgate.messages.records import BadMessagesError, MessageErrors, RecordGr
 from trailgate.model.changes import ABSENT, DELETE, INSERT, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
-from trailgate.operations.values import Convert
+from trailgate.model.values import Convert
 
 ERROR: Final = "error"
 REPLACE: Final = "replace"

@@ -49,7 +49,7 @@ from trailgate.messages.records import MessageErrors, Records
 from trailgate.model.changes import ABSENT, DELETE, INSERT, Image
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
-from trailgate.operations.values import Convert, bytes_unchecked, parser_for
+from trailgate.model.values import Convert, bytes_unchecked, parser_for
 
 _TYPE_NAMES: Final = tuple(row.name for row in TYPES)
 _WORD: Final = octets(COLUMN.encode())

@@ -67,7 +67,7 @@ from trailgate.model.changes import (
 from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.transactions import begin_rows, begins_of, ends_of
 from trailgate.model.types import Family
-from trailgate.operations.values import Convert, formatter_for
+from trailgate.model.values import Convert, formatter_for
 
 INLINE: Final = "inline"
 MESSAGES: Final = "messages"

@@ -28,7 +28,7 @@ from trailgate.messages.properties import ValueSource
 from trailgate.messages.records import MessageErrors, RecordGroup, Records, errors_by_row
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Image, StateColumn
 from trailgate.model.tables import Table
-from trailgate.operations.values import Convert, bytes_unchecked, parser_for
+from trailgate.model.values import Convert, bytes_unchecked, parser_for
 
 UNNAMED: Final = -1  # a column that has an error
 

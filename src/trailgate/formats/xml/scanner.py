@@ -18,14 +18,7 @@ from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError
 from trailgate.formats.xml.automaton import KINDS, Automaton
-from trailgate.formats.xml.documents import (
-    DECLARED,
-    UTF8,
-    Limits,
-    declared_in,
-    decode,
-    encoding_of,
-)
+from trailgate.formats.xml.documents import DECLARED, UTF8, Limits, declared_in, decode, encoding_of
 from trailgate.formats.xml.findings import AGAIN, PATHS, Findings, Found, Names
 from trailgate.formats.xml.kernels.names import (
     ANCHORS,

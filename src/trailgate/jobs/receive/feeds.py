@@ -22,7 +22,7 @@ from trailgate.brokers.receiver import PATIENCE, Receiver, Window
 from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
 from trailgate.jobs.receive.feed import Link, Part
 from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
-from trailgate.storage.journal.journal import Journal, JournalOptions, Stored
+from trailgate.storage.live.journal import Journal, JournalOptions, Stored
 
 SETTLE_SECONDS: Final = 5.0
 NO_ID: Final = (

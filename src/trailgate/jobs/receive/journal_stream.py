@@ -28,8 +28,8 @@ from trailgate.messages.messages import MessageBatch, as_messages, waiting_in
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import write_whole, writing
-from trailgate.storage.journal.journal import Journal, JournalOptions, Stored
-from trailgate.storage.journal.reader import JournalIndex, JournalRange
+from trailgate.storage.live.journal import Journal, JournalOptions, Stored
+from trailgate.storage.live.journal_reader import JournalIndex, JournalRange
 
 LOOKED_AT: Final = 256  # messages at first, in which the last transaction is looked for
 FACTOR: Final = 4

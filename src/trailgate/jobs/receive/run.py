@@ -33,8 +33,8 @@ from trailgate.messages.metadata import MessageIdRule
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.quarantine import append_lines, read_line
-from trailgate.storage.journal.journal import JournalOptions
 from trailgate.storage.live.appender import TrailAppender
+from trailgate.storage.live.journal import JournalOptions
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import Skipped
 from trailgate.storage.writing.segments import encoded_or_blamed

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 from trailgate.definitions.defgen import complete, write_sourcedefs
 from trailgate.errors import DefinitionError, EncodeError, StorageError, TransactionError, Where
 from trailgate.model.changes import ChangeBatch, ChangeBlock
+from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions
-from trailgate.operations.operations_table import from_operations
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.durable import lock
 from trailgate.storage.files.trail_files import TrailPlace

@@ -32,12 +32,7 @@ from trailgate.storage.reading.trail_file import (
     TrailFileReader,
     usual_charset,
 )
-from trailgate.storage.reading.transaction_spans import (
-    Restarts,
-    Run,
-    next_begin,
-    record_begin,
-)
+from trailgate.storage.reading.transaction_spans import Restarts, Run, next_begin, record_begin
 from trailgate.trail.format.file_header import ORACLE, FileHeader
 from trailgate.trail.reading.images import EVERYTHING, Wanted
 from trailgate.trail.reading.reader import ReaderState, decode

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from trailgate.columnar.digits import parse_position
 from trailgate.errors import DecodeError
+from trailgate.model.shapes import Projection, names_of
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
-from trailgate.operations.shapes import Projection, names_of
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.options import (

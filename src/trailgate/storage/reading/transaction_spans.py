@@ -24,12 +24,7 @@ from trailgate.model.transactions import follow
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.trail_file import LONGEST, SCAN, SEARCH, TrailFileReader
 from trailgate.trail.records.record_view import RecordView
-from trailgate.trail.records.transactions import (
-    CLOSES,
-    change_marks,
-    is_before_update,
-    is_restart,
-)
+from trailgate.trail.records.transactions import CLOSES, change_marks, is_before_update, is_restart
 
 LOOK_AHEAD: Final = 16 << 10  # first looked at after a place: small transactions end soon
 FURTHEST_BACK: Final = 64 << 20  # looked at once where a long transaction's begin is sought

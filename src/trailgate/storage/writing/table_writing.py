@@ -15,10 +15,8 @@ import pyarrow as pa
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
-from trailgate.model.transactions import (
-    begins_of,
-)
-from trailgate.operations.operations_table import from_operations
+from trailgate.model.operations_table import from_operations
+from trailgate.model.transactions import begins_of
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.writing.publishing import Staged, publish
 from trailgate.storage.writing.segments import (

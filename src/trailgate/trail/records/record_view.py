@@ -26,12 +26,7 @@ from trailgate.trail.format.record_layout import (
     RECORD_HEADS,
     SHORTEST,
 )
-from trailgate.trail.format.record_types import (
-    RECORD_TYPES,
-    ROLE_OF,
-    Role,
-    type_name,
-)
+from trailgate.trail.format.record_types import RECORD_TYPES, ROLE_OF, Role, type_name
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records import kernels
 from trailgate.trail.records.framing import RecordPlaces, Spans, TrailBytes

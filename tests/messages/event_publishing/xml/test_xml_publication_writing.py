@@ -20,8 +20,8 @@ from trailgate.definitions.defgen import complete
 from trailgate.errors import EncodeError, OptionError
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
+from trailgate.model.operations_table import from_operations, to_operations
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.operations.operations_table import from_operations, to_operations
 
 TABLE = complete(
     Table(

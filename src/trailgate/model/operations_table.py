@@ -29,7 +29,7 @@ from trailgate.model.changes import (
     undatable,
 )
 from trailgate.model.tables import TABLES, Definitions, Table
-from trailgate.operations.values import Convert, formatter_for, parser_for
+from trailgate.model.values import Convert, formatter_for, parser_for
 
 
 def in_order(

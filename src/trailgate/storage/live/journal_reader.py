@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.quarantine import write_line
-from trailgate.storage.journal.journal import Stored
-from trailgate.storage.journal.segments import (
+from trailgate.storage.live.journal import Stored
+from trailgate.storage.live.journal_segments import (
     IDS,
     SEGMENT,
     file_path,

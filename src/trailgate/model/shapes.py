@@ -26,16 +26,16 @@ from trailgate.model.changes import (
     ChangeBlock,
     Image,
 )
-from trailgate.model.tables import TABLES, Column, Table
-from trailgate.model.types import Family
-from trailgate.operations.operations_table import (
+from trailgate.model.operations_table import (
     commit_times,
     image_of,
     in_order,
     letters,
     to_operations,
 )
-from trailgate.operations.values import Convert, parser_for, typed_for
+from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.types import Family
+from trailgate.model.values import Convert, parser_for, typed_for
 
 HINT: Final = "Read the general shape, or from this position on by fromPosition"
 

@@ -23,8 +23,8 @@ from trailgate.columnar.digits import checksums
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import BrokerError, StorageError, Where
 from trailgate.storage.files.durable import lock, sync_folder, write_whole, writing
-from trailgate.storage.journal.options import REMEMBERED
-from trailgate.storage.journal.segments import (
+from trailgate.storage.live.journal_options import REMEMBERED
+from trailgate.storage.live.journal_segments import (
     HEAD,
     IDS,
     SEGMENT,

@@ -9,7 +9,7 @@ from typing import Any, Final
 from trailgate.errors import TrailgateError
 from trailgate.logdump.counting import Tally
 from trailgate.logdump.images import header_groups
-from trailgate.logdump.printing.records import RULE, dump, record_lines, token_head
+from trailgate.logdump.record_output import RULE, dump, record_lines, token_head
 from trailgate.logdump.results import (
     Counts,
     Display,

@@ -14,7 +14,7 @@ from typing import Any, Final
 from trailgate.errors import TrailgateError
 from trailgate.logdump.counting import Tally
 from trailgate.logdump.images import header_groups, images_of, piece_of
-from trailgate.logdump.printing.records import visible
+from trailgate.logdump.record_output import visible
 from trailgate.logdump.results import (
     Counts,
     Edit,

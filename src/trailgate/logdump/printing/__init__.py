@@ -1,1 +1,0 @@
-"""Results as text in Logdump's form, and as JSON."""

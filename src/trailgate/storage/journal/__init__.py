@@ -1,1 +1,0 @@
-"""The journal between a broker and a trail."""
