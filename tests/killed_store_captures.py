@@ -62,13 +62,13 @@ class Runs:
 
     def save(self) -> None:
         store, above = self.opened()
-        found = {key: store.read(key).data for key, _ in store.listed(above)}
+        found = {key: store.read(key).data for key, _ in store.list_keys(above)}
         self.saved.write_bytes(pickle.dumps(found))
 
     def begin(self) -> None:
         store, above = self.opened()
         store.abandon(above, bool)
-        store.delete(key for key, _ in store.listed(above))
+        store.delete(key for key, _ in store.list_keys(above))
         for key, data in pickle.loads(self.saved.read_bytes()).items():
             store.put(key, data, None)
 
@@ -83,10 +83,10 @@ class Runs:
         names = [dict(one)["NAME"] for one in rows]
         assert names == ["name 1", *(f"name {i}" for i in (0, 1, 2, 3, 5))], names
         store, above = self.opened()
-        parts = [key for key, _ in store.listed(f"{above}dirdat/ot.quarantine")]
+        parts = [key for key, _ in store.list_keys(f"{above}dirdat/ot.quarantine")]
         assert len(parts) == 1, parts
         assert store.read(parts[0]).data.count(b"\n") == 1
-        assert not [key for key, _ in store.listed(f"{above}dirdat/.ot.")]
+        assert not [key for key, _ in store.list_keys(f"{above}dirdat/.ot.")]
 
 
 def main(folder: Path, bucket: str, kills: int) -> None:

@@ -80,7 +80,7 @@ class ListFeed:
     def lag(self, number: int) -> int:
         return len(self._bodies) - number
 
-    def captured(self, number: int) -> None:
+    def mark_captured(self, number: int) -> None:
         self.log.append(number)
 
     def close(self) -> None:

@@ -166,7 +166,7 @@ def stores() -> None:
     unpack(Path("sample"))
     store = cast("Any", writable_store("s3://shop", "a test")[0])
     store.bucket.call("create_bucket")
-    store.delete(key for key, _ in store.listed(""))
+    store.delete(key for key, _ in store.list_keys(""))
     for path in Path("sample").rglob("*"):
         if path.is_file():
             key = path.relative_to("sample").as_posix()

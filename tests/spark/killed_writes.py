@@ -229,7 +229,7 @@ class Writes:
             assert check_trail(trail).whole
         store = cast("Any", writable_store(self.bucket, "a test")[0])
         found = store.bucket.call("list_multipart_uploads").get("Uploads", ())
-        left = [key for key, _ in store.listed(f"dirdat/.{name}")]
+        left = [key for key, _ in store.list_keys(f"dirdat/.{name}")]
         assert not [*left, *found], left
         assert not [*Path(gettempdir()).glob("trailgate-staged-*")]
 

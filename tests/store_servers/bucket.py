@@ -70,7 +70,7 @@ class Bucket:
 
     def keys(self, prefix: str = "") -> list[str]:
         """Return the keys of all objects."""
-        return [key for key, _ in self.store.listed(prefix)]
+        return [key for key, _ in self.store.list_keys(prefix)]
 
     def get(self, key: str) -> bytes:
         """Return an object."""

@@ -143,8 +143,8 @@ class Below:
     def complete(self, pending: Pending) -> None:
         self.store.complete(pending)
 
-    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        for key, size in self.store.listed(self.above + prefix, after and self.above + after):
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        for key, size in self.store.list_keys(self.above + prefix, after and self.above + after):
             yield key.removeprefix(self.above), size
 
     def delete(self, keys: Iterable[str]) -> None:

@@ -156,7 +156,7 @@ class StoreFolder:
 
     def _holds_anything(self) -> bool:
         """Return whether there are objects below the folder, other than what runs have staged."""
-        keys = (key for key, _ in self.store.listed(f"{self.key}/"))
+        keys = (key for key, _ in self.store.list_keys(f"{self.key}/"))
         return any(not key.startswith(self._runs.above) for key in keys)
 
     def begin(self) -> None:

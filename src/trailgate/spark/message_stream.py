@@ -104,7 +104,7 @@ class MessageTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type:
         first = own.start.file
         capture = replace(capture, first_file=capture.first_file + first)
         reading = MessageReading(self._options, capture, source.window(own))
-        return TailPartition(reading, own.moved(first))
+        return TailPartition(reading, own.move(first))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield a partition's operations."""

@@ -191,5 +191,5 @@ def trail_stream_writer(
     paths, values = read_with_paths(STREAMING, own, '.start("dirdat/ot")', folder)
     check_columns(schema.names)
     target = planned_target(one_path(paths, "writing a trail"), table_options(values))
-    target.place.checked()
+    target.place.check_conditions()
     return TrailStreamWriter(target, values["max_age_seconds"])

@@ -41,9 +41,9 @@ class CountedFeed(ListFeed):
         self.given += 1
         return part
 
-    def captured(self, number: int) -> None:
+    def mark_captured(self, number: int) -> None:
         self.threads.add(threading.get_ident())
-        super().captured(number)
+        super().mark_captured(number)
 
     def close(self) -> None:
         self.closed = True
@@ -68,7 +68,7 @@ def test_parts_that_wait_are_captured_together() -> None:
     ahead.open(3)
     until(lambda: feed.given == 37)
     part = ahead.receive(WAIT)
-    ahead.captured(40)
+    ahead.mark_captured(40)
     until(lambda: feed.log == [40])
     ahead.close()
 

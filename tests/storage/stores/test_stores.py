@@ -259,11 +259,13 @@ def test_keys_of_many_answers_are_listed_and_deleted(
         arguments |= FEW.get(operation, {})
 
     changing(monkeypatch, few)
-    assert [key for key, _ in bucket.store.listed("x/")] == [f"x/{number}" for number in range(10)]
+    assert [key for key, _ in bucket.store.list_keys("x/")] == [
+        f"x/{number}" for number in range(10)
+    ]
     # The client of HDFS asks on by itself, for a thousand names each.
     assert len(asked) == (1 if bucket.server.kind == "hdfs" else 4)
-    assert [key for key, _ in bucket.store.listed("x/", "x/6")] == ["x/7", "x/8", "x/9"]
-    bucket.store.delete(key for key, _ in bucket.store.listed("x/"))
+    assert [key for key, _ in bucket.store.list_keys("x/", "x/6")] == ["x/7", "x/8", "x/9"]
+    bucket.store.delete(key for key, _ in bucket.store.list_keys("x/"))
     assert bucket.keys() == ["y"]
     bucket.store.delete(["x/1", "y", "z"])
     assert bucket.keys() == []

@@ -47,7 +47,7 @@ class Slot:
         """Return where the field ends."""
         return self.offset + self.field.size
 
-    def moved(self, by: int) -> Slot:
+    def move(self, by: int) -> Slot:
         """Return the slot that many units further."""
         return replace(self, offset=self.offset + by)
 

@@ -163,7 +163,7 @@ class RecordPlan:
 def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan:
     """Return how the records of a table are read, each after its header."""
     begin, carried = options.header.size, options.carried
-    slots = [slot.moved(begin) for slot in layout.slots]
+    slots = [slot.move(begin) for slot in layout.slots]
     readers = tuple(field_reader(slot, options.values) for slot in (*carried, *slots))
     ends = np.array([slot.end for slot in slots], np.int64)
     return RecordPlan(readers, len(carried), np.maximum.accumulate(ends), begin + layout.size)

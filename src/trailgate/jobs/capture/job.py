@@ -157,11 +157,11 @@ def prepare(
     if options.dry_run:
         manifest = place.manifest()
     else:
-        place, manifest = place.opened()
+        place, manifest = place.open_current()
     prefix = place.prefix
     check_trail(place, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
-    captured = place.captured(manifest.captured) if manifest and not options.again else ()
+    captured = place.read_captured(manifest.captured) if manifest and not options.again else ()
     known = recognised(found, captured)
     source = known.files
     existing = place.definitions()

@@ -117,7 +117,7 @@ class Feed(Protocol):
         """Return how many messages are known to wait from a number on."""
         ...
 
-    def captured(self, number: int) -> None:
+    def mark_captured(self, number: int) -> None:
         """Note that the messages before a number are in the trail for good."""
         ...
 
@@ -251,7 +251,7 @@ class ReceivingAhead:
         """Return how many messages are known to wait; see ``Feed``."""
         return self._feed.lag(number)
 
-    def captured(self, number: int) -> None:
+    def mark_captured(self, number: int) -> None:
         """Note that messages are in the trail; the thread hands it on."""
         with self._changed:
             self._captured = number
@@ -319,4 +319,4 @@ class ReceivingAhead:
         with self._changed:
             number, self._captured = self._captured, None
         if number is not None:
-            self._feed.captured(number)
+            self._feed.mark_captured(number)

@@ -99,7 +99,7 @@ class JournalFeed:
         """Return how many messages of the journal are not in the trail; see ``Feed``."""
         return self._journal.next - number
 
-    def captured(self, number: int) -> None:
+    def mark_captured(self, number: int) -> None:
         """Remove what the trail has from the journal; see ``Feed``."""
         self._journal.release(number)
 
@@ -199,7 +199,7 @@ class KafkaFeed:
         """Return how many messages the partition has from an offset on, as far as is known; see ``Feed``."""
         return max(0, self._end - number)
 
-    def captured(self, number: int) -> None:
+    def mark_captured(self, number: int) -> None:
         """Do nothing: the broker keeps messages as long as it is set to."""
 
     def close(self) -> None:

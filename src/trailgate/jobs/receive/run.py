@@ -411,7 +411,7 @@ class LiveCapture:
             return
         self._appender.commit(position.encode())
         self._committed = position
-        self._feed.captured(taken.number)
+        self._feed.mark_captured(taken.number)
 
     def _report(
         self, part: Part, taken: Taken, duplicates: int, counts: Counts, transactions: int

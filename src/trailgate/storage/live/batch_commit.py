@@ -96,7 +96,7 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
     It is committed over whatever others have published. Raises TransactionError and StorageError as ``commit_batch``.
     """
     for _ in range(TRIED):
-        place, manifest = target.place.opened()
+        place, manifest = target.place.open_current()
         check_trail(place, manifest, target.options)
         before = manifest or Manifest()
         if before.queries.get(batch.query, -1) >= batch.number:

@@ -166,7 +166,7 @@ class MessageRange:
     start: MessagePlace
     end: MessagePlace
 
-    def moved(self, files: int) -> MessageRange:
+    def move(self, files: int) -> MessageRange:
         """Return the range where files are numbered from another one on."""
         start, end = self.start, self.end
         return MessageRange(

@@ -304,7 +304,7 @@ class AzureStore(BucketStore[AzureContainer]):
         with self.completing(pending):
             commit(self.bucket, pending.key, pending.tags, fresh=False)
 
-    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
         token: str | None = None
         while True:

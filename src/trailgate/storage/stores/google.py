@@ -276,7 +276,7 @@ class GoogleStore(BucketStore[GoogleBucket]):
                 own["rewriteToken"] = found["rewriteToken"]
         self.delete([pending.upload])
 
-    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
         for key, size in self._list(prefix, after):
             if key > after and not key.startswith(UPLOADS):

@@ -484,7 +484,7 @@ class HdfsStore:
                 raise self.tree.error(GONE, pending.key) from None
             self.tree.remove(pending.upload)
 
-    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
         for entry in self._below(prefix, after):
             yield entry.path[1:], int(entry.length)

@@ -99,7 +99,7 @@ class ObjectStore(Protocol):
     def complete(self, pending: Pending) -> None:
         """Make an object of an upload that was left; it may be completed already."""
 
-    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield the keys that begin with a prefix and follow ``after``, and their sizes, in the order of keys."""
 
     def delete(self, keys: Iterable[str]) -> None:
@@ -151,7 +151,7 @@ class BucketStore(ABC, Generic[Client]):
     bucket: Client
 
     @abstractmethod
-    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
 
     def shown(self, key: str) -> str:
@@ -180,7 +180,7 @@ class BucketStore(ABC, Generic[Client]):
         try:
             yield
         except UnmetError:
-            if pending.key not in (key for key, _ in self.listed(pending.key)):
+            if pending.key not in (key for key, _ in self.list_keys(pending.key)):
                 raise self.bucket.error(GONE, pending.key) from None
 
 

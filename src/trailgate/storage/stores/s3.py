@@ -264,7 +264,7 @@ class S3Store(BucketStore[S3Bucket]):
         with self.completing(pending):
             self.bucket.complete(pending.key, pending.upload, pending.tags)
 
-    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
         more = {"StartAfter": after} if after else {}
         while True:

@@ -313,7 +313,7 @@ class StagingFolders:
 
     def delete_below(self, above: str, wanted: Callable[[str], bool]) -> None:
         """Delete staged objects, and the parts of those that were not finished."""
-        self.store.delete(key for key, _ in self.store.listed(above) if wanted(key))
+        self.store.delete(key for key, _ in self.store.list_keys(above) if wanted(key))
         self.store.abandon(above, wanted)
 
 

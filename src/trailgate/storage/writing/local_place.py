@@ -109,10 +109,10 @@ class LocalPlace:
         """Hold the trail by a lock of the system."""
         return lock(self.prefix)
 
-    def checked(self) -> None:
+    def check_conditions(self) -> None:
         """Do nothing: the lock decides."""
 
-    def opened(self) -> tuple[Self, Manifest | None]:
+    def open_current(self) -> tuple[Self, Manifest | None]:
         """Return the manifest: while the trail is held it stays the same."""
         return self, self.manifest()
 
@@ -133,7 +133,7 @@ class LocalPlace:
         """Return the definitions beside the trail."""
         return trail_definitions(self.prefix)
 
-    def captured(self, size: int) -> tuple[CapturedFile, ...]:
+    def read_captured(self, size: int) -> tuple[CapturedFile, ...]:
         """Return the list of captured files."""
         return read_captured(self.prefix, size)
 

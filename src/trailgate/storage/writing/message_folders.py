@@ -166,7 +166,7 @@ class StoreMessageFolder:
     def other(self) -> str | None:
         """Return the name of an object, unless another run has published it since the state was read."""
         above = f"{self.key}/"
-        names = (key[len(above) :] for key, _ in self.store.listed(above))
+        names = (key[len(above) :] for key, _ in self.store.list_keys(above))
         name = next((name for name in names if name[0] != "."), None)
         if name is not None:
             self._runs.deciding.check(self._tag)

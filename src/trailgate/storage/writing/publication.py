@@ -109,10 +109,10 @@ class Place(Protocol):
     def held(self) -> AbstractContextManager[None]:
         """Hold the trail for one run, where the place can; raises StorageError where another run holds it."""
 
-    def checked(self) -> None:
+    def check_conditions(self) -> None:
         """Raise StorageError where the place cannot decide between two writers."""
 
-    def opened(self) -> tuple[Self, Manifest | None]:
+    def open_current(self) -> tuple[Self, Manifest | None]:
         """Return the manifest, None where there is none, and the place that publishes over this one alone.
 
         What an interrupted run had decided to publish is completed first.
@@ -130,7 +130,7 @@ class Place(Protocol):
     def definitions(self) -> Definitions | None:
         """Return the definitions beside the trail; None where there are none."""
 
-    def captured(self, size: int) -> tuple[CapturedFile, ...]:
+    def read_captured(self, size: int) -> tuple[CapturedFile, ...]:
         """Return the list of captured files, of which the manifest states ``size`` bytes."""
 
     def quarantine(self) -> str:

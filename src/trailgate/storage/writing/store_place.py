@@ -73,11 +73,11 @@ class StorePlace:
         """Hold nothing: what a run publishes over is what it has read."""
         return nullcontext()
 
-    def checked(self) -> None:
+    def check_conditions(self) -> None:
         """Check that the store obeys conditions."""
         self._runs.check_conditions(self.edition, uuid.uuid4().hex[:8])
 
-    def opened(self) -> tuple[Self, Manifest | None]:
+    def open_current(self) -> tuple[Self, Manifest | None]:
         """Return the manifest and the place that publishes over it."""
         found, completed = self._manifest.recover()
         if found is None:
@@ -106,7 +106,7 @@ class StorePlace:
 
     def _list_numbered(self, after: str) -> list[str]:
         """Return the keys of trail files after one."""
-        found = self.store.listed(self.key, after)
+        found = self.store.list_keys(self.key, after)
         digits = ((key, number_digits(key)) for key, _ in found)
         return [key for key, some in digits if some and key[:-some] == self.key]
 
@@ -116,7 +116,7 @@ class StorePlace:
         path = f"{self.prefix}.def"
         return None if found is None else read_sourcedefs(found.data, source=path)
 
-    def captured(self, size: int) -> tuple[CapturedFile, ...]:
+    def read_captured(self, size: int) -> tuple[CapturedFile, ...]:
         """Return the list of captured files."""
         if not size:
             return ()
@@ -138,10 +138,10 @@ class StorePlace:
 
     def begin_run(self, fingerprint: str, now: int) -> tuple[Path, int]:
         """Begin a folder of this run's own, with the time of an earlier one of its fingerprint."""
-        self.checked()
+        self.check_conditions()
         wanted = fingerprint[:16]
         above = self._runs.above
-        for key, _ in self.store.listed(above):
+        for key, _ in self.store.list_keys(above):
             own = re.fullmatch(rf"\d+-{wanted}-\w+/{re.escape(RUN_RECORD)}", key[len(above) :])
             found = self.store.read(key) if own else None
             if found is not None:
@@ -178,7 +178,7 @@ class StorePlace:
     def _stage(self, staging: Path, names: Iterable[str]) -> dict[str, int]:
         """Return the sizes of staged files; raises StorageError where one is not there."""
         above = f"{staging}/"
-        sizes = {key[len(above) :]: size for key, size in self.store.listed(above)}
+        sizes = {key[len(above) :]: size for key, size in self.store.list_keys(above)}
         for name in names:
             if name not in sizes:
                 self.manifest()  # another run deletes what it has overtaken

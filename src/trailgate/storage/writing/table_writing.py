@@ -122,14 +122,14 @@ def prepare_writing(path: Address, options: TableOptions) -> Target:
     Definitions may be left out where the trail has them already. Raises OptionError. A target can be pickled.
     """
     target = planned_target(path, options)
-    target.place.checked()
+    target.place.check_conditions()
     target.place.make(target.staging)
     return target
 
 
 def planned_target(path: Address, options: TableOptions) -> Target:
     """Return such a target without its staging folder."""
-    place, manifest = place_of(absolute(path)).opened()
+    place, manifest = place_of(absolute(path)).open_current()
     prefix = place.prefix
     digits = digits_of(prefix, manifest) if manifest is not None and manifest.files else 9
     own = WriteOptions(

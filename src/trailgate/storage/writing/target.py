@@ -77,7 +77,7 @@ def place_of(address: Address) -> Place:
 
     store, key = writable_store(text, "a trail")
     name = key.rpartition("/")[2]
-    if not name or next(store.listed(f"{key}/"), None) is not None:
+    if not name or next(store.list_keys(f"{key}/"), None) is not None:
         hint = f"Name a prefix in it, as {store.shown(f'{key}/ot' if name else f'{key}ot')}"
         raise OptionError(f"{text} is a folder, not a prefix of a trail", hint=hint)
     return StorePlace(store, key, text)

@@ -282,7 +282,7 @@ def _read_batch(source: TrailBytes, view: RecordView, state: ReaderState, *, mor
     if not view.only_changes and ((role == Role.LARGE_OBJECT) | (role == Role.FRAGMENT)).any():
         # What is put together is copied to the end of the bytes: of the batch's own, not of all.
         start = int(view.offsets[0])
-        source, view = source.part(start, view.end), view.moved(-start)
+        source, view = source.part(start, view.end), view.move(-start)
     tables = find_tables(source, view, taken.tables)
     operations = group(source, view, tables, more=more or is_cut)
     whole, operations = join_fragments(source, operations)

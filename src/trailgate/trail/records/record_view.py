@@ -145,7 +145,7 @@ class RecordView:
         stop = rows.indices(len(self))[1]
         return int(self.offsets[stop]) if stop < len(self) else self.end
 
-    def moved(self, by: int) -> RecordView:
+    def move(self, by: int) -> RecordView:
         """Return the same records in data that begin ``by`` bytes earlier."""
         return replace(
             self,

@@ -112,7 +112,7 @@ def test_keys_are_listed_in_their_order(hdfs_bucket: Bucket) -> None:
     assert hdfs_bucket.keys() == sorted(kept)
     for prefix in ("", "a", "a/", "a/b", "z/ü", "ü", "no"):
         for after in ("", "a", "a.b", "a/b", "a/b/c", "z/a", "~"):
-            found = [key for key, _ in hdfs_bucket.store.listed(prefix, after)]
+            found = [key for key, _ in hdfs_bucket.store.list_keys(prefix, after)]
             assert found == [k for k in sorted(kept) if k.startswith(prefix) and k > after]
 
 
