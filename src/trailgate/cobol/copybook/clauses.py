@@ -139,7 +139,7 @@ class _Cursor:
         while self._skip(*_NOISE):
             pass
 
-    def _need(self, what: str, after: Token) -> Token:
+    def _expect(self, what: str, after: Token) -> Token:
         token = self._peek()
         if token is None or token.kind is TokenKind.PERIOD:
             raise (token or after).error(f"{what} was expected after {after.text}")
@@ -147,7 +147,7 @@ class _Cursor:
         return token
 
     def _number(self, what: str, after: Token) -> int:
-        token = self._need(what, after)
+        token = self._expect(what, after)
         if not token.text.isdecimal():
             raise token.error(f"{what} was expected after {after.text}, not {token.text}")
         return int(token.text)
@@ -156,7 +156,7 @@ class _Cursor:
 
     def picture(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
-        text = self._need("a picture", token)
+        text = self._expect("a picture", token)
         if entry.picture is not None:
             raise text.error(f"{entry.name} has two pictures")
         try:
@@ -166,7 +166,7 @@ class _Cursor:
 
     def usage_is(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
-        named = self._need("a usage", token)
+        named = self._expect("a usage", token)
         if named.upper not in USAGES:
             raise named.error(f"{named.text} is not a usage", f"known: {', '.join(sorted(USAGES))}")
         entry.usage = USAGES[named.upper]
@@ -176,14 +176,14 @@ class _Cursor:
 
     def group_usage(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
-        entry.usage = USAGES.get(self._need("NATIONAL or UTF-8", token).upper)
+        entry.usage = USAGES.get(self._expect("NATIONAL or UTF-8", token).upper)
 
     def byte_length(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
         entry.byte_length = self._number("a number of bytes", token)
 
     def redefines(self, entry: Entry, token: Token) -> None:
-        entry.redefines = self._need("the item redefined", token).text
+        entry.redefines = self._expect("the item redefined", token).text
 
     def occurs(self, entry: Entry, token: Token) -> None:
         least = most = self._number("a number", token)
@@ -203,9 +203,9 @@ class _Cursor:
 
     def _qualify(self, what: str, after: Token) -> str:
         """Return a name, without the groups that it is said to be in."""
-        name = self._need(what, after).text
+        name = self._expect(what, after).text
         while self._skip("OF", "IN"):
-            self._need("a group", after)
+            self._expect("a group", after)
         return name
 
     def _occurs_keys(self) -> None:
@@ -222,7 +222,7 @@ class _Cursor:
 
     def sign_is(self, entry: Entry, token: Token) -> None:
         self._noise()
-        where = self._need("LEADING or TRAILING", token)
+        where = self._expect("LEADING or TRAILING", token)
         if where.upper not in ("LEADING", "TRAILING"):
             raise where.error(f"LEADING or TRAILING was expected, not {where.text}")
         self.sign(entry, where)
@@ -255,7 +255,7 @@ class _Cursor:
                 continue
             until = None
             if self._skip("THRU", "THROUGH"):
-                until = self._need("the range's end", token).text
+                until = self._expect("the range's end", token).text
             found.append((value.text, until))
         if not found:
             raise token.error("a value was expected")
@@ -279,7 +279,7 @@ class _Cursor:
         """Skip the value that a condition's item gets where the condition is set to false."""
         while self._skip("SET", "TO", "FALSE", "IS"):
             pass
-        self._need("the value for FALSE", token)
+        self._expect("the value for FALSE", token)
 
     def renames(self, _: Entry, token: Token) -> None:
         self._qualify("an item", token)
@@ -288,7 +288,7 @@ class _Cursor:
 
     def external(self, _: Entry, token: Token) -> None:
         if self._skip("AS"):
-            self._need("a name", token)
+            self._expect("a name", token)
 
     def nothing(self, entry: Entry, token: Token) -> None:
         """Skip a word that does not concern the layout."""
