@@ -98,7 +98,7 @@ def test_what_does_not_come_again_is_not_dropped_in_silence(tmp_path: Path) -> N
         list(read_trail(write_files(tmp_path / "ot", files)))
 
 
-@pytest.mark.parametrize("portion", [100, 300, 1 << 20])
+@pytest.mark.parametrize("chunk", [100, 300, 1 << 20])
 def test_a_transaction_that_ended_stays_where_records_without_begin_are_abandoned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:

@@ -20,6 +20,7 @@ from trailgate.formats.xml.kernels.names import (
     ANCHORS,
     BY_ATTRIBUTE,
     BY_POSITION,
+    BY_TEXT,
     CHOICE,
     COLUMNS,
     DOCUMENT,
@@ -83,7 +84,7 @@ class Automaton:
 
     ``slots`` are the properties that records of each kind have places for, and the fields of these; ``widths`` are how many fields
     each kind has.
-    ``letters`` are how many kinds of elements are told apart: names, each in every namespace of the rules; ``spaces`` is where among the literals
+    ``letters`` are how many kinds of elements there are: names, each in every namespace of the rules; ``spaces`` is where among the literals
     these begin and end.
     ``nests`` states that matches may lie within others, so that records do not come in the order of operations.
     """
@@ -189,8 +190,6 @@ class _Actions:
         for step in steps:
             for name in (step.name, *(p.attribute for p in step.predicates)):
                 self.space(name)
-            if any(p.part is Part.TEXT for p in step.predicates):
-                raise NotForScannerError("a predicate of a text")
 
     @staticmethod
     def _level(over: Pattern, steps: Pattern) -> int:
@@ -468,6 +467,8 @@ class _Tables:
             counter = self.counters.setdefault(key, len(self.counters))
             return BY_POSITION, counter, int(value), needed
         name, _, text = value.partition("=")
+        if not name:
+            return BY_TEXT, 0, *self._literal(text)
         prefix, _, local = name.rpartition(":")
         return BY_ATTRIBUTE, self.actions.attribute(Name(local, prefix)), *self._literal(text)
 
@@ -520,7 +521,8 @@ def _conditions(step: Step, name: str | None) -> tuple[list[Condition], bool]:
         elif predicate.part is Part.POSITION:
             found.append((str(step.name), predicate.value, step.predicates[:number]))
         else:
-            found.append(("", f"{predicate.attribute}={predicate.value}", ()))
+            by = "" if predicate.part is Part.TEXT else str(predicate.attribute)
+            found.append(("", f"{by}={predicate.value}", ()))
     return found, True
 
 

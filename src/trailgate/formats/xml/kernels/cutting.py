@@ -6,6 +6,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.formats.xml.kernels.choices import chosen_state
 from trailgate.formats.xml.kernels.names import (
     CUT,
     CUT_AT,
@@ -30,7 +31,6 @@ from trailgate.formats.xml.kernels.names import (
 )
 from trailgate.formats.xml.kernels.scan import (
     after_end_tag,
-    after_marked,
     open_frame,
     start_tag,
     without_prefixes,
@@ -38,8 +38,8 @@ from trailgate.formats.xml.kernels.scan import (
 from trailgate.formats.xml.kernels.strings import text_end
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
+    after_marked,
     child_number,
-    chosen_state,
     element_letter,
     instruction_end,
 )
@@ -119,7 +119,7 @@ def cut(
                 if state < 0:
                     state = chosen_state(
                         text, -1 - state, depth, count, choices, outcomes, predicates, attributes,
-                        info, counters, counted, literals, side,
+                        info, counters, counted, literals, side, -1, end, frames, pieces, 0,
                     )  # fmt: skip
                 depth += 1
                 open_frame(depth, name, state, at, bounds, frames, counters, counted)

@@ -81,13 +81,13 @@ class What(IntEnum):
     CLOSE = 9
 
 
-# A choice: its first predicate, how many it has, and its first outcome. A predicate: by what, and three numbers.
+# A choice: its first predicate, how many it has, and its first outcome. A predicate: by what, and three numbers; the last two are the
+# bounds of a literal for those by an attribute, of which the first is the number, or by the text.
 CHOICE: Final = 3
 PREDICATE: Final = 4
-BY_ATTRIBUTE: Final = 0  # the attribute's number, and the bounds of the literal
-BY_POSITION: Final = (
-    1  # the counter, the number wanted, and the bits of predicates that must hold before
-)
+BY_ATTRIBUTE: Final = 0
+BY_POSITION: Final = 1  # the counter, the number wanted, and the bits of predicates that must hold
+BY_TEXT: Final = 2
 
 # A name, in ``info``.
 INFO: Final = 8

@@ -13,6 +13,7 @@ import numpy as np
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import control_marks64, high_marks64, load8
+from trailgate.formats.xml.kernels.choices import chosen_state
 from trailgate.formats.xml.kernels.names import (
     BOUND,
     CHILDREN,
@@ -52,19 +53,16 @@ from trailgate.formats.xml.kernels.records import end_element, start_element, st
 from trailgate.formats.xml.kernels.strings import is_blank, note_text, text_end
 from trailgate.formats.xml.kernels.tags import (
     after_blanks,
+    after_marked,
     bind_prefixes,
     child_number,
-    chosen_state,
-    comment_end,
     element_letter,
     instruction_end,
     name_at,
     name_end,
     read_attributes,
-    section_end,
 )
 
-SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
 DECLARATION_BEGINS: Final = np.uint64(0x6C6D783F3C)  # "<?xml"
 FIVE: Final = np.uint64(0xFFFFFFFFFF)
 MARK: Final = np.uint64(0xBFBBEF)
@@ -216,8 +214,11 @@ def scan(
                         return message, FULL
                     state = chosen_state(
                         text, -1 - state, depth, count, choices, outcomes, predicates, attributes,
-                        info, counters, counted, literals, side,
+                        info, counters, counted, literals, side, -1 if closed else at, end, frames,
+                        pieces, piece_count,
                     )  # fmt: skip
+                    if state < 0:
+                        return message, state
                 depth += 1
                 open_frame(depth, name, state, at, bounds, frames, counters, counted)
                 if bounds[state * PHASES + PHASES] > bounds[state * PHASES]:
@@ -374,26 +375,6 @@ def without_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int
         scoped -= 1
         info[scopes[SCOPE * scoped + 1] * INFO + BOUND] = scopes[SCOPE * scoped + 2]
     return scoped
-
-
-@inner
-def after_marked(
-    text: Octets, at: int, end: int, depth: int, frames: Longs, pieces: Longs, count: int
-) -> tuple[int, int]:
-    """Return where a CDATA section or a comment ends, or ``REFUSED``, and how many pieces of text are in use."""
-    if load8(text, at + 1) != SECTION_BEGINS or depth == 0:
-        if text[at + 2] == 0x2D and text[at + 3] == 0x2D:
-            return comment_end(text, at, end), count
-        return REFUSED, 0
-    start = at + 9
-    at, decode = section_end(text, start, end)
-    if at < 0:
-        return REFUSED, 0
-    if frames[depth * FRAME + TEXT] != UNREAD:
-        count = note_text(frames, depth * FRAME, pieces, count, start, at, decode, 1)
-        if count < 0:
-            return REFUSED, 0
-    return at + 3, count
 
 
 @inner

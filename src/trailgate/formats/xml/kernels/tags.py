@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner
-from trailgate.columnar.kernels.words import first_mark, name_end_marks
+from trailgate.columnar.kernels.words import first_mark, load8, name_end_marks
 from trailgate.formats.xml.kernels.names import (
     ATTRIBUTE,
     ATTRIBUTES,
     BOUND,
-    BY_ATTRIBUTE,
     CHILDREN,
-    CHOICE,
     ELEMENT,
     FRAME,
     INFO,
     LOCAL,
     MANY_NAMES,
     NO_ROOM,
-    PREDICATE,
     PREFIX,
     REFUSED,
     SCOPE,
     SEEN,
     SPACE,
+    TEXT,
     TO_DECODE,
+    UNREAD,
     VALUE_END,
     VALUE_START,
     XML,
@@ -34,7 +35,9 @@ from trailgate.formats.xml.kernels.names import (
     add_name,
     find_name,
 )
-from trailgate.formats.xml.kernels.strings import OF_ATTRIBUTE, decoded, is_blank, value_end
+from trailgate.formats.xml.kernels.strings import is_blank, note_text, value_end
+
+SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
 
 
 @inner
@@ -240,55 +243,6 @@ def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int
 
 
 @inner
-def chosen_state(
-    text: Octets,
-    choice: int,
-    depth: int,
-    count: int,
-    choices: Longs,
-    outcomes: Longs,
-    predicates: Longs,
-    attributes: Longs,
-    info: Longs,
-    counters: Longs,
-    width: int,
-    literals: int,
-    side: int,
-) -> int:
-    """Return the state that the predicates of a tag choose."""
-    row = choice * CHOICE
-    first = choices[row]
-    hold = 0
-    for bit in range(choices[row + 1]):
-        own = (first + bit) * PREDICATE
-        if predicates[own] == BY_ATTRIBUTE:
-            each = attribute_of(predicates[own + 1], count, attributes, info)
-            if each < 0:
-                continue
-            start = attributes[each * ATTRIBUTES + VALUE_START]
-            end = attributes[each * ATTRIBUTES + VALUE_END]
-            if attributes[each * ATTRIBUTES + TO_DECODE]:
-                end = decoded(text, start, end, OF_ATTRIBUTE, side)
-                start = side
-            wanted = literals + predicates[own + 2]
-            size = predicates[own + 3] - predicates[own + 2]
-            alike = end - start == size
-            if alike:
-                for place in range(size):
-                    alike &= text[start + place] == text[wanted + place]
-            if alike:
-                hold |= 1 << bit
-        else:
-            needed = predicates[own + 3]
-            if hold & needed == needed:
-                counter = depth * width + predicates[own + 1]
-                counters[counter] += 1
-                if counters[counter] == predicates[own + 2]:
-                    hold |= 1 << bit
-    return outcomes[choices[row + 2] + hold]
-
-
-@inner
 def comment_end(text: Octets, at: int, end: int) -> int:
     """Return where the comment ends that begins at a ``<!--``, or ``REFUSED``."""
     place = at + 4
@@ -351,3 +305,23 @@ def child_number(frames: Longs, depth: int) -> int:
     place = depth * FRAME + CHILDREN
     frames[place] += 1
     return np.int64(frames[place])
+
+
+@inner
+def after_marked(
+    text: Octets, at: int, end: int, depth: int, frames: Longs, pieces: Longs, count: int
+) -> tuple[int, int]:
+    """Return where a CDATA section or a comment ends, or ``REFUSED``, and how many pieces of text are in use."""
+    if load8(text, at + 1) != SECTION_BEGINS or depth == 0:
+        if text[at + 2] == 0x2D and text[at + 3] == 0x2D:
+            return comment_end(text, at, end), count
+        return REFUSED, 0
+    start = at + 9
+    at, decode = section_end(text, start, end)
+    if at < 0:
+        return REFUSED, 0
+    if frames[depth * FRAME + TEXT] != UNREAD:
+        count = note_text(frames, depth * FRAME, pieces, count, start, at, decode, 1)
+        if count < 0:
+            return REFUSED, 0
+    return at + 3, count

@@ -1,0 +1,190 @@
+"""Which state an element leads to, where predicates decide: by its attributes, its number, or its text.
+
+Its text is known only at its end. So where a predicate asks for that the scan looks ahead, over what is in the element, and reads it
+again afterwards. What is wrong there is left for it to find: then the text is not the one that is asked for.
+"""
+
+from __future__ import annotations
+
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.kernels.compiled import inner
+from trailgate.formats.xml.kernels.names import (
+    ATTRIBUTES,
+    BY_POSITION,
+    BY_TEXT,
+    CHOICE,
+    FRAME,
+    FULL,
+    NOTHING,
+    PIECES,
+    PLAIN,
+    PREDICATE,
+    REFUSED,
+    TEXT,
+    TEXT_END,
+    TEXT_START,
+    TO_DECODE,
+    UNREAD,
+    VALUE_END,
+    VALUE_START,
+)
+from trailgate.formats.xml.kernels.strings import (
+    OF_ATTRIBUTE,
+    decoded,
+    is_blank,
+    joined_pieces,
+    note_text,
+    text_end,
+)
+from trailgate.formats.xml.kernels.tags import after_marked, attribute_of
+
+
+@inner
+def chosen_state(
+    text: Octets,
+    choice: int,
+    depth: int,
+    count: int,
+    choices: Longs,
+    outcomes: Longs,
+    predicates: Longs,
+    attributes: Longs,
+    info: Longs,
+    counters: Longs,
+    width: int,
+    literals: int,
+    side: int,
+    at: int,
+    end: int,
+    frames: Longs,
+    pieces: Longs,
+    piece_count: int,
+) -> int:
+    """Return the state that the predicates of a tag choose, or why the message is not taken.
+
+    ``at`` is where the content of the element begins, or -1 where it is closed by its tag.
+    """
+    row = choice * CHOICE
+    first = choices[row]
+    hold = 0
+    for bit in range(choices[row + 1]):
+        own = (first + bit) * PREDICATE
+        by = predicates[own]
+        if by == BY_POSITION:
+            needed = predicates[own + 3]
+            if hold & needed == needed:
+                counter = depth * width + predicates[own + 1]
+                counters[counter] += 1
+                if counters[counter] == predicates[own + 2]:
+                    hold |= 1 << bit
+            continue
+        if by == BY_TEXT:
+            if at < 0:
+                continue
+            start, stop = element_text(text, at, end, depth + 1, frames, pieces, piece_count, side)
+            if start < 0:
+                return start
+        else:
+            each = attribute_of(predicates[own + 1], count, attributes, info)
+            if each < 0:
+                continue
+            start = attributes[each * ATTRIBUTES + VALUE_START]
+            stop = attributes[each * ATTRIBUTES + VALUE_END]
+            if attributes[each * ATTRIBUTES + TO_DECODE]:
+                stop = decoded(text, start, stop, OF_ATTRIBUTE, side)
+                start = side
+        wanted = literals + predicates[own + 2]
+        size = predicates[own + 3] - predicates[own + 2]
+        alike = stop - start == size
+        if alike:
+            for place in range(size):
+                alike &= text[start + place] == text[wanted + place]
+        if alike:
+            hold |= 1 << bit
+    return outcomes[choices[row + 2] + hold]
+
+
+@inner
+def element_text(
+    text: Octets,
+    at: int,
+    end: int,
+    depth: int,
+    frames: Longs,
+    pieces: Longs,
+    count: int,
+    side: int,
+) -> tuple[int, int]:
+    """Return the bounds of an element's own text, without blanks around it; where it has none the end is before the start.
+
+    The element's frame is used, and the one above it. The start is ``FULL`` or ``REFUSED`` where there is no room.
+    """
+    frame = depth * FRAME
+    if frame + 2 * FRAME > len(frames):
+        return REFUSED, 0
+    frames[frame + TEXT] = NOTHING
+    frames[frame + FRAME + TEXT] = UNREAD
+    inside = 0
+    while True:
+        start = at
+        at, decode = text_end(text, at, end)
+        if at < 0 or at + 1 >= end:
+            return 1, 0
+        if at > start and inside == 0:
+            count = note_text(frames, frame, pieces, count, start, at, decode, 0)
+            if count < 0:
+                return REFUSED, 0
+        byte = text[at + 1]
+        if byte == 0x2F:
+            if inside == 0:
+                break
+            inside -= 1
+            at = tag_end(text, at, end)
+        elif byte == 0x21:
+            at, count = after_marked(
+                text, at, end, depth if inside == 0 else depth + 1, frames, pieces, count
+            )
+            if at < 0:
+                return 1, 0
+        else:
+            at = tag_end(text, at, end)
+            if byte != 0x3F and at > 0 and text[at - 2] != 0x2F:
+                inside += 1
+        if at < 0:
+            return 1, 0
+    kind = frames[frame + TEXT]
+    if kind == NOTHING:
+        return 1, 0
+    start, stop = frames[frame + TEXT_START], frames[frame + TEXT_END]
+    if kind == PLAIN:
+        while start < stop and is_blank(text[start]):
+            start += 1
+        while stop > start and is_blank(text[stop - 1]):
+            stop -= 1
+    elif kind == PIECES:
+        side, start, stop = joined_pieces(text, frames, frame, pieces, side)
+        if side < 0:
+            return FULL, 0
+    return start, stop
+
+
+@inner
+def tag_end(text: Octets, at: int, end: int) -> int:
+    """Return where a tag or an instruction ends, or ``REFUSED``; it may hold its last character in quotes, an instruction without them."""
+    instruction = text[at + 1] == 0x3F
+    quote = 0
+    at += 2
+    while at < end:
+        byte = text[at]
+        if instruction:
+            if byte == 0x3E and text[at - 1] == 0x3F:
+                return at + 1
+        elif quote:
+            if byte == quote:
+                quote = 0
+        elif byte == 0x22 or byte == 0x27:
+            quote = byte
+        elif byte == 0x3E:
+            return at + 1
+        at += 1
+    return REFUSED
