@@ -10,7 +10,7 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -284,6 +284,3 @@ class AzureStore(BucketStore[AzureContainer]):
                 if status not in GONE:
                     problem = f"the store refuses to delete it: {reason}"
                     raise self.bucket.error(problem, key)
-
-    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
-        """Do nothing: nobody sees blocks of unfinished uploads, and the store discards them after a week."""

@@ -34,7 +34,6 @@ from trailgate.storage.stores.object_store import (
     GONE,
     UNDECIDED,
     ObjectStore,
-    PartedStore,
     Parts,
     Pending,
     Range,
@@ -370,7 +369,7 @@ def hdfs_store(address: str) -> tuple[ObjectStore, str]:
 
 
 @dataclass(frozen=True)
-class HdfsStore(PartedStore):
+class HdfsStore(ObjectStore):
     """One cluster; keys are paths without their first slash."""
 
     tree: HdfsTree

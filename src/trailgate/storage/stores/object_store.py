@@ -3,8 +3,8 @@
 An object is there with all its bytes or not at all, and which of two writers wins is decided by ``put`` alone: it writes an object only
 where the one that it replaces is the one that was read. ``ObjectStore`` is what others use.
 
-A kind of store states how it sends one request, and how it takes an object in parts (``Parts``). ``PartedStore`` makes of these all
-that writes an object; ``BucketStore`` adds what is the same where objects are asked for over HTTP: reads, and how the failure of a request becomes our error.
+A kind of store states how it sends one request, and how it takes an object in parts (``Parts``): all else that writes an object is made
+of these here. ``BucketStore`` adds what is the same where objects are asked for over HTTP: reads, and how the failure of a request becomes our error.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from io import RawIOBase
 from pathlib import Path
-from typing import IO, Any, Final, Generic, NamedTuple, Protocol, TypeVar, cast
+from typing import IO, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from trailgate.errors import MissingDependencyError, StorageError, Where, WriteError
 
@@ -49,63 +49,6 @@ class Pending(NamedTuple):
     key: str
     upload: str
     tags: tuple[str, ...]
-
-
-class Upload(Protocol):
-    """An object while it is written; nobody sees it before it is finished, and never a part of it."""
-
-    @property
-    def file(self) -> IO[bytes]:
-        """Return the file to write to."""
-
-    def finish(self) -> None:
-        """Make the object."""
-
-    def leave(self) -> Pending:
-        """Return what another process completes, or abandons."""
-
-    def abort(self) -> None:
-        """Remove what was written; nothing happens where it is finished or left."""
-
-
-class ObjectStore(Protocol):
-    """One bucket of a store. Values can be pickled; every method raises WriteError where the store refuses or is not reached."""
-
-    def shown(self, key: str) -> str:
-        """Return the address of an object as messages name it, without credentials."""
-
-    def read(self, key: str) -> Stored | None:
-        """Return an object; None where there is none."""
-
-    def part(self, piece: Range) -> bytes:
-        """Return some bytes of an object."""
-
-    def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Write an object in place of the one with the tag ``over``, None: where there is none.
-
-        Return the tag of the object where it has these bytes now; None where another writer's bytes are there.
-        """
-
-    def upload(self, key: str, path: Path) -> None:
-        """Write a local file as an object, in place of any that is there; memory stays flat."""
-
-    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
-        """Write an object of bytes and of parts of other objects, in place of any that is there."""
-
-    def begin(self, key: str, *, later: bool = False) -> Upload:
-        """Begin an object that must not be there when it is finished; ``later``: it is left, not finished."""
-
-    def complete(self, pending: Pending) -> None:
-        """Make an object of an upload that was left; it may be completed already."""
-
-    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield the keys that begin with a prefix and follow ``after``, and their sizes, in the order of keys."""
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects, which may be gone already."""
-
-    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
-        """Delete the parts of unfinished uploads of wanted keys that begin with a prefix."""
 
 
 class StoreClient(ABC):
@@ -271,12 +214,12 @@ UNDECIDED: Final = "the store does not decide between two writers"
 DECIDED: Final = 5  # times that a put is sent which meets another one
 
 
-class PartedStore(ABC):
-    """What is written to any kind of store, by its puts and its parts."""
+class ObjectStore(ABC):
+    """One bucket of a store. Values can be pickled; every method raises WriteError where the store refuses or is not reached."""
 
     @abstractmethod
     def shown(self, key: str) -> str:
-        """Return the address of an object without credentials."""
+        """Return the address of an object as messages name it, without credentials."""
 
     @abstractmethod
     def read(self, key: str) -> Stored | None:
@@ -287,6 +230,21 @@ class PartedStore(ABC):
         """Return some bytes of an object."""
 
     @abstractmethod
+    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        """Yield the keys that begin with a prefix and follow ``after``, and their sizes, in the order of keys."""
+
+    @abstractmethod
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects, which may be gone already."""
+
+    @abstractmethod
+    def complete(self, pending: Pending) -> None:
+        """Make an object of an upload that was left; it may be completed already."""
+
+    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:  # noqa: B027  a store may discard them itself
+        """Delete the parts of unfinished uploads of wanted keys that begin with a prefix."""
+
+    @abstractmethod
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
         """Write an object under a condition and return its tag; raises UnmetError where the condition does not hold."""
 
@@ -295,9 +253,10 @@ class PartedStore(ABC):
         """Return what takes an object in parts; ``fresh``: it replaces none, ``later``: another process completes it."""
 
     def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Return the tag of an object that is put where the condition holds; None where another writer's bytes are there.
+        """Write an object in place of the one with the tag ``over``, None: where there is none.
 
-        Raises WriteError where the store gives one answer to the put, and another one to a read, again and again.
+        Return the tag of the object where it has these bytes now; None where another writer's bytes are there. Raises
+        WriteError where the store gives one answer to the put, and another one to a read, again and again.
         """
         for _ in range(DECIDED):
             try:
@@ -312,11 +271,11 @@ class PartedStore(ABC):
         raise WriteError(UNDECIDED, where=Where(source=self.shown(key)))
 
     def begin(self, key: str, *, later: bool = False) -> PartedUpload:
-        """Begin an object that must not be there when it is finished."""
+        """Begin an object that must not be there when it is finished; ``later``: it is left, not finished."""
         return PartedUpload(self.parts(key, fresh=True, later=later), fresh=True)
 
     def upload(self, key: str, path: Path) -> None:
-        """Write a local file as an object, in place of any that is there."""
+        """Write a local file as an object, in place of any that is there; memory stays flat."""
         with path.open("rb") as file:
             pieces = iter(lambda: file.read(PART), b"")  # which can be taken once
             with self.filled(key, pieces) as made:
@@ -370,14 +329,10 @@ Bucket = TypeVar("Bucket", bound=BucketClient)
 
 
 @dataclass(frozen=True)
-class BucketStore(PartedStore, Generic[Bucket]):
+class BucketStore(ObjectStore, Generic[Bucket]):
     """One bucket whose objects are asked for over HTTP."""
 
     bucket: Bucket
-
-    @abstractmethod
-    def listed(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield keys and sizes."""
 
     @abstractmethod
     def complete_once(self, pending: Pending) -> None:
