@@ -14,8 +14,8 @@ from store_servers.bucket import SENDERS, Bucket
 from trailgate.errors import StorageError
 from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
 from trailgate.storage.reading.trails import read_trail
-from trailgate.storage.stores import azure, s3
 from trailgate.storage.stores import object_store as parted_upload
+from trailgate.storage.stores import s3
 from trailgate.trail.format.file_header import decode_header
 
 HIDDEN = "dirdat/.ot."
@@ -60,8 +60,7 @@ def short_parts(patch: pytest.MonkeyPatch, part: int) -> None:
     patch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 10)
     for module, name, size in (
         (s3, "MIN_PART", 10),
-        (s3, "COPIED", 25),
-        (azure, "COPIED", 25),
+        (parted_upload, "COPIED", 25),
         (parted_upload, "PART", part),
         (parted_upload, "LONGER", 3),
     ):

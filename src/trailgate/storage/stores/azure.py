@@ -1,8 +1,7 @@
-"""Requests to one container of Azure through azure-storage-blob (the extra ``azure``), and what its answers mean.
+"""Azure's Blob Storage, through azure-storage-blob (the extra ``azure``).
 
-The blocks of one blob of Azure.
-
-Azure's Blob Storage: block blobs are put under the conditions If-None-Match and If-Match.
+Block blobs are put under the conditions If-None-Match and If-Match. A blob in parts is a list of blocks, which nobody sees before it is
+committed; parts of other blobs are copied by the store itself.
 """
 
 from __future__ import annotations
@@ -11,27 +10,24 @@ import os
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
-from trailgate.errors import MissingDependencyError, WriteError
 from trailgate.storage.files.accounts import AzureAccount, AzurePlace, azure_place
 from trailgate.storage.stores.object_store import (
     UNDECIDED,
     BucketClient,
     BucketStore,
     ObjectStore,
-    PartedUpload,
+    Parts,
     Pending,
     Range,
     Stored,
     UnmetError,
-    put_decided,
-    upload_file,
+    check_imports,
 )
 
 TRIED: Final = 4  # times that a request is repeated where the store is busy or not reached
@@ -162,72 +158,51 @@ def _client(account: AzureAccount, container: str, process: int) -> Any:
     )
 
 
-def check_installed() -> None:
-    """Raise MissingDependencyError where azure-storage-blob or azure-identity is not installed."""
-    try:
-        import azure.identity  # noqa: PLC0415  an extra
-        import azure.storage.blob  # noqa: F401, PLC0415  an extra
-    except ImportError:
-        problem = "writing to abfs:// needs azure-storage-blob and azure-identity"
-        raise MissingDependencyError.of_extra(problem, "azure") from None
-
-
-class AzureParts:
+class AzureParts(Parts[AzureContainer]):
     """Blocks that are staged, and become a blob by a list of them.
 
     Names of blocks are an upload's own, since blocks of all uploads to one name are in one set. Who commits a list discards the blocks of
     the others, whose lists are refused then; blocks of nobody are discarded by the store after a week.
     """
 
-    def __init__(self, container: AzureContainer, key: str, *, fresh: bool) -> None:
-        self._container, self._key, self._fresh = container, key, fresh
-        self._upload, self._blocks = uuid.uuid4().hex, list[str]()
+    def __init__(self, client: AzureContainer, key: str, *, fresh: bool) -> None:
+        super().__init__(client, key, fresh=fresh)
+        self._upload = uuid.uuid4().hex
 
     @property
-    def count(self) -> int:
-        """Return how many blocks were staged."""
-        return len(self._blocks)
+    def least(self) -> int:
+        """Return that blocks may have any size."""
+        return 0
 
     def whole(self, data: bytes) -> None:
         """Make the blob of bytes in one request."""
-        self._container.call("upload_blob", self._key, data=data, overwrite=not self._fresh)
+        self._client.call("upload_blob", self._key, data=data, overwrite=not self._fresh)
 
     def send(self, data: bytes) -> None:
         """Stage the next block; one of no bytes is none."""
         if data:
             name = self._next()
             own = {"block_id": name, "length": len(data)}
-            self._container.call("stage_block", self._key, data=data, **own)
-            self._blocks.append(name)
+            self._client.call("stage_block", self._key, data=data, **own)
+            self._tags.append(name)
 
     def copy(self, source: str, begin: int, end: int) -> None:
         """Have the store copy bytes [begin, end) of another blob as the next block."""
         name = self._next()
         span = {"source_offset": begin, "source_length": end - begin}
-        asked = {"block_id": name, **span, **self._container.source(source)}
+        asked = {"block_id": name, **span, **self._client.source(source)}
         try:
-            self._container.call("stage_block_from_url", self._key, **asked)
+            self._client.call("stage_block_from_url", self._key, **asked)
         except UnmetError:
-            raise self._container.error("the object is gone", source) from None
-        self._blocks.append(name)
+            raise self._client.error("the object is gone", source) from None
+        self._tags.append(name)
 
     def _next(self) -> str:
-        return f"{self._upload}-{len(self._blocks):05}"
+        return f"{self._upload}-{len(self._tags):05}"
 
     def complete(self) -> None:
         """Make the blob of its blocks."""
-        commit(self._container, self._key, self._blocks, fresh=self._fresh)
-
-    def left(self) -> Pending:
-        """Return what completes it."""
-        return Pending(self._key, self._upload, tuple(self._blocks))
-
-    def discard(self) -> None:
-        """Do nothing: nobody sees the blocks, and the store discards them."""
-
-    def error(self, problem: str) -> WriteError:
-        """Return an error about the blob."""
-        return self._container.error(problem, self._key)
+        commit(self._client, self._key, self._tags, fresh=self._fresh)
 
 
 def commit(container: AzureContainer, key: str, blocks: Sequence[str], *, fresh: bool) -> None:
@@ -242,7 +217,6 @@ def commit(container: AzureContainer, key: str, blocks: Sequence[str], *, fresh:
 
 DELETED: Final = 256  # blobs in a request
 GONE: Final = (200, 202, 404)  # answers to a deletion after which a blob is not there
-COPIED: Final = 1 << 30  # bytes that the store copies in a request; it takes 4,000 MiB
 COMPOSED: Final = 8  # times that an object is composed whose blocks another writer's list discards
 APART: Final = 0.05  # seconds that writers wait then, at most twice as long each time
 FOLDER: Final = "hdi_isfolder"  # what accounts with a hierarchy of folders note of these
@@ -251,58 +225,42 @@ FOLDER: Final = "hdi_isfolder"  # what accounts with a hierarchy of folders note
 def azure_store(address: str) -> tuple[ObjectStore, str]:
     """Return the container of an address and the key in it; raises OptionError and MissingDependencyError."""
     place = azure_place(address)
-    check_installed()
+    problem = "writing to abfs:// needs azure-storage-blob and azure-identity"
+    check_imports(problem, "azure", "azure.identity", "azure.storage.blob")
     return AzureStore(AzureContainer(place)), place.key
 
 
 class AzureStore(BucketStore[AzureContainer]):
     """One container."""
 
-    def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Write a blob where the condition holds; return its tag where it has these bytes now."""
+    def put_once(self, key: str, data: bytes, over: str | None) -> str:
+        """Write a blob where the condition holds."""
         from azure.core import MatchConditions  # noqa: PLC0415  an extra
 
         condition: dict[str, Any] = {"overwrite": over is not None}
         if over is not None:
             condition |= {"etag": over, "match_condition": MatchConditions.IfNotModified}
+        return str(self.bucket.call("upload_blob", key, data=data, **condition)["etag"])
 
-        def send() -> str:
-            return str(self.bucket.call("upload_blob", key, data=data, **condition)["etag"])
-
-        return put_decided(self, key, send, data, over)
-
-    def upload(self, key: str, path: Path) -> None:
-        """Write a local file as a blob."""
-        upload_file(AzureParts(self.bucket, key, fresh=False), path)
+    def parts(self, key: str, *, fresh: bool, later: bool = False) -> AzureParts:
+        """Return what takes a blob in blocks, which are not seen."""
+        del later
+        return AzureParts(self.bucket, key, fresh=fresh)
 
     def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
-        """Write a blob of bytes and parts of others, which the store itself copies."""
+        """Write a blob of bytes and parts of others; again where another writer's list has discarded its blocks."""
         for turn in range(COMPOSED):
-            parts = AzureParts(self.bucket, key, fresh=False)
-            made = PartedUpload(parts, fresh=False)
-            for piece in pieces:
-                if isinstance(piece, bytes):
-                    made.write(piece)
-                    continue
-                for at in range(piece.begin, piece.end, COPIED):
-                    made.send_held()
-                    parts.copy(piece.key, at, min(at + COPIED, piece.end))
             try:
-                return made.make()
+                with self.filled(key, pieces) as made:
+                    return made.make()
             except UnmetError:
-                # Another writer's list has discarded the blocks: both would do so for ever.
+                # Both would discard each other's for ever.
                 time.sleep(random.uniform(0, APART * 2**turn))  # noqa: S311  no secret
         raise self.bucket.error(UNDECIDED, key)
 
-    def begin(self, key: str, *, later: bool = False) -> PartedUpload:
-        """Begin a blob that must not be there when it is finished."""
-        del later  # parts are not seen
-        return PartedUpload(AzureParts(self.bucket, key, fresh=True), fresh=True)
-
-    def complete(self, pending: Pending) -> None:
+    def complete_once(self, pending: Pending) -> None:
         """Make a blob of an upload that was left."""
-        with self.completing(pending):
-            commit(self.bucket, pending.key, pending.tags, fresh=False)
+        commit(self.bucket, pending.key, pending.tags, fresh=False)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
@@ -326,6 +284,3 @@ class AzureStore(BucketStore[AzureContainer]):
                 if status not in GONE:
                     problem = f"the store refuses to delete it: {reason}"
                     raise self.bucket.error(problem, key)
-
-    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
-        """Do nothing: nobody sees blocks of unfinished uploads, and the store discards them after a week."""

@@ -1,37 +1,31 @@
-"""Requests to one bucket of Google Cloud Storage by its JSON protocol, with the logins of google-auth (the extra ``gs``).
+"""Google Cloud Storage by its JSON protocol, with the logins of google-auth (the extra ``gs``).
 
-The parts of one object of Google Cloud Storage.
-
-Google Cloud Storage: objects are put under conditions on the generation of the one that they replace.
+Objects are put under conditions on the generation of the one that they replace. An object in parts is a resumable upload. The store
+copies whole objects alone, so parts of others are read, and what gets its name later has a hidden name until it is copied.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from trailgate.errors import MissingDependencyError, WriteError
 from trailgate.storage.files.accounts import GooglePlace, google_place
 from trailgate.storage.stores.object_store import (
     BucketClient,
     BucketStore,
     ObjectStore,
-    PartedUpload,
+    Parts,
     Pending,
-    Range,
     Stored,
     UnmetError,
-    compose_by_reading,
-    put_decided,
-    upload_file,
+    check_imports,
 )
 
 TRIED: Final = 5  # times that a request is sent again where the store is busy or not reached
@@ -145,33 +139,22 @@ def _session(anonymous: bool, _process: int) -> Any:
     return session
 
 
-def check_installed() -> None:
-    """Raise MissingDependencyError where google-auth or requests is not installed."""
-    try:
-        import google.auth  # noqa: F401, PLC0415  an extra
-        import requests  # noqa: F401, PLC0415  an extra
-    except ImportError:
-        problem = "writing to gs:// needs google-auth and requests"
-        raise MissingDependencyError.of_extra(problem, "gs") from None
-
-
 UPLOADS: Final = ".trailgate-uploads/"  # what is uploaded and gets its name later, in each bucket
 CONDITION: Final = 412
 UPLOADED: Final = "/upload/storage/v1"
 
 
-class GoogleParts:
+class GoogleParts(Parts[GoogleBucket]):
     """A resumable upload, whose last part makes the object; so each part is held until there is another one.
 
     What gets its name later is an object of another name until then, since only its last part ends an upload.
     """
 
-    def __init__(self, bucket: GoogleBucket, key: str, *, fresh: bool, later: bool = False) -> None:
-        self._bucket, self._key = bucket, key
+    def __init__(self, client: GoogleBucket, key: str, *, fresh: bool, later: bool = False) -> None:
+        super().__init__(client, key, fresh=fresh)
         self._name = f"{UPLOADS}{key}/{uuid.uuid4().hex}" if later else key
         self._condition: dict[str, Any] = {"ifGenerationMatch": 0} if fresh and not later else {}
-        self._session, self._at, self._count = "", 0, 0
-        self._held = b""
+        self._at, self._count, self._held = 0, 0, b""
 
     @property
     def count(self) -> int:
@@ -180,7 +163,7 @@ class GoogleParts:
 
     def whole(self, data: bytes) -> None:
         """Make the object of bytes in one request."""
-        put(self._bucket, self._name, data, **self._condition)
+        put(self._client, self._name, data, **self._condition)
 
     def send(self, data: bytes) -> None:
         """Take the next part, and send the one before it."""
@@ -191,20 +174,20 @@ class GoogleParts:
 
     def _send(self, size: str) -> None:
         """Send the part that is held; the store makes the object where it infers its size."""
-        if not self._session:
-            asked = Asked("POST", f"{UPLOADED}/b/{self._bucket.place.bucket}/o", b"")
+        if not self._upload:
+            asked = Asked("POST", f"{UPLOADED}/b/{self._client.place.bucket}/o", b"")
             own = {"uploadType": "resumable", "name": self._name, **self._condition}
-            found = self._bucket.call("begin_upload", self._key, asked, **own)
-            self._session = found.headers["Location"]
+            found = self._client.call("begin_upload", self._key, asked, **own)
+            self._upload = found.headers["Location"]
         end = self._at + len(self._held)
         headers = {"Content-Range": f"bytes {self._at}-{end - 1}/{size}"}
-        asked = Asked("PUT", self._session, self._held, headers, (CONDITION,))
-        self._bucket.call("upload_part", self._key, asked)
+        asked = Asked("PUT", self._upload, self._held, headers, (CONDITION,))
+        self._client.call("upload_part", self._key, asked)
         self._at, self._held = end, b""
 
     def complete(self) -> None:
         """Make the object of its parts."""
-        if self._session:
+        if self._upload:
             self._send(str(self._at + len(self._held)))
         else:
             self.whole(self._held)
@@ -216,14 +199,10 @@ class GoogleParts:
 
     def discard(self) -> None:
         """Delete the parts."""
-        if self._session:
-            asked = Asked("DELETE", self._session, unmet=(499, 404, 405))
+        if self._upload:
+            asked = Asked("DELETE", self._upload, unmet=(499, 404, 405))
             with suppress(UnmetError):  # which is how the store answers
-                self._bucket.call("abort_upload", self._key, asked)
-
-    def error(self, problem: str) -> WriteError:
-        """Return an error about the object."""
-        return self._bucket.error(problem, self._key)
+                self._client.call("abort_upload", self._key, asked)
 
 
 def put(bucket: GoogleBucket, key: str, data: bytes, **condition: Any) -> str:
@@ -242,38 +221,33 @@ LISTED: Final = "items(name,size),nextPageToken"
 def google_store(address: str) -> tuple[ObjectStore, str]:
     """Return the bucket of an address and the key in it; raises OptionError and MissingDependencyError."""
     place = google_place(address)
-    check_installed()
+    problem = "writing to gs:// needs google-auth and requests"
+    check_imports(problem, "gs", "google.auth", "requests")
     return GoogleStore(GoogleBucket(place)), place.key
 
 
 class GoogleStore(BucketStore[GoogleBucket]):
     """One bucket."""
 
-    def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Write an object where the condition holds; return its generation where it has these bytes now."""
-        own = {"ifGenerationMatch": 0 if over is None else int(over)}
-        return put_decided(self, key, lambda: put(self.bucket, key, data, **own), data, over)
+    def put_once(self, key: str, data: bytes, over: str | None) -> str:
+        """Write an object where the condition holds."""
+        return put(self.bucket, key, data, ifGenerationMatch=0 if over is None else int(over))
 
-    def upload(self, key: str, path: Path) -> None:
-        """Write a local file as an object."""
-        upload_file(GoogleParts(self.bucket, key, fresh=False), path)
+    def parts(self, key: str, *, fresh: bool, later: bool = False) -> GoogleParts:
+        """Return what takes an object in parts."""
+        return GoogleParts(self.bucket, key, fresh=fresh, later=later)
 
-    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
-        """Write an object of bytes and parts of others; they are read, since the store copies whole objects alone."""
-        compose_by_reading(GoogleParts(self.bucket, key, fresh=False), pieces, self.part)
-
-    def begin(self, key: str, *, later: bool = False) -> PartedUpload:
-        """Begin an object that must not be there when it is finished."""
-        return PartedUpload(GoogleParts(self.bucket, key, fresh=True, later=later), fresh=True)
-
-    def complete(self, pending: Pending) -> None:
+    def complete_once(self, pending: Pending) -> None:
         """Give an upload that was left its name, by a copy in the store."""
         source, target = self.bucket.path(pending.upload), self.bucket.path(pending.key, "")
         asked = Asked("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
         own: dict[str, Any] = {"ifGenerationMatch": 0}
-        with self.completing(pending):
-            while not (found := self.bucket.call("copy", pending.key, asked, **own).json())["done"]:
-                own["rewriteToken"] = found["rewriteToken"]
+        while not (found := self.bucket.call("copy", pending.key, asked, **own).json())["done"]:
+            own["rewriteToken"] = found["rewriteToken"]
+
+    def complete(self, pending: Pending) -> None:
+        """Give an upload that was left its name, and delete its hidden one."""
+        super().complete(pending)
         self.delete([pending.upload])
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:

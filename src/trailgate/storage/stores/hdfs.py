@@ -23,10 +23,9 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import Where, WriteError
@@ -35,14 +34,12 @@ from trailgate.storage.stores.object_store import (
     GONE,
     UNDECIDED,
     ObjectStore,
-    PartedUpload,
+    Parts,
     Pending,
     Range,
+    StoreClient,
     Stored,
     UnmetError,
-    compose_by_reading,
-    put_decided,
-    upload_file,
 )
 
 WRITING: Final = re.compile(r"\.(?P<name>.+)\.[0-9a-f]{32}\.writing")
@@ -186,7 +183,7 @@ class _NotEmptyError(Exception):
 
 
 @dataclass(frozen=True)
-class HdfsTree:
+class HdfsTree(StoreClient):
     """A cluster, and how it is reached."""
 
     authority: str
@@ -206,10 +203,6 @@ class HdfsTree:
             what = "refuses it" if error.kind != UNREACHED else "cannot be reached"
             problem = f"the store {what}: {error.problem}"
             raise WriteError(problem, where=where, hint=error.hint) from None
-
-    def error(self, problem: str, key: str) -> WriteError:
-        """Return an error about a file."""
-        return WriteError(problem, where=Where(source=self.shown(key)))
 
     def status(self, key: str) -> Any:
         """Return what there is; None where there is nothing."""
@@ -286,12 +279,12 @@ def name_in(path: str) -> str:
 WRITTEN: Final = 3  # times that a small file is written which another run deletes
 
 
-class HdfsParts:
+class HdfsParts(Parts[HdfsTree]):
     """A file that is written, and renamed when it is whole; ``fresh``: a file that is there is not replaced."""
 
-    def __init__(self, tree: HdfsTree, key: str, *, fresh: bool) -> None:
-        self._tree, self._key, self._fresh = tree, key, fresh
-        self._path = writing_name(key, uuid.uuid4().hex)
+    def __init__(self, client: HdfsTree, key: str, *, fresh: bool) -> None:
+        super().__init__(client, key, fresh=fresh)
+        self._upload = writing_name(key, uuid.uuid4().hex)
         self._file: Any = None
         self._count = 0
 
@@ -303,21 +296,21 @@ class HdfsParts:
     def whole(self, data: bytes) -> None:
         """Make the file of bytes."""
         for _ in range(WRITTEN):
-            path = self._path = writing_name(self._key, uuid.uuid4().hex)
-            written(self._tree, path, data)
+            path = self._upload = writing_name(self._key, uuid.uuid4().hex)
+            written(self._client, path, data)
             try:
-                give_name(self._tree, path, self._key, over=not self._fresh)
+                give_name(self._client, path, self._key, over=not self._fresh)
             except UnmetError:
-                if self._fresh and self._tree.tag(self._key) is not None:
+                if self._fresh and self._client.tag(self._key) is not None:
                     raise
             else:
                 return
-        raise UnmetError(self._path)
+        raise UnmetError(self._upload)
 
     def send(self, data: bytes) -> None:
         """Write the next part."""
         if self._file is None:
-            self._file = self._tree.call("create", self._path)
+            self._file = self._client.call("create", self._upload)
         self._count += 1
         if data:
             self._ask("append", data)
@@ -325,7 +318,7 @@ class HdfsParts:
     def complete(self) -> None:
         """Give the file its name."""
         self._ask("close")
-        give_name(self._tree, self._path, self._key, over=not self._fresh)
+        give_name(self._client, self._upload, self._key, over=not self._fresh)
 
     def left(self) -> Pending:
         """Close the file, which gets its name later."""
@@ -333,21 +326,17 @@ class HdfsParts:
             self._ask("close")
         except UnmetError:
             raise self.error(GONE) from None
-        return Pending(self._key, self._path, ())
+        return super().left()
 
     def _ask(self, operation: str, *given: bytes) -> None:
         try:
-            self._tree.call(operation, self._path, self._file, *given)
+            self._client.call(operation, self._upload, self._file, *given)
         except FileNotFoundError:
-            raise UnmetError(self._path) from None
+            raise UnmetError(self._upload) from None
 
     def discard(self) -> None:
         """Delete what was written."""
-        self._tree.remove(self._path)
-
-    def error(self, problem: str) -> WriteError:
-        """Return an error about the file."""
-        return self._tree.error(problem, self._key)
+        self._client.remove(self._upload)
 
 
 def written(tree: HdfsTree, path: str, data: bytes) -> Any:
@@ -380,7 +369,7 @@ def hdfs_store(address: str) -> tuple[ObjectStore, str]:
 
 
 @dataclass(frozen=True)
-class HdfsStore:
+class HdfsStore(ObjectStore):
     """One cluster; keys are paths without their first slash."""
 
     tree: HdfsTree
@@ -426,16 +415,17 @@ class HdfsStore:
         except FileNotFoundError:
             raise self.tree.error("the object is gone", piece.key) from None
 
-    def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Write a file where the condition holds; return its tag where it has these bytes now."""
+    def put_once(self, key: str, data: bytes, over: str | None) -> str:
+        """Write a file where the condition holds."""
+        own = uuid.uuid4().hex
+        if over is None:
+            return self._made(key, writing_name(key, own), data)
+        return self._replace(key, data, over, own)
 
-        def send() -> str:
-            own = uuid.uuid4().hex
-            if over is None:
-                return self._made(key, writing_name(key, own), data)
-            return self._replace(key, data, over, own)
-
-        return put_decided(self, key, send, data, over)
+    def parts(self, key: str, *, fresh: bool, later: bool = False) -> HdfsParts:
+        """Return what writes a file, which has a hidden name in any case."""
+        del later
+        return HdfsParts(self.tree, key, fresh=fresh)
 
     def _made(self, key: str, path: str, data: bytes) -> str:
         written(self.tree, path, data)
@@ -461,19 +451,6 @@ class HdfsStore:
         if not self.tree.take(replace_file(key, over, own)):
             raise UnmetError(over)
         return f"{time}-{made.length}"
-
-    def upload(self, key: str, path: Path) -> None:
-        """Write a local file."""
-        upload_file(HdfsParts(self.tree, key, fresh=False), path)
-
-    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
-        """Write a file of bytes and parts of others; they are read, since HDFS copies nothing itself."""
-        compose_by_reading(HdfsParts(self.tree, key, fresh=False), pieces, self.part)
-
-    def begin(self, key: str, *, later: bool = False) -> PartedUpload:
-        """Begin a file that must not be there when it is finished."""
-        del later  # it has a hidden name in any case
-        return PartedUpload(HdfsParts(self.tree, key, fresh=True), fresh=True)
 
     def complete(self, pending: Pending) -> None:
         """Give a file that was left its name."""

@@ -1,8 +1,7 @@
-"""Requests to one bucket through botocore (the extra ``s3``), and what its answers mean.
+"""Amazon S3, and stores that speak its protocol, through botocore (the extra ``s3``).
 
-The parts of one object of S3.
-
-Amazon S3, and stores that speak its protocol: objects are put under its conditions If-None-Match and If-Match.
+Objects are put under the conditions If-None-Match and If-Match. An object in parts is a multipart upload, which nobody sees; parts of
+other objects are copied by the store itself.
 """
 
 from __future__ import annotations
@@ -12,22 +11,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, Final
 
-from trailgate.errors import MissingDependencyError, WriteError
 from trailgate.storage.files.accounts import S3Settings, s3_settings
 from trailgate.storage.stores.object_store import (
     BucketClient,
     BucketStore,
     ObjectStore,
-    PartedUpload,
+    Parts,
     Pending,
-    Range,
     Stored,
     UnmetError,
-    put_decided,
-    upload_file,
+    check_imports,
 )
 
 TRIED: Final = 5  # times that a request is sent where the store is busy or not reached
@@ -123,146 +118,89 @@ def _client(settings: S3Settings, _process: int) -> Any:
     )
 
 
-def check_installed() -> None:
-    """Raise MissingDependencyError where botocore is not installed."""
-    try:
-        import botocore  # noqa: F401, PLC0415  an extra
-    except ImportError:
-        problem = "writing to s3:// needs botocore"
-        raise MissingDependencyError.of_extra(problem, "s3") from None
-
-
 MIN_PART: Final = 5 << 20  # bytes that each part has at least, but for the last one
 
 
-class S3Parts:
+class S3Parts(Parts[S3Bucket]):
     """A multipart upload, which is begun with its first part."""
 
-    def __init__(self, bucket: S3Bucket, key: str, *, fresh: bool) -> None:
-        self._bucket, self._key = bucket, key
-        self._condition = {"IfNoneMatch": "*"} if fresh else {}
-        self._upload, self._tags = "", list[str]()
+    @property
+    def least(self) -> int:
+        """Return how many bytes a part has at least."""
+        return MIN_PART
 
     @property
-    def count(self) -> int:
-        """Return how many parts were sent."""
-        return len(self._tags)
+    def _condition(self) -> dict[str, str]:
+        return {"IfNoneMatch": "*"} if self._fresh else {}
 
     def whole(self, data: bytes) -> None:
         """Make the object of bytes in one request."""
-        self._bucket.call("put_object", self._key, Body=data, **self._condition)
+        self._client.call("put_object", self._key, Body=data, **self._condition)
 
     def send(self, data: bytes) -> None:
         """Send the next part."""
         upload = {"UploadId": self._begun(), "PartNumber": len(self._tags) + 1}
-        found = self._bucket.call("upload_part", self._key, **upload, Body=data)
+        found = self._client.call("upload_part", self._key, **upload, Body=data)
         self._tags.append(found["ETag"])
 
     def copy(self, source: str, begin: int, end: int) -> None:
         """Have the store copy bytes [begin, end) of another object as the next part."""
         try:
-            found = self._bucket.call(
+            found = self._client.call(
                 "upload_part_copy",
                 self._key,
                 UploadId=self._begun(),
                 PartNumber=len(self._tags) + 1,
-                CopySource={"Bucket": self._bucket.name, "Key": source},
+                CopySource={"Bucket": self._client.name, "Key": source},
                 CopySourceRange=f"bytes={begin}-{end - 1}",
             )
         except UnmetError:
-            raise self._bucket.error("the object is gone", source) from None
+            raise self._client.error("the object is gone", source) from None
         self._tags.append(found["CopyPartResult"]["ETag"])
 
     def _begun(self) -> str:
         if not self._upload:
-            found = self._bucket.call("create_multipart_upload", self._key)
+            found = self._client.call("create_multipart_upload", self._key)
             self._upload = str(found["UploadId"])
         return self._upload
 
     def complete(self) -> None:
         """Make the object of its parts."""
-        self._bucket.complete(self._key, self._upload, self._tags, **self._condition)
-
-    def left(self) -> Pending:
-        """Return what completes it."""
-        return Pending(self._key, self._upload, tuple(self._tags))
+        self._client.complete(self._key, self._upload, self._tags, **self._condition)
 
     def discard(self) -> None:
         """Delete the parts."""
         if self._upload:
             with suppress(UnmetError):  # it is gone, or finished and only the answer was lost
-                self._bucket.call("abort_multipart_upload", self._key, UploadId=self._upload)
-
-    def error(self, problem: str) -> WriteError:
-        """Return an error about the object."""
-        return self._bucket.error(problem, self._key)
+                self._client.call("abort_multipart_upload", self._key, UploadId=self._upload)
 
 
 DELETED: Final = 1000  # keys in a request
-COPIED: Final = 1 << 30  # bytes that the store copies in a request; it takes 5 GiB
 
 
 def s3_store(address: str) -> tuple[ObjectStore, str]:
     """Return the bucket of an address and the key in it; raises OptionError and MissingDependencyError."""
     settings, key = s3_settings(address)
-    check_installed()
+    check_imports("writing to s3:// needs botocore", "s3", "botocore")
     return S3Store(S3Bucket(settings)), key
 
 
 class S3Store(BucketStore[S3Bucket]):
     """One bucket."""
 
-    def put(self, key: str, data: bytes, over: str | None) -> str | None:
-        """Write an object where the condition holds; return its tag where it has these bytes now."""
+    def put_once(self, key: str, data: bytes, over: str | None) -> str:
+        """Write an object where the condition holds."""
         condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over}
+        return str(self.bucket.call("put_object", key, Body=data, **condition)["ETag"])
 
-        def send() -> str:
-            return str(self.bucket.call("put_object", key, Body=data, **condition)["ETag"])
+    def parts(self, key: str, *, fresh: bool, later: bool = False) -> S3Parts:
+        """Return what takes an object in parts, which are not seen."""
+        del later
+        return S3Parts(self.bucket, key, fresh=fresh)
 
-        return put_decided(self, key, send, data, over)
-
-    def upload(self, key: str, path: Path) -> None:
-        """Write a local file as an object."""
-        upload_file(S3Parts(self.bucket, key, fresh=False), path)
-
-    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
-        """Write an object of bytes and parts of others; long parts are copied by the store itself."""
-        parts = S3Parts(self.bucket, key, fresh=False)
-        made = PartedUpload(parts, fresh=False)
-        try:
-            for piece in pieces:
-                if isinstance(piece, bytes):
-                    made.write(piece)
-                else:
-                    self._compose(made, parts, piece)
-            made.finish()
-        finally:
-            made.abort()
-
-    def _compose(self, made: PartedUpload, parts: S3Parts, piece: Range) -> None:
-        """Add a range: what is held is filled up to the least size of a part, then the store copies the rest."""
-        key, at, end = piece
-        while at < end:
-            filled = MIN_PART - made.held if made.held else 0
-            left = end - at - max(filled, 0)
-            if filled > 0 or left < MIN_PART:
-                stop = min(end, at + (MIN_PART if left < MIN_PART else filled))
-                made.write(self.part(Range(key, at, stop)))
-            else:
-                stop = end if left <= COPIED + MIN_PART else at + COPIED
-                made.send_held()
-                parts.copy(key, at, stop)
-            at = stop
-
-    def begin(self, key: str, *, later: bool = False) -> PartedUpload:
-        """Begin an object that must not be there when it is finished."""
-        del later  # parts are not seen
-        return PartedUpload(S3Parts(self.bucket, key, fresh=True), fresh=True)
-
-    def complete(self, pending: Pending) -> None:
+    def complete_once(self, pending: Pending) -> None:
         """Make an object of an upload that was left."""
-        with self.completing(pending):
-            self.bucket.complete(pending.key, pending.upload, pending.tags)
+        self.bucket.complete(pending.key, pending.upload, pending.tags)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
