@@ -32,16 +32,16 @@ from trailgate.storage.files.manifest import (
     read_manifest,
 )
 from trailgate.storage.live.growing_file import Disk
-from trailgate.storage.writing.deciding import OvertakenError
-from trailgate.storage.writing.local_place import (
+from trailgate.storage.publish.protocol import OvertakenError
+from trailgate.storage.writing.growing_header import (
     beginning_patches,
     finishing_patches,
     opening_patches,
 )
-from trailgate.storage.writing.publication import Publication, numbered
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.table_writing import Ends, chained
 from trailgate.storage.writing.target import Target, check_trail
+from trailgate.storage.writing.trail_location import Publication, numbered
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +96,15 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
     It is committed over whatever others have published. Raises TransactionError and StorageError as ``commit_batch``.
     """
     for _ in range(TRIED):
-        place, manifest = target.place.opened()
-        check_trail(place, manifest, target.options)
+        location, manifest = target.location.recover()
+        check_trail(location, manifest, target.options)
         before = manifest or Manifest()
         if before.queries.get(batch.query, -1) >= batch.number:
             return False
-        own = replace(target, place=place)
+        own = replace(target, location=location)
         publication = _planned(own, before, batch, parts)
         try:
-            place.carry_out(publication, target.staging)
+            location.publish(publication, target.staging)
         except OvertakenError:
             continue
         return True
@@ -122,7 +122,7 @@ def _planned(
         file, entry = numbered(target.prefix, segment, number, target.header, target.options)
         placed.append(file)
         published.append(entry)
-    known = target.place.definitions()
+    known = target.location.definitions()
     tables = target.definitions if known is None else known.merged(target.definitions)
     files = (*before.files, *published)
     after = replace(
@@ -158,13 +158,13 @@ def commit_batch(
     Raises TransactionError where the batch does not continue the transaction that is open, and StorageError where another
     query's is. Then nothing is added.
     """
-    if not target.place.appends:
+    if not target.location.backend.appends:
         return commit_files(target, batch, parts)
     with locked(target.prefix):
         if is_committed(target.prefix, batch):
             return False
         manifest = read_manifest(target.prefix)
-        check_trail(target.place, manifest, target.options)
+        check_trail(target.location, manifest, target.options)
         disk = disk or Disk()
         if manifest is None:
             # From here on, files that are not published yet are not taken for the trail's.
