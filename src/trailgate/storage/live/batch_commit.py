@@ -1,12 +1,8 @@
-"""A batch of a streaming query: what its tasks staged, and the transaction that it leaves open.
+"""Batches of a streaming query into a trail: each is there once and whole, its manifest entry last.
 
-A batch of a streaming query as files of its own, where the files of a trail cannot be added to.
-
-Batches of a streaming query into a trail: each is there once and whole, its manifest entry last.
-
-A batch is known by its query and its number, which the manifest has: a batch that is committed again is passed over. Small
-batches are added to the last file of the trail, after the bytes that the manifest states; readers see them with the manifest.
-What a commit that was interrupted left is overwritten by the next one.
+A batch is known by its query and its number, which the manifest has: a batch that is committed again is passed over. In a store its files become
+files of the trail, as those of any run (``commit_files``). On a local disk small batches are added to the last file of the trail, after the bytes that
+the manifest states; readers see them with the manifest (decision 0072). What a commit that was interrupted left is overwritten by the next one.
 """
 
 from __future__ import annotations
@@ -41,7 +37,7 @@ from trailgate.storage.writing.growing_header import (
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.table_writing import Ends, chained
 from trailgate.storage.writing.target import Target, check_trail
-from trailgate.storage.writing.trail_location import Publication, numbered
+from trailgate.storage.writing.trail_location import Publication, number_text, numbered_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +113,7 @@ def _planned(
 ) -> Publication:
     unfinished = left_unfinished(target.prefix, before, batch, parts)
     segments = [segment for part in parts for segment in part.segments]
-    placed, published = [], []
-    for number, segment in enumerate(segments, before.next_number):
-        file, entry = numbered(target.prefix, segment, number, target.header, target.options)
-        placed.append(file)
-        published.append(entry)
+    placed, published = numbered_files(target, segments, before)
     known = target.location.definitions()
     tables = target.definitions if known is None else known.merged(target.definitions)
     files = (*before.files, *published)
@@ -134,7 +126,7 @@ def _planned(
         unfinished=unfinished,
         growing=None,
     )
-    return Publication(before, after, tuple(placed), write_sourcedefs(tables))
+    return Publication(before, after, placed, write_sourcedefs(tables))
 
 
 GATHERED: Final = (
@@ -251,9 +243,7 @@ class _Commit:
     def _place(self, segment: Segment) -> None:
         number = self.files[-1].number + 1 if self.files else 0
         digits = self.target.options.seq_digits
-        if number >= 10**digits:
-            raise StorageError(f"file number {number} has more than {digits} digits")
-        final = Path(f"{self.target.prefix}{number:0{digits}}")
+        final = Path(f"{self.target.prefix}{number_text(number, digits)}")
         staged = self.target.staging / segment.name
         first = (segment.first_csn, segment.first_time)
         patches = beginning_patches(staged, str(final), number, first)

@@ -31,8 +31,8 @@ from trailgate.storage.publish.protocol import (
     StagedFile,
 )
 from trailgate.storage.writing.growing_header import finishing_patches
-from trailgate.storage.writing.segments import Segment, WriteOptions
-from trailgate.trail.format.file_header import FileHeader, header_patches
+from trailgate.storage.writing.segments import Segment
+from trailgate.trail.format.file_header import header_patches
 from trailgate.trail.writing.file_headers import header_of
 
 if TYPE_CHECKING:
@@ -184,16 +184,25 @@ class TrailLocation:
         return is_published
 
 
-def numbered(
-    prefix: str, segment: Segment, number: int, header: FileHeader, options: WriteOptions
-) -> tuple[StagedFile, Published]:
-    """Return what becomes of a staged file that gets a number; raises StorageError for one too high."""
-    digits, trail_format = options.seq_digits, options.trail_format
-    if number >= 10**digits:
-        raise StorageError(f"file number {number} has more than {digits} digits")
-    name = f"{prefix}{number:0{digits}}"
+def numbered_files(
+    target: Target, segments: Sequence[Segment], before: Manifest
+) -> tuple[tuple[StagedFile, ...], tuple[Published, ...]]:
+    """Return what becomes of staged files: their names and headers, and their entries of the manifest.
+
+    Raises StorageError for a number that is too high.
+    """
+    found = [
+        _numbered(target, segment, number)
+        for number, segment in enumerate(segments, before.next_number)
+    ]
+    return tuple(file for file, _ in found), tuple(entry for _, entry in found)
+
+
+def _numbered(target: Target, segment: Segment, number: int) -> tuple[StagedFile, Published]:
+    trail_format = target.options.trail_format
+    name = f"{target.prefix}{number_text(number, target.options.seq_digits)}"
     trail = replace(
-        header.trail,
+        target.header.trail,
         filename=name,
         seqno=number,
         file_size=segment.size,
@@ -202,11 +211,18 @@ def numbered(
         first_io_time=segment.first_time,
         last_io_time=segment.last_time,
     )
-    made = header_of(replace(header, trail=trail), trail_format)
+    made = header_of(replace(target.header, trail=trail), trail_format)
     patches = tuple(header_patches(made)) if trail_format.has_header else ()
     short = name.rpartition("/")[2]
     placed = StagedFile(segment.name, short, segment.size, patches)
     return placed, Published(short, number, segment.size, segment.operations)
+
+
+def number_text(number: int, digits: int) -> str:
+    """Return the number of a file as its name has it; raises StorageError for one that is too high."""
+    if number >= 10**digits:
+        raise StorageError(f"file number {number} has more than {digits} digits")
+    return f"{number:0{digits}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,11 +252,7 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
         problem = f"the trail ends inside the transaction {before.unfinished['transaction']} of a streaming query"
         hint = "Let the query write its end first, or write another trail"
         raise StorageError(problem, where=Where(source=target.prefix), hint=hint)
-    placed, published = [], []
-    for number, segment in enumerate(staged.segments, before.next_number):
-        file, entry = numbered(target.prefix, segment, number, target.header, target.options)
-        placed.append(file)
-        published.append(entry)
+    placed, published = numbered_files(target, staged.segments, before)
     names = tuple(file.name for file in published)
     quarantine = location.quarantine() if staged.quarantine else None
     manifest = Manifest(
@@ -258,7 +270,7 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
     publication = Publication(
         before,
         manifest,
-        tuple(placed),
+        placed,
         write_sourcedefs(target.definitions),
         tuple(staged.quarantine),
         staged.captured,
