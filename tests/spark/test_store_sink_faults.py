@@ -21,11 +21,11 @@ from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.jobs.checking import check_trail
 from trailgate.spark.trail_sink import trail_stream_writer, trail_writer
+from trailgate.storage.publish import store_folder
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.stores import object_store as parted_upload
 from trailgate.storage.stores import s3
 from trailgate.storage.stores.s3 import S3Bucket
-from trailgate.storage.writing import deciding
 from trailgate.storage.writing.table_writing import NEEDED
 
 # A process that is gone, a request that fails, one that is done and whose answer is lost, and a store that is gone until the batch is given again.
@@ -86,7 +86,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, size in (
         (s3, "MIN_PART", 300),
         (parted_upload, "PART", 700),
-        (deciding, "HEAD", 700),
+        (store_folder, "HEAD", 700),
     ):
         monkeypatch.setattr(module, name, size)
 

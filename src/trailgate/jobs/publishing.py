@@ -141,7 +141,7 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
             files.discard()
             raise
         files.close()
-    return run.summary(folder.shown, format.casefold(), known)
+    return run.summary(folder.name, format.casefold(), known)
 
 
 def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatterns | None:

@@ -148,7 +148,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         if query is None or number is None:
             raise StorageError("Spark does not state which query and batch this is")
         target = _stage(self._target, query, int(number))
-        target.place.make(target.staging)
+        target.location.backend.make(target.staging)
         header = target.header
         now = replace(header.trail, creation_time=time_ns() // 1000)
         target = replace(target, header=replace(header, trail=now))
@@ -167,7 +167,7 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
         target = _stage(self._target, query, batchId)
         parts = [message.part for message in written]
         commit_batch(target, Batch(query, batchId, self._max_age), parts)
-        target.place.forget(target.staging)
+        target.location.backend.forget(target.staging)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  Spark's name
         """Remove what the tasks have staged; what is published stays, and is known by the manifest."""
@@ -175,12 +175,14 @@ class TrailStreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # p
             if isinstance(message, WrittenBatch):
                 names = [segment.name for segment in message.part.segments]
                 staging = _stage(self._target, message.query, batchId).staging
-                self._target.place.discard(staging, names)
+                self._target.location.backend.discard(staging, names)
 
 
 def _stage(target: Target, query: str, number: int) -> Target:
     """Return the target with the staging folder of one batch."""
-    return replace(target, staging=target.place.staging(f"stream-{query}") / f"{number:09}")
+    return replace(
+        target, staging=target.location.backend.staging(f"stream-{query}") / f"{number:09}"
+    )
 
 
 def trail_stream_writer(
@@ -191,5 +193,5 @@ def trail_stream_writer(
     paths, values = read_with_paths(STREAMING, own, '.start("dirdat/ot")', folder)
     check_columns(schema.names)
     target = planned_target(one_path(paths, "writing a trail"), table_options(values))
-    target.place.check_conditions()
+    target.location.backend.check()
     return TrailStreamWriter(target, values["max_age_seconds"])

@@ -17,8 +17,8 @@ from trailgate.jobs.capture.job import CaptureOptions
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.running import publish, run_local, run_range
 from trailgate.storage.files.durable import lock
+from trailgate.storage.publish import local_disk
 from trailgate.storage.reading.trails import read_trail
-from trailgate.storage.writing import local_place
 from trailgate.trail.format.file_header import decode_header
 
 
@@ -124,7 +124,7 @@ def test_rollover_splits_no_record(place: Place) -> None:
     assert place.names("ot") == [f"name {i}" for i in range(100)]
 
 
-STEPS = ["write_whole", "_place_file", "sync_folder", "append_lines", "write_manifest"]
+STEPS = ["write_whole", "_place_file", "sync_folder", "append_lines", "replace_state"]
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -152,18 +152,18 @@ def test_a_killed_run_runs_again_to_the_same_bytes(
     place = begun()
     job = place.job("ot", options)
     monkeypatch.setattr(time, "time_ns", lambda: 1_777_777_777 * 10**9)
-    real = getattr(local_place, step)
+    real = getattr(local_disk, step)
 
     def dies(*arguments: object) -> object:
         if after:
             real(*arguments)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(local_place, step, dies)
+    monkeypatch.setattr(local_disk, step, dies)
     with pytest.raises(KeyboardInterrupt):
         run_local(job)
-    monkeypatch.setattr(local_place, step, real)
-    published = after and step == "write_manifest"
+    monkeypatch.setattr(local_disk, step, real)
+    published = after and step == "replace_state"
     assert len(place.names("ot")) == (5 if published else 1)
     summary = place.run("ot", options)
     captured = (0, 0, 5) if published else (4, 1, 0)

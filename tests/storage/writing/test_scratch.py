@@ -8,17 +8,17 @@ from tempfile import gettempdir
 import pytest
 
 from store_servers.bucket import Bucket
-from trailgate.storage.writing.store_place import OF_SPARK, scratch_folder
-from trailgate.storage.writing.target import place_of
+from trailgate.storage.publish.store_folder import OF_SPARK, scratch_folder
+from trailgate.storage.writing.target import location_of
 
 
 def test_a_worker_of_spark_stages_in_a_folder_of_sparks(
     bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(OF_SPARK, f"{tmp_path}/gone,{tmp_path}")
-    place = place_of(f"{bucket.url}/dirdat/ot")
+    place = location_of(f"{bucket.url}/dirdat/ot")
 
-    with place.filling(place.staging("x")) as folder:
+    with place.backend.filling(place.backend.staging("x")) as folder:
         (folder / "1").write_bytes(b"1")
         assert folder.parent == tmp_path
 
@@ -32,8 +32,8 @@ def test_others_stage_in_the_systems_folder(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, named: str
 ) -> None:
     monkeypatch.setenv(OF_SPARK, named)
-    place = place_of(f"{bucket.url}/dirdat/ot")
+    place = location_of(f"{bucket.url}/dirdat/ot")
 
     assert scratch_folder() is None
-    with place.filling(place.staging("x")) as folder:
+    with place.backend.filling(place.backend.staging("x")) as folder:
         assert folder.parent == Path(gettempdir())

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, CaptureSummary
     from trailgate.jobs.capture.loading import Loaded
     from trailgate.jobs.receive.run import ReceiveOptions
-    from trailgate.storage.writing.publication import Place
+    from trailgate.storage.writing.trail_location import TrailLocation
 
 UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
@@ -168,7 +168,7 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
     from trailgate.storage.files.addresses import absolute
     from trailgate.storage.files.manifest import is_live
     from trailgate.storage.writing.segments import WriteOptions
-    from trailgate.storage.writing.target import place_of, writable_prefix
+    from trailgate.storage.writing.target import location_of, writable_prefix
 
     loaded = load(
         properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
@@ -236,18 +236,18 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
         message_per_line=message_per is MessagePer.LINE,
         **writing,
     )
-    place = place_of(target)
-    if is_live(place.prefix):
+    location = location_of(target)
+    if is_live(location.prefix):
         from trailgate.cli.live import print_repaired
         from trailgate.jobs.receive.run import capture_repaired
         from trailgate.storage.live.live_trail import AppendOptions
 
         appending = AppendOptions(**writing)
         _check_repaired(options, master)
-        repaired = capture_repaired(loaded.capture, source or (), place.prefix, appending)
+        repaired = capture_repaired(loaded.capture, source or (), location.prefix, appending)
         print_repaired(repaired, as_json=as_json)
         return
-    _capture_files(loaded, source or [], place, options, Running(master, threads, as_json))
+    _capture_files(loaded, source or [], location, options, Running(master, threads, as_json))
 
 
 class Running(NamedTuple):
@@ -259,7 +259,11 @@ class Running(NamedTuple):
 
 
 def _capture_files(
-    loaded: Loaded, source: list[str], place: Place, options: CaptureOptions, where: Running
+    loaded: Loaded,
+    source: list[str],
+    location: TrailLocation,
+    options: CaptureOptions,
+    where: Running,
 ) -> None:
     """Capture files and print the summary; raises Exit where most messages are bad."""
     from trailgate.jobs.capture.job import prepare
@@ -267,8 +271,8 @@ def _capture_files(
     stop = options.on_error == OnError.STOP
     if options.dry_run:
         options = replace(options, on_error=str(OnError.QUARANTINE))
-    with kept_input(source) as kept, nullcontext() if options.dry_run else place.held():
-        job = prepare(loaded.capture, kept, place, options)
+    with kept_input(source) as kept, nullcontext() if options.dry_run else location.backend.held():
+        job = prepare(loaded.capture, kept, location, options)
         summary = run(job, where.master, show=not where.as_json, threads=where.threads)
     with quiet_pipe() if options.dry_run else done_already():
         if where.as_json:

@@ -30,15 +30,15 @@ from trailgate.storage.reading.message_files import (
     find_messages,
     plan_ranges,
 )
-from trailgate.storage.writing.publication import Place
 from trailgate.storage.writing.segments import WriteOptions
 from trailgate.storage.writing.target import (
     Target,
     check_tables,
     check_trail,
     file_header,
-    place_of,
+    location_of,
 )
+from trailgate.storage.writing.trail_location import TrailLocation
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class CaptureJob:
 def prepare(
     capture: Capture,
     path: Addresses,
-    target: Address | Place,
+    target: Address | TrailLocation,
     options: CaptureOptions | None = None,
 ) -> CaptureJob:
     """Return a job over the messages at ``path``, one address or several, into the trail ``target``.
@@ -153,28 +153,28 @@ def prepare(
     its bytes are the same. Raises StorageError where the trail must not be written.
     """
     options = options or CaptureOptions()
-    place = place_of(target) if isinstance(target, str | os.PathLike) else target
+    location = location_of(target) if isinstance(target, str | os.PathLike) else target
     if options.dry_run:
-        manifest = place.manifest()
+        manifest = location.manifest()
     else:
-        place, manifest = place.open_current()
-    prefix = place.prefix
-    check_trail(place, manifest, options)
+        location, manifest = location.recover()
+    prefix = location.prefix
+    check_trail(location, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
-    captured = place.read_captured(manifest.captured) if manifest and not options.again else ()
+    captured = location.captured(manifest.captured) if manifest and not options.again else ()
     known = recognised(found, captured)
     source = known.files
-    existing = place.definitions()
+    existing = location.definitions()
     capture = infer_tables(capture, found, existing)
     definitions = _merge(existing, capture)
     check_tables(definitions, options)
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
-    now, run, done, staging = time.time_ns() // 1000, "", None, place.staging("staging")
+    now, run, done, staging = time.time_ns() // 1000, "", None, location.backend.staging("staging")
     if not options.dry_run:
-        staging, now = place.begin_run(fingerprint, now)
+        staging, now = location.backend.begin_run(fingerprint, now)
         run = f"{fingerprint}-{now}"
-        place.begun()
+        location.begin()
         if manifest is not None and manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.environment.group
@@ -183,7 +183,7 @@ def prepare(
     if capture.options.gives_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
         ordered, by_id = not options.unordered_ids, capture.options.by_id
-        ids = IdRule(place.address, last, ordered, by_id)
+        ids = IdRule(location.address, last, ordered, by_id)
     message_ids = None
     if any(file.json for file in source.files):
         message_ids = MessageIdRule.of(
@@ -192,7 +192,7 @@ def prepare(
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
     apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
-    staged = Target(place, staging, run, header, definitions, options)
+    staged = Target(location, staging, run, header, definitions, options)
     return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
 
 

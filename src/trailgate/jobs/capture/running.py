@@ -33,13 +33,13 @@ from trailgate.messages.metadata import MessageIds
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of
 from trailgate.storage.files.manifest import captured_lines
+from trailgate.storage.publish.protocol import OvertakenError
 from trailgate.storage.reading.message_files import MessagePlace, MessageRange
 from trailgate.storage.reading.threads import in_order, thread_count
-from trailgate.storage.writing.deciding import OvertakenError
-from trailgate.storage.writing.publishing import Staged
-from trailgate.storage.writing.publishing import publish as publish_staged
 from trailgate.storage.writing.table_writing import sum_counts
-from trailgate.storage.writing.target import place_of
+from trailgate.storage.writing.target import location_of
+from trailgate.storage.writing.trail_location import Staged
+from trailgate.storage.writing.trail_location import publish as publish_staged
 
 KNOWN: Final = ("skipped", "continued", "changed", "copied")  # of what was captured before
 
@@ -257,6 +257,6 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     )
     if base is not None:
         source, trail = [absolute(one, base) for one in addresses_of(source)], absolute(trail, base)
-    place = place_of(trail)
-    with nullcontext() if dry_run else place.held():
-        return runner(prepare(loaded.capture, source, place, options))
+    location = location_of(trail)
+    with nullcontext() if dry_run else location.backend.held():
+        return runner(prepare(loaded.capture, source, location, options))

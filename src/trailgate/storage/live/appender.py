@@ -27,9 +27,8 @@ from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, known_checkpoint
 from trailgate.storage.live.recovery import Recovered, mark_of
-from trailgate.storage.writing.local_place import LocalPlace
 from trailgate.storage.writing.table_writing import conform
-from trailgate.storage.writing.target import local_prefix, tables_of
+from trailgate.storage.writing.target import local_prefix, local_trail, tables_of
 from trailgate.storage.writing.transaction_chain import BETWEEN, followed
 from trailgate.trail.writing.writer import Encoded, encode
 
@@ -59,7 +58,7 @@ class TrailAppender:
         with ExitStack() as held:
             held.enter_context(lock(self._prefix))
             known = known_checkpoint(self._prefix, options)
-            self._definitions = tables_of(LocalPlace(self._prefix), definitions)
+            self._definitions = tables_of(local_trail(self._prefix), definitions)
             disk.replace(Path(f"{self._prefix}.def"), write_sourcedefs(self._definitions))
             tables = self._definitions
             self._trail = LiveTrail(disk, self._prefix, options, tables, known)

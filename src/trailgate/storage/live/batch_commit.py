@@ -1,12 +1,8 @@
-"""A batch of a streaming query: what its tasks staged, and the transaction that it leaves open.
+"""Batches of a streaming query into a trail: each is there once and whole, its manifest entry last.
 
-A batch of a streaming query as files of its own, where the files of a trail cannot be added to.
-
-Batches of a streaming query into a trail: each is there once and whole, its manifest entry last.
-
-A batch is known by its query and its number, which the manifest has: a batch that is committed again is passed over. Small
-batches are added to the last file of the trail, after the bytes that the manifest states; readers see them with the manifest.
-What a commit that was interrupted left is overwritten by the next one.
+A batch is known by its query and its number, which the manifest has: a batch that is committed again is passed over. In a store its files become
+files of the trail, as those of any run (``commit_files``). On a local disk small batches are added to the last file of the trail, after the bytes that
+the manifest states; readers see them with the manifest (decision 0072). What a commit that was interrupted left is overwritten by the next one.
 """
 
 from __future__ import annotations
@@ -32,15 +28,15 @@ from trailgate.storage.files.manifest import (
     read_manifest,
 )
 from trailgate.storage.live.growing_file import Disk
-from trailgate.storage.writing.deciding import OvertakenError
-from trailgate.storage.writing.local_place import (
+from trailgate.storage.publish.protocol import OvertakenError
+from trailgate.storage.writing.growing_header import (
     beginning_patches,
     finishing_patches,
     opening_patches,
 )
-from trailgate.storage.writing.publication import Publication, with_numbers
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.target import Target, check_trail
+from trailgate.storage.writing.trail_location import Publication, number_text, numbered_files
 from trailgate.storage.writing.transaction_chain import Ends, follow_chain
 
 
@@ -96,15 +92,15 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
     It is committed over whatever others have published. Raises TransactionError and StorageError as ``commit_batch``.
     """
     for _ in range(TRIED):
-        place, manifest = target.place.open_current()
-        check_trail(place, manifest, target.options)
+        location, manifest = target.location.recover()
+        check_trail(location, manifest, target.options)
         before = manifest or Manifest()
         if before.queries.get(batch.query, -1) >= batch.number:
             return False
-        own = replace(target, place=place)
+        own = replace(target, location=location)
         publication = _plan_images(own, before, batch, parts)
         try:
-            place.apply(publication, target.staging)
+            location.publish(publication, target.staging)
         except OvertakenError:
             continue
         return True
@@ -117,12 +113,8 @@ def _plan_images(
 ) -> Publication:
     unfinished = left_unfinished(target.prefix, before, batch, parts)
     segments = [segment for part in parts for segment in part.segments]
-    placed, published = [], []
-    for number, segment in enumerate(segments, before.next_number):
-        file, entry = with_numbers(target.prefix, segment, number, target.header, target.options)
-        placed.append(file)
-        published.append(entry)
-    known = target.place.definitions()
+    placed, published = numbered_files(target, segments, before)
+    known = target.location.definitions()
     tables = target.definitions if known is None else known.merge(target.definitions)
     files = (*before.files, *published)
     after = replace(
@@ -134,7 +126,7 @@ def _plan_images(
         unfinished=unfinished,
         growing=None,
     )
-    return Publication(before, after, tuple(placed), write_sourcedefs(tables))
+    return Publication(before, after, placed, write_sourcedefs(tables))
 
 
 GATHERED: Final = (
@@ -158,13 +150,13 @@ def commit_batch(
     Raises TransactionError where the batch does not continue the transaction that is open, and StorageError where another
     query's is. Then nothing is added.
     """
-    if not target.place.appends:
+    if not target.location.backend.appends:
         return commit_files(target, batch, parts)
     with lock(target.prefix):
         if is_committed(target.prefix, batch):
             return False
         manifest = read_manifest(target.prefix)
-        check_trail(target.place, manifest, target.options)
+        check_trail(target.location, manifest, target.options)
         disk = disk or Disk()
         if manifest is None:
             # From here on, files that are not published yet are not taken for the trail's.
@@ -251,9 +243,7 @@ class _Commit:
     def _place(self, segment: Segment) -> None:
         number = self.files[-1].number + 1 if self.files else 0
         digits = self.target.options.seq_digits
-        if number >= 10**digits:
-            raise StorageError(f"file number {number} has more than {digits} digits")
-        final = Path(f"{self.target.prefix}{number:0{digits}}")
+        final = Path(f"{self.target.prefix}{number_text(number, digits)}")
         staged = self.target.staging / segment.name
         first = (segment.first_csn, segment.first_time)
         patches = beginning_patches(staged, str(final), number, first)

@@ -18,7 +18,6 @@ from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import from_operations
 from trailgate.model.transactions import begins_of
 from trailgate.storage.files.addresses import Address, absolute
-from trailgate.storage.writing.publishing import Staged, publish
 from trailgate.storage.writing.segments import (
     MAX_BYTES,
     EncodedOperations,
@@ -32,9 +31,10 @@ from trailgate.storage.writing.target import (
     check_trail,
     digits_of,
     file_header,
-    place_of,
+    location_of,
     tables_of,
 )
+from trailgate.storage.writing.trail_location import Staged, publish
 from trailgate.storage.writing.transaction_chain import Chain, Ends, RemakingChain, check_remade
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
 
@@ -122,27 +122,27 @@ def prepare_writing(path: Address, options: TableOptions) -> Target:
     Definitions may be left out where the trail has them already. Raises OptionError. A target can be pickled.
     """
     target = planned_target(path, options)
-    target.place.check_conditions()
-    target.place.make(target.staging)
+    target.location.backend.check()
+    target.location.backend.make(target.staging)
     return target
 
 
 def planned_target(path: Address, options: TableOptions) -> Target:
     """Return such a target without its staging folder."""
-    place, manifest = place_of(absolute(path)).open_current()
-    prefix = place.prefix
+    location, manifest = location_of(absolute(path)).recover()
+    prefix = location.prefix
     digits = digits_of(prefix, manifest) if manifest is not None and manifest.files else 9
     own = WriteOptions(
         max_bytes=options.max_bytes,
         seq_digits=options.seq_digits or digits,
         trail_format=options.trail_format,
     )
-    check_trail(place, manifest, own)
+    check_trail(location, manifest, own)
     run = uuid.uuid4().hex
     header = file_header(prefix, own.seq_digits, time_ns() // 1000)
-    tables = tables_of(place, options.definitions)
+    tables = tables_of(location, options.definitions)
     check_tables(tables, own)
-    return Target(place, place.staging(f"write-{run}"), run, header, tables, own)
+    return Target(location, location.backend.staging(f"write-{run}"), run, header, tables, own)
 
 
 def write_part(
@@ -152,7 +152,7 @@ def write_part(
 
     A ``chain`` follows their transactions; without one their indicators are made anew where rows were left out.
     """
-    if not target.place.is_made(target.staging):
+    if not target.location.backend.is_made(target.staging):
         # A task that outlives its job must leave no files.
         problem = "the staging folder is not there: the write was given up"
         raise StorageError(problem, where=Where(source=str(target.staging)))
@@ -202,12 +202,12 @@ def _move(rows: int) -> Iterator[None]:
 def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
     """Add the parts' files to the trail in the order of the parts; raises TransactionError where their transactions do not fit."""
     check_remade([part.ends for part in parts if part.ends is not None])
-    place = target.place
-    with place.held():
-        check_trail(place, place.manifest(), target.options)
+    location = target.location
+    with location.backend.held():
+        check_trail(location, location.manifest(), target.options)
         # From here on, files that are not published yet are not taken for the trail's.
-        place.begun()
-        tables = place.definitions()
+        location.begin()
+        tables = location.definitions()
         if tables is not None:
             target = replace(target, definitions=tables.merge(target.definitions))
         counts: Counts = {}

@@ -15,9 +15,9 @@ from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, is_stored, locate
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.manifest import Manifest
-from trailgate.storage.writing.local_place import LocalPlace
-from trailgate.storage.writing.publication import Place
+from trailgate.storage.publish.local_disk import LocalDisk
 from trailgate.storage.writing.segments import Encoding, SegmentWriter, WriteOptions
+from trailgate.storage.writing.trail_location import TrailLocation
 from trailgate.trail.format.file_header import FileHeader, MachineInfo, ProducerInfo, TrailInfo
 from trailgate.trail.writing.file_headers import file_begin
 from trailgate.trail.writing.writer import encode
@@ -31,9 +31,9 @@ HOLDS_TRAILS: Final = "dirdat"  # below the home folder
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A trail's place, and the folder in which new files of it are staged; ``run`` names the run."""
+    """A trail's location, and the folder in which new files of it are staged; ``run`` names the run."""
 
-    place: Place
+    location: TrailLocation
     staging: Path
     run: str
     header: FileHeader
@@ -43,11 +43,11 @@ class Target:
     @property
     def prefix(self) -> str:
         """Return what the trail is called."""
-        return self.place.prefix
+        return self.location.prefix
 
     def filling(self) -> AbstractContextManager[Path]:
         """Give a local folder for writers; what is in it at the end is staged."""
-        return self.place.filling(self.staging)
+        return self.location.backend.filling(self.staging)
 
     def begin(self) -> bytes:
         """Return what each file begins with, before its first operation."""
@@ -64,23 +64,28 @@ class Target:
 
     def discard(self) -> None:
         """Remove the staging folder."""
-        self.place.discard(self.staging)
+        self.location.backend.discard(self.staging)
 
 
-def place_of(address: Address) -> Place:
-    """Return the place of a trail that is written; raises OptionError for a folder, and for a store that is not written to."""
+def location_of(address: Address) -> TrailLocation:
+    """Return the location of a trail that is written; raises OptionError for a folder, and for a store that is not written to."""
     text = os.fspath(address)
     if not is_stored(text):
-        return LocalPlace(writable_prefix(text))
-    from trailgate.storage.stores.kinds import writable_store  # noqa: PLC0415  for stores
-    from trailgate.storage.writing.store_place import StorePlace  # noqa: PLC0415
+        return local_trail(writable_prefix(text))
+    from trailgate.storage.publish.store_folder import StoreFolder  # noqa: PLC0415  for stores
+    from trailgate.storage.stores.kinds import writable_store  # noqa: PLC0415
 
     store, key = writable_store(text, "a trail")
     name = key.rpartition("/")[2]
     if not name or next(store.list_keys(f"{key}/"), None) is not None:
         hint = f"Name a prefix in it, as {store.shown(f'{key}/ot' if name else f'{key}ot')}"
         raise OptionError(f"{text} is a folder, not a prefix of a trail", hint=hint)
-    return StorePlace(store, key, text)
+    return TrailLocation(StoreFolder.of_trail(store, key), text)
+
+
+def local_trail(prefix: str) -> TrailLocation:
+    """Return the location of a trail on a local disk."""
+    return TrailLocation(LocalDisk(prefix, f"{Path(prefix).name}.manifest.json"), prefix)
 
 
 def local_prefix(address: Address) -> str:
@@ -111,15 +116,15 @@ def check_tables(definitions: Definitions, options: WriteOptions) -> None:
     file_begin(FileHeader(), options.trail_format, definitions)
 
 
-def check_trail(place: Place, manifest: Manifest | None, options: WriteOptions) -> None:
+def check_trail(location: TrailLocation, manifest: Manifest | None, options: WriteOptions) -> None:
     """Raise StorageError or OptionError where a trail cannot be added to."""
     if manifest is None:
-        if place.has_files():
+        if location.has_files():
             problem = "there is a trail without a manifest here"
             hint = "Capture into a new trail: only our own are added to"
-            raise StorageError(problem, where=Where(source=place.prefix), hint=hint)
+            raise StorageError(problem, where=Where(source=location.prefix), hint=hint)
     elif manifest.files:
-        digits = digits_of(place.prefix, manifest)
+        digits = digits_of(location.prefix, manifest)
         if digits != options.seq_digits:
             raise OptionError(
                 f"the trail's file names end in {digits} digits: --seq-digits {digits}"
@@ -131,14 +136,14 @@ def digits_of(prefix: str, manifest: Manifest) -> int:
     return len(manifest.files[-1].name) - len(Path(prefix).name)
 
 
-def tables_of(place: Place, given: Address | Definitions | None) -> Definitions:
+def tables_of(location: TrailLocation, given: Address | Definitions | None) -> Definitions:
     """Return the definitions of a trail's tables with those given; raises where there are none."""
-    existing = place.definitions()
+    existing = location.definitions()
     if given is None:
         if existing is not None:
             return existing
         problem = "a new trail needs definitions of its tables"
-        where = Where(source=place.prefix)
+        where = Where(source=location.prefix)
         raise StorageError(problem, where=where, hint="Give the option definitions")
     if isinstance(given, Definitions):
         tables = Definitions(tuple(complete(table) for table in given), given.database)

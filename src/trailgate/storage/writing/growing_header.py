@@ -1,0 +1,65 @@
+"""The header of a file that grows: what is filled in when it is begun, and when it is finished.
+
+A header that states the file's size means that nothing is added to the file any more (trail format §4.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from trailgate.storage.files.durable import writing
+from trailgate.storage.files.manifest import Growing
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, decode_header, header_patches
+from trailgate.trail.format.tokens import FILE_HEADER
+
+LONGEST: Final = 1 << 16  # bytes of a header at most
+Patches = list[tuple[int, bytes]]
+
+
+def finishing_patches(path: Path, size: int, growing: Growing) -> Patches:
+    """Return what is written over a file's header when it is finished; nothing where it has none."""
+
+    def finished(trail: TrailInfo) -> TrailInfo:
+        return replace(
+            trail, file_size=size, last_csn=growing.last_csn, last_io_time=growing.last_time
+        )
+
+    return _patches(path, finished)
+
+
+def opening_patches(path: Path) -> Patches:
+    """Return what is written over the header of a file that was finished, and is added to again; else nothing."""
+    header = _header(path)
+    if header is None or header.trail.file_size is None:
+        return []
+    trail = replace(header.trail, file_size=None, last_csn=None, last_io_time=None)
+    return header_patches(replace(header, trail=trail))
+
+
+def beginning_patches(
+    path: Path, name: str, number: int, first: tuple[str | None, int | None]
+) -> Patches:
+    """Return what is written over the header of a staged file that gets a name; ``first`` are CSN and time."""
+
+    def begun(trail: TrailInfo) -> TrailInfo:
+        return replace(
+            trail, filename=name, seqno=number, first_csn=first[0], first_io_time=first[1]
+        )
+
+    return _patches(path, begun)
+
+
+def _patches(path: Path, change: Callable[[TrailInfo], TrailInfo]) -> Patches:
+    header = _header(path)
+    if header is None:
+        return []
+    return header_patches(replace(header, trail=change(header.trail)))
+
+
+def _header(path: Path) -> FileHeader | None:
+    with writing(path), path.open("rb") as file:
+        data = file.read(LONGEST)
+    return decode_header(data)[0] if data and data[0] == FILE_HEADER else None

@@ -1,0 +1,283 @@
+"""What publishing does to a trail: files with their numbers, definitions, quarantine, the list of captured files, and the manifest.
+
+A trail is at a prefix, on a local disk or in a store. Its manifest is the state that decides (``storage/publish/protocol.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from trailgate.definitions.defgen import read_sourcedefs, write_sourcedefs
+from trailgate.errors import StorageError, Where
+from trailgate.model.tables import Definitions
+from trailgate.storage.files.listing import number_digits
+from trailgate.storage.files.manifest import (
+    CapturedFile,
+    Manifest,
+    Published,
+    encode_manifest,
+    parse_captured,
+    parse_manifest,
+)
+from trailgate.storage.publish.protocol import (
+    Backend,
+    Commit,
+    IsPublished,
+    OvertakenError,
+    Sidecar,
+    StagedFile,
+)
+from trailgate.storage.writing.growing_header import finishing_patches
+from trailgate.storage.writing.segments import Segment
+from trailgate.trail.format.file_header import header_patches
+from trailgate.trail.writing.file_headers import header_of
+
+if TYPE_CHECKING:
+    from trailgate.storage.writing.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """The manifests before and after, files in their order, and the trail's definitions.
+
+    ``quarantine`` are staged files, ``captured`` lines of the list of captured files.
+    """
+
+    before: Manifest
+    after: Manifest
+    files: tuple[StagedFile, ...]
+    definitions: bytes
+    quarantine: tuple[str, ...] = ()
+    captured: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class TrailLocation:
+    """The location of a trail; ``address`` is by what it is read. Values can be pickled."""
+
+    backend: Backend
+    address: str
+
+    @property
+    def prefix(self) -> str:
+        """Return what headers, messages and summaries call the trail; without credentials."""
+        return self.backend.name
+
+    @property
+    def _stem(self) -> str:
+        return self.prefix.rpartition("/")[2]
+
+    def recover(self) -> tuple[Self, Manifest | None]:
+        """Return the manifest, None where there is none, and the location that publishes over this one alone.
+
+        What an interrupted run had decided to publish is applied first.
+        """
+        backend, data, completed = self.backend.recover()
+        manifest = self._parse(data)
+        if completed and manifest is not None:
+            backend.sweep(self._publish(manifest, backend.generation))
+        return replace(self, backend=backend), manifest
+
+    def manifest(self) -> Manifest | None:
+        """Return the manifest as it is; raises OvertakenError where it is not the one that was recovered."""
+        return self._parse(self.backend.state())
+
+    def _parse(self, data: bytes | None) -> Manifest | None:
+        return None if data is None else parse_manifest(data, f"{self.prefix}.manifest.json")
+
+    def begin(self) -> None:
+        """Make sure that files without a manifest are not taken for a trail from now on."""
+        # In a store files get names of the trail when they are decided on.
+        if self.backend.appends and self.manifest() is None:
+            self.backend.replace_state(lambda _: encode_manifest(Manifest()))
+
+    def has_files(self) -> bool:
+        """Return whether there are files that are named like a trail's, or a checkpoint."""
+        return bool(self._number_of("")) or self.backend.read(".checkpoint.json") is not None
+
+    def _number_of(self, after: str) -> list[str]:
+        """Return the names of trail files after one."""
+        digits = ((name, number_digits(name)) for name in self.backend.names(after))
+        return [name for name, some in digits if some and name[:-some] == self._stem]
+
+    def definitions(self) -> Definitions | None:
+        """Return the definitions of the trail's tables; None where there are none."""
+        data = self.backend.read(".def")
+        return None if data is None else read_sourcedefs(data, source=f"{self.prefix}.def")
+
+    def captured(self, size: int) -> tuple[CapturedFile, ...]:
+        """Return the list of captured files, of which the manifest states ``size`` bytes."""
+        if not size:
+            return ()
+        data = self.backend.read(".captured.jsonl") or b""
+        return parse_captured(data, size, f"{self.prefix}.captured.jsonl")
+
+    def quarantine(self) -> str:
+        """Return what messages call the file of messages that the next publication quarantines.
+
+        In a store it is one of that publication's own: what others wrote is not written again.
+        """
+        own = "" if self.backend.appends else f".{self.backend.generation + 2:06}"
+        return f"{self.prefix}.quarantine{own}.jsonl"
+
+    def publish(self, publication: Publication, staging: Path) -> None:
+        """Make staged files part of the trail, and delete the folder; each step can be done again after a crash."""
+        before, after = publication.before, replace(publication.after, decided={})
+        if not self.backend.appends:
+            self._check_names(publication)
+        sidecars = [Sidecar(f"{self._stem}.def", publication.definitions)]
+        if publication.captured:
+            name = f"{self._stem}.captured.jsonl"
+            sidecars.append(Sidecar(name, publication.captured, before.captured))
+
+        def deciding(generation: int, record: str) -> bytes:
+            own = replace(before, edition=generation, decided={"record": record})
+            return encode_manifest(own)
+
+        commit = Commit(
+            publication.files,
+            lambda generation: encode_manifest(replace(after, edition=generation)),
+            deciding,
+            self._publish(after, self.backend.generation + 2),
+            tuple(sidecars),
+            publication.quarantine,
+            self.quarantine().rpartition("/")[2],
+            before.quarantine,
+            self._finish(before),
+        )
+        self.backend.commit(commit, staging)
+
+    def _finish(self, before: Manifest) -> StagedFile | None:
+        """Return the header of the file that a streaming query adds to, if there is one: others follow it now."""
+        if before.growing is None or not self.backend.appends:
+            return None
+        name, size = before.files[-1].name, before.files[-1].size
+        path = Path(self.prefix).with_name(name)
+        patches = finishing_patches(path, size, before.growing)
+        return StagedFile(name, name, size, tuple(patches))
+
+    def _check_names(self, publication: Publication) -> None:
+        """Raise StorageError where files that the trail does not have would be overwritten."""
+        files = publication.before.files
+        after = files[-1].name if files else ""
+        there = self._number_of(after) if publication.files else []
+        if there:
+            self.manifest()  # another run may have published them just now
+            problem = "there is a file of the trail's name that its manifest does not have"
+            source = self.prefix.removesuffix(self._stem) + there[0]
+            raise StorageError(problem, where=Where(source=source))
+
+    def _publish(self, manifest: Manifest, generation: int) -> IsPublished:
+        """Return what knows the names of published files."""
+        names = {file.name for file in manifest.files}
+        names |= {self._stem + end for end in (".manifest.json", ".captured.jsonl", ".def")}
+        log = f"{self._stem}.quarantine."
+
+        def is_published(name: str) -> bool:
+            number = name.removeprefix(log).partition(".")[0]
+            own = name.startswith(log) and number.isdecimal()
+            return name in names or (own and int(number) <= generation)
+
+        return is_published
+
+
+def numbered_files(
+    target: Target, segments: Sequence[Segment], before: Manifest
+) -> tuple[tuple[StagedFile, ...], tuple[Published, ...]]:
+    """Return what becomes of staged files: their names and headers, and their entries of the manifest.
+
+    Raises StorageError for a number that is too high.
+    """
+    found = [
+        _number_of(target, segment, number)
+        for number, segment in enumerate(segments, before.next_number)
+    ]
+    return tuple(file for file, _ in found), tuple(entry for _, entry in found)
+
+
+def _number_of(target: Target, segment: Segment, number: int) -> tuple[StagedFile, Published]:
+    trail_format = target.options.trail_format
+    name = f"{target.prefix}{number_text(number, target.options.seq_digits)}"
+    trail = replace(
+        target.header.trail,
+        filename=name,
+        seqno=number,
+        file_size=segment.size,
+        first_csn=segment.first_csn,
+        last_csn=segment.last_csn,
+        first_io_time=segment.first_time,
+        last_io_time=segment.last_time,
+    )
+    made = header_of(replace(target.header, trail=trail), trail_format)
+    patches = tuple(header_patches(made)) if trail_format.has_header else ()
+    short = name.rpartition("/")[2]
+    placed = StagedFile(segment.name, short, segment.size, patches)
+    return placed, Published(short, number, segment.size, segment.operations)
+
+
+def number_text(number: int, digits: int) -> str:
+    """Return the number of a file as its name has it; raises StorageError for one that is too high."""
+    if number >= 10**digits:
+        raise StorageError(f"file number {number} has more than {digits} digits")
+    return f"{number:0{digits}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What a run has staged: trail files and quarantine files in order.
+
+    ``summary`` is the run's, for the manifest; ``sources`` counts message files with those of earlier runs. ``captured``
+    are the run's lines of the list of captured files, ``last_id`` is its highest sequence id.
+    """
+
+    segments: Sequence[Segment]
+    quarantine: Sequence[str] = ()
+    summary: Mapping[str, Any] = field(default_factory=dict)
+    sources: int = 0
+    captured: bytes = b""
+    last_id: str = ""
+
+
+def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None]:
+    """Make staged files part of the trail; return their names, and the quarantine's if it grew.
+
+    Each step can be done again after a crash.
+    """
+    location = target.location
+    before = location.manifest() or Manifest()
+    if before.unfinished:
+        problem = f"the trail ends inside the transaction {before.unfinished['transaction']} of a streaming query"
+        hint = "Let the query write its end first, or write another trail"
+        raise StorageError(problem, where=Where(source=target.prefix), hint=hint)
+    placed, published = numbered_files(target, staged.segments, before)
+    names = tuple(file.name for file in published)
+    quarantine = location.quarantine() if staged.quarantine else None
+    manifest = Manifest(
+        files=(*before.files, *published),
+        quarantine=before.quarantine
+        + location.backend.staged_bytes(target.staging, staged.quarantine),
+        last_run=target.run,
+        summary={**staged.summary, "files": names, "quarantine": quarantine},
+        sources=max(before.sources, staged.sources),
+        captured=before.captured + len(staged.captured),
+        last_id=max(before.last_id, staged.last_id),
+        queries=before.queries,
+        positions=before.positions,
+    )
+    publication = Publication(
+        before,
+        manifest,
+        placed,
+        write_sourcedefs(target.definitions),
+        tuple(staged.quarantine),
+        staged.captured,
+    )
+    try:
+        location.publish(publication, target.staging)
+    except OvertakenError:
+        target.discard()
+        raise
+    return names, quarantine
