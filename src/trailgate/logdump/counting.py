@@ -23,6 +23,7 @@ from trailgate.errors import OptionError
 from trailgate.logdump.chunks import Chunk
 from trailgate.model.transactions import BEFORE
 from trailgate.trail.format.record_types import (
+    IO_COMMENT,
     IO_METADATA,
     IO_RESTART_ABEND,
     IO_RESTART_OK,
@@ -188,7 +189,6 @@ MICROSECONDS: Final = 60_000_000  # of a minute
 # No more than a person may read, so that damaged times and names fill no memory.
 MOST_INTERVALS: Final = 10_000
 MOST_TABLES: Final = 100_000
-IO_COMMENT: Final = 205
 _IN_TRANSACTIONS: Final = np.ones(TYPES, bool)
 _IN_TRANSACTIONS[[IO_METADATA, IO_RESTART_ABEND, IO_RESTART_OK, IO_COMMENT]] = False
 _IN_TRANSACTIONS.setflags(write=False)

@@ -5,22 +5,15 @@ The groups and fields of the file header as bytes, to be shown and copied (trail
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from trailgate.columnar.rows import octets
-from trailgate.trail.format.record_layout import BEFORE_IMAGE, FIELD_COMP
-from trailgate.trail.format.record_types import IO_LARGE_OBJECT, RECORD_TYPES, Prefix, Role
+from trailgate.trail.format.record_layout import BEFORE_IMAGE, COLUMN_HEAD, FIELD_COMP, PIECE_HEAD
+from trailgate.trail.format.record_types import IMAGE_WIDTHS, IO_LARGE_OBJECT, RECORD_TYPES, Role
 from trailgate.trail.format.tokens import FRAME, NORMAL, ByteOrder
 from trailgate.trail.records.record import Token, TrailRecord, tokens_between
-
-COLUMN_HEAD: Final = 4
-PIECE_HEAD: Final = 20  # five words before a large object's piece (trail format §11)
-WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
-    {Prefix.NONE: (), Prefix.SHORT: (2,), Prefix.LONG: (4,), Prefix.EITHER: (2, 4)}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +50,7 @@ def images_of(record: TrailRecord) -> tuple[RecordImage, ...]:
     data = (record.data or b"")[record.syskey_length :]
     if row is None or row.role is not Role.CHANGE or not record.partition & FIELD_COMP:
         return ()
-    widths = WIDTHS[row.prefix]
+    widths = IMAGE_WIDTHS[row.prefix]
     if not widths:
         return _one(data, record.order, before=record.image == BEFORE_IMAGE)
     for width in widths:

@@ -16,7 +16,6 @@ from pyarrow import fs
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
 from trailgate.logdump.chunks import Chunk
-from trailgate.logdump.counting import IO_COMMENT
 from trailgate.logdump.images import with_size
 from trailgate.logdump.open_trail import OpenTrail, exists, next_path
 from trailgate.logdump.results import Listing, Note, Result
@@ -32,7 +31,7 @@ from trailgate.logdump.syntax import (
 )
 from trailgate.storage.files.addresses import locate, read_whole
 from trailgate.trail.format.record_layout import RECORD_HEADS
-from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.record_types import IO_COMMENT, IO_METADATA
 from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.transactions import ONLY_RECORD
 

@@ -28,6 +28,7 @@ from trailgate.trail.annotation.file_header import iso_time
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
     BY_TABLE,
+    COLUMN_HEAD,
     FIELD_COMP,
     H_FIXED,
     INDICATOR,
@@ -37,6 +38,7 @@ from trailgate.trail.format.record_layout import (
     unix_from_julian,
 )
 from trailgate.trail.format.record_types import (
+    IMAGE_WIDTHS,
     IO_DDL,
     IO_LARGE_OBJECT,
     IO_METADATA,
@@ -114,10 +116,6 @@ PIECE_WORDS: Final = (
     "{} bytes",
 )
 WORD: Final = 4
-COLUMN_HEAD: Final = 4
-IMAGE_WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
-    {Prefix.NONE: (), Prefix.SHORT: (2,), Prefix.LONG: (4,), Prefix.EITHER: (2, 4)}
-)
 
 
 def explain_data(area: Area, head: bytes) -> Iterator[Part]:

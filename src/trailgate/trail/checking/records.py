@@ -25,7 +25,7 @@ from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
 from trailgate.trail.checking import findings as kinds
 from trailgate.trail.checking.findings import Kind, Severity
-from trailgate.trail.format.record_layout import FETCHED, FIELD_COMP, FROM_LOG
+from trailgate.trail.format.record_layout import FETCHED, FIELD_COMP, FROM_LOG, PIECE_HEAD
 from trailgate.trail.format.record_types import (
     IO_LARGE_OBJECT,
     IO_METADATA,
@@ -88,9 +88,6 @@ class Inspected:
         rows = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         if len(rows):
             self.faults.append((kind, rows))
-
-
-PIECE_HEAD: Final = 20  # bytes before the data of a piece (trail format §11)
 
 
 def check_data(found: Inspected, source: TrailBytes, *, accepted: bool) -> None:

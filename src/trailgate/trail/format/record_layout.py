@@ -56,6 +56,9 @@ BY_TABLE: Final = 0x08  # the table is named by an index, not by text
 BY_PARTITION: Final = 0x80  # a partition name index is there too
 UNIFIED: Final = 0x40  # seen on a unified key update; its meaning is not public
 
+COLUMN_HEAD: Final = 4  # index and length before a column's bytes
+PIECE_HEAD: Final = 20  # five words before a large object's piece (trail format §11)
+
 ONLY: Final = 3  # the greatest TransInd
 REDO_BLOCK: Final = 512  # bytes of a block of Oracle's redo log
 MOVED_AT: Final = (

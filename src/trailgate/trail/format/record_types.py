@@ -44,6 +44,12 @@ class Prefix(IntEnum):
     EITHER = 6  # not public: the one that fits
 
 
+# The widths that the length before an image may have.
+IMAGE_WIDTHS: Final[Mapping[Prefix, tuple[int, ...]]] = MappingProxyType(
+    {Prefix.NONE: (), Prefix.SHORT: (2,), Prefix.LONG: (4,), Prefix.EITHER: (2, 4)}
+)
+
+
 class Layout(IntEnum):
     """How the data of a change lie where the partition byte does not have the bit of index, length and value."""
 

@@ -15,14 +15,12 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Mask
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
+from trailgate.trail.format.record_layout import PIECE_HEAD
 from trailgate.trail.format.record_types import IO_TRUNCATE, Role
 from trailgate.trail.reading.grouping import Operations, last_change
 from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.values.codec import Cells
 from trailgate.trail.values.codecs import LARGE, unreadable
-
-HEAD_WORDS: Final = 5
-HEAD: Final = 4 * HEAD_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ def read_large_objects(
     begins[1:] = (np.diff(pieces.record) != 0) | (np.diff(pieces.column) != 0)
     _check(source, operations, pieces, begins)
     data = operations.view.data.take(pieces.rows)
-    source, places = source.extend(Spans(data.starts + HEAD, data.ends))
+    source, places = source.extend(Spans(data.starts + PIECE_HEAD, data.ends))
     first = np.flatnonzero(begins)
     last = np.append(first[1:], len(rows)) - 1
     spans = Spans(places[first], places[last] + pieces.size[last])
@@ -93,12 +91,12 @@ def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pie
     _require(
         source,
         operations,
-        (rows, data.sizes >= HEAD),
+        (rows, data.sizes >= PIECE_HEAD),
         "a piece of a large object is shorter than its head of 20 bytes",
     )
     words = source.order.words(source.data, "u4")
-    head = [words[data.starts + 4 * i].astype(np.int64) for i in range(HEAD_WORDS)]
-    sized = head[4] == data.sizes - HEAD
+    head = [words[data.starts + 4 * i].astype(np.int64) for i in range(PIECE_HEAD // 4)]
+    sized = head[4] == data.sizes - PIECE_HEAD
     _require(source, operations, (rows, sized), "a piece's size does not agree with its record")
     record = last_change(operations, rows)
     rowless = operations.view.io_type[record] == IO_TRUNCATE
@@ -153,7 +151,7 @@ def _require(
     record = int(rows[int(np.argmin(good))])
     view = operations.view
     data = view.data.take(np.array([record]))
-    span = (int(data.starts[0]), min(int(data.ends[0]), int(data.starts[0]) + HEAD))
+    span = (int(data.starts[0]), min(int(data.ends[0]), int(data.starts[0]) + PIECE_HEAD))
     table = operations.tables.tables[int(operations.tables.codes[record])].name
     raise source.error(problem, span, table=table)
 

@@ -13,12 +13,11 @@ import numpy as np
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import load8, move32, store2, store4, store8
-from trailgate.trail.format.record_layout import RECORD_HEADS
+from trailgate.trail.format.record_layout import PIECE_HEAD, RECORD_HEADS
 from trailgate.trail.format.tokens import DATA, FRAME, NORMAL, RECORD_INFO, TRAILER, ByteOrder
 from trailgate.trail.values.write_kernels import copy_bytes, ordered_half, ordered_word
 
 PIECE_BYTES: Final = 2000  # of the printed large object, whose odd piece comes first
-PIECE_HEAD: Final = 20  # column, number of pieces, piece, offset in the value, bytes
 # RecCount has one byte. Assumed: it stays at its greatest number for a value of more pieces, whose own words say how many.
 MAX_COUNT: Final = 255
 MIDDLE: Final = 1  # TransInd
