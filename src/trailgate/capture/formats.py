@@ -5,25 +5,18 @@ The formats that operations are published in, by name: one row each, with the pa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.formats.debezium.options import DebeziumPublishOptions
-from trailgate.formats.debezium.writer import DebeziumWriter
-from trailgate.formats.json.options import JsonPublishOptions
-from trailgate.formats.json.writer import JsonWriter
-from trailgate.formats.publications.delimited_writer import DelimitedPublishOptions, DelimitedWriter
-from trailgate.formats.publications.xml_writer import XmlPublishOptions, XmlWriter
 from trailgate.messages.learning import TableLearner
 from trailgate.messages.messages import MessageCutter
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.properties import DefinitionFiles, MetadataOptions, Properties
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.tables import Definitions
+from trailgate.options import Options, declared
 
 
 class ParserType(NamedTuple):
@@ -158,23 +151,43 @@ def row_of(options: MetadataOptions) -> ParserType:
 
 
 class Publication(NamedTuple):
-    """One format: its options, its writer, and the ``parser.type`` of what reads its messages."""
+    """One format: the ``parser.type`` of what reads its messages, its options and its writer.
+
+    The latter are ``module:name``, as for parsers, so that only the format in use is imported.
+    """
 
     name: str
     parser: str
-    options: type[PublishOptions]
-    writer: Callable[[Any], MessageWriter]
+    options_at: str
+    writer_at: str
+
+    @property
+    def options(self) -> Options:
+        """Return the rows of the format's options."""
+        return Options(self.name, declared(imported(self.options_at)))
 
 
 PUBLICATIONS: Final = (
-    Publication("delimited", "event_publishing", DelimitedPublishOptions, DelimitedWriter),
-    Publication("xml", "event_publishing", XmlPublishOptions, XmlWriter),
-    Publication("json", "json", JsonPublishOptions, JsonWriter),
-    Publication("debezium", "debezium", DebeziumPublishOptions, DebeziumWriter),
+    Publication(
+        "delimited",
+        "event_publishing",
+        "publications.delimited_writer:DelimitedPublishOptions",
+        "publications.delimited_writer:DelimitedWriter",
+    ),
+    Publication(
+        "xml",
+        "event_publishing",
+        "publications.xml_writer:XmlPublishOptions",
+        "publications.xml_writer:XmlWriter",
+    ),
+    Publication("json", "json", "json.options:JsonPublishOptions", "json.writer:JsonWriter"),
+    Publication(
+        "debezium",
+        "debezium",
+        "debezium.options:DebeziumPublishOptions",
+        "debezium.writer:DebeziumWriter",
+    ),
 )
-
-
-_SWITCHES: Final[Mapping[str, bool]] = MappingProxyType({"true": True, "false": False})
 
 
 def publication(name: str) -> Publication:
@@ -190,28 +203,11 @@ def publication(name: str) -> Publication:
 def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
     """Return a format's options, of values or their texts; raises OptionError for one that it does not have."""
     row = publication(name)
-    known = {field.name: field.default for field in fields(row.options)}
-    for option in given:
-        if option not in known:
-            hint = did_you_mean(option, known) or f"There are {', '.join(known)}"
-            raise OptionError(f"the format {row.name} has no option {option}", hint=hint)
-    return row.options(
-        **{option: _typed(option, value, known[option]) for option, value in given.items()}
-    )
-
-
-def _typed(name: str, value: Any, default: Any) -> Any:
-    """Return an option's value in its type, that of its default; command lines and Spark give texts."""
-    kind = type(default)
-    if not isinstance(value, str) or kind is str or default is None:
-        return value
-    try:
-        return _SWITCHES[value.casefold()] if kind is bool else kind(value)
-    except (KeyError, ValueError):
-        expected = "true or false" if kind is bool else "a number"
-        raise OptionError(f"{name} is {value!r}, expected {expected}") from None
+    options: PublishOptions = imported(row.options_at)(**row.options.named(given))
+    return options
 
 
 def writer_for(name: str, options: PublishOptions) -> MessageWriter:
     """Return a writer of a format's messages."""
-    return publication(name).writer(options)
+    writer: MessageWriter = imported(publication(name).writer_at)(options)
+    return writer
