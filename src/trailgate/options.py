@@ -205,7 +205,7 @@ FLAG: Final = choice({"true": True, "false": False})
 KINDS: Final[Mapping[Any, Kind]] = {bool: FLAG, int: WHOLE, str: Kind("a text", str)}
 
 
-def declared(options: type[Any]) -> tuple[Field, ...]:
+def declared(options: type[Any], kind_of_row: type[Option] = Option) -> tuple[Option, ...]:
     """Return the rows that the fields of a dataclass declare: ``limit: Annotated[int, COUNT, "the most rows"] = 9``.
 
     The kind is that of the type where none is given; a Literal is a choice of its values.
@@ -220,7 +220,7 @@ def declared(options: type[Any]) -> tuple[Field, ...]:
             kind = choice({value: value for value in get_args(hint)})
         else:
             kind = KINDS[hint]
-        found.append(Field(field.name, kind, meaning, field.default))
+        found.append(kind_of_row(field.name, kind, meaning, field.default))
     return tuple(found)
 
 

@@ -16,7 +16,7 @@ from trailgate.messages.parser import MessageFormat
 from trailgate.messages.properties import DefinitionFiles, MetadataOptions, Properties
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.tables import Definitions
-from trailgate.options import Options, declared
+from trailgate.options import Field, Options, declared
 
 
 class ParserType(NamedTuple):
@@ -164,7 +164,7 @@ class Publication(NamedTuple):
     @property
     def options(self) -> Options:
         """Return the rows of the format's options."""
-        return Options(self.name, declared(imported(self.options_at)))
+        return Options(self.name, declared(imported(self.options_at), Field))
 
 
 PUBLICATIONS: Final = (

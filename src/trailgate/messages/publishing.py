@@ -24,7 +24,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.errors import EncodeError, Where
 from trailgate.messages import kernels
 from trailgate.model.changes import BEGIN, END, WHOLE, ChangeBatch, ChangeBlock, indicators
-from trailgate.options import COUNT, declared
+from trailgate.options import COUNT, Field, declared
 
 TRANSACTION: Final = "transaction"
 ROW: Final = "row"
@@ -48,7 +48,7 @@ class PublishOptions:
 
     def __post_init__(self) -> None:
         """Raise OptionError for a value that is not allowed."""
-        for row in declared(type(self)):
+        for row in declared(type(self), Field):
             object.__setattr__(self, row.name, row.value(getattr(self, row.name)))
 
 
