@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from enum import Enum
 from inspect import Parameter, signature
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 from trailgate.errors import OptionError, did_you_mean
 
@@ -65,6 +66,15 @@ class Option(NamedTuple):
             raise OptionError(problem) from None
 
 
+class Field(Option):
+    """An option that is declared by a field of a dataclass, and spelled like it."""
+
+    @property
+    def spelled(self) -> str:
+        """Return the name of the field."""
+        return self.name
+
+
 class Options:
     """The options of one format."""
 
@@ -80,14 +90,20 @@ class Options:
 
         Raises OptionError for an unknown name, with the nearest known one, and for a wrong value.
         """
-        values = {row.name: row.default for row in self}
-        for name, given in named.items():
+        found = self.named(named)
+        values = {name: self.rows[_fold(name)].value(value) for name, value in found.items()}
+        return {row.name: row.default for row in self} | values
+
+    def named(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what is given, without None, by the names of the rows; raises OptionError for an unknown name."""
+        found = {}
+        for name, value in given.items():
             row = self.rows.get(_fold(name))
             if row is None:
                 raise self._unknown_error(name)
-            if given is not None:
-                values[row.name] = row.value(given)
-        return values
+            if value is not None:
+                found[row.name] = value
+        return found
 
     def _unknown_error(self, name: str) -> OptionError:
         known = [row.spelled for row in self]
@@ -170,7 +186,7 @@ PATHS: Final = Kind("a list of paths", names_in, _name)
 def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
     """Return the kind of one of these values, by their strings in lower case."""
     known = values if isinstance(values, Mapping) else {str(one.value): one for one in values}
-    *most, last = known
+    *most, last = filter(None, known)
 
     def read(text: str) -> Any:
         if text.casefold() not in known:
@@ -186,3 +202,37 @@ def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
 
 
 FLAG: Final = choice({"true": True, "false": False})
+KINDS: Final[Mapping[Any, Kind]] = {bool: FLAG, int: WHOLE, str: Kind("a text", str)}
+
+
+def declared(options: type[Any], kind_of_row: type[Option] = Option) -> tuple[Option, ...]:
+    """Return the rows that the fields of a dataclass declare: ``limit: Annotated[int, COUNT, "the most rows"] = 9``.
+
+    The kind is that of the type where none is given; a Literal is a choice of its values.
+    """
+    hints = get_type_hints(options, include_extras=True)
+    found = []
+    for field in fields(options):
+        hint, *kinds, meaning = get_args(hints[field.name])
+        if kinds:
+            kind = kinds[0]
+        elif get_origin(hint) is Literal:
+            kind = choice({value: value for value in get_args(hint)})
+        else:
+            kind = KINDS[hint]
+        found.append(kind_of_row(field.name, kind, meaning, field.default))
+    return tuple(found)
+
+
+def table_of(options: Options) -> str:
+    """Return the table that states the options in the documentation."""
+    lines = ["| option | value | default | meaning |", "| --- | --- | --- | --- |"]
+    for row in options:
+        default = row.default
+        text = "" if default in (None, "") else f"`{_shown(default)}`"
+        lines.append(f"| `{row.name}` | {row.kind.words} | {text} | {row.meaning} |")
+    return "\n".join(lines)
+
+
+def _shown(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value).replace("\n", "\\n")

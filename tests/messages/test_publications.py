@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -18,6 +21,9 @@ from trailgate.errors import EncodeError
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions, Table
+from trailgate.options import FLAG, table_of
+
+ROOT: Final = Path(__file__).parents[2]
 
 DEFINITIONS: Final = Definitions((TABLE, Table("S.OTHER", TABLE.columns[:2])))
 
@@ -110,3 +116,19 @@ def test_a_format_refuses_what_it_cannot_say(row: Any, case: str) -> None:
     else:
         assert len(made)
     assert refused == (case in REFUSED[row.name])
+
+
+@pytest.mark.parametrize("row", PUBLICATIONS, ids=lambda row: row.name)
+def test_every_option_of_a_format_is_a_keyword_and_a_text_and_is_documented(row: Any) -> None:
+    assert table_of(row.options) in (ROOT / "docs/publications.md").read_text()
+    for option in row.options:
+        text = str(option.default).lower() if option.kind is FLAG else str(option.default)
+        for name in (option.name, option.name.replace("_", "-"), option.name.upper()):
+            assert getattr(publish_options(row.name, {name: text}), option.name) == option.default
+
+
+def test_a_capture_imports_no_writer() -> None:
+    code = "import sys, trailgate.capture.formats; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
+    assert "_writer" not in done.stdout.decode()
+    assert "json.writer" not in done.stdout.decode()

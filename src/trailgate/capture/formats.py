@@ -7,9 +7,7 @@ has the parser that reads it back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from importlib import import_module
-from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.errors import OptionError, did_you_mean
@@ -19,6 +17,7 @@ from trailgate.messages.parser import MessageFormat
 from trailgate.messages.properties import DefinitionFiles, MetadataOptions, Properties
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.tables import Definitions
+from trailgate.options import Field, Options, declared
 
 
 class ParserType(NamedTuple):
@@ -155,12 +154,20 @@ def row_of(options: MetadataOptions) -> ParserType:
 
 
 class Publication(NamedTuple):
-    """One format: its options, its writer, and the ``parser.type`` of what reads its messages."""
+    """One format: the ``parser.type`` of what reads its messages, its options and its writer.
+
+    The latter are ``module:name``, as for parsers, so that only the format in use is imported.
+    """
 
     name: str
     parser: str
     options_at: str
     writer_at: str
+
+    @property
+    def options(self) -> Options:
+        """Return the rows of the format's options."""
+        return Options(self.name, declared(import_name(self.options_at), Field))
 
 
 PUBLICATIONS: Final = (
@@ -186,9 +193,6 @@ PUBLICATIONS: Final = (
 )
 
 
-_SWITCHES: Final[Mapping[str, bool]] = MappingProxyType({"true": True, "false": False})
-
-
 def publication(name: str) -> Publication:
     """Return the row of a format; raises OptionError for one that is not known."""
     for row in PUBLICATIONS:
@@ -202,27 +206,8 @@ def publication(name: str) -> Publication:
 def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
     """Return a format's options, of values or their strings; raises OptionError for one that it does not have."""
     row = publication(name)
-    options: type[PublishOptions] = import_name(row.options_at)
-    known = {field.name: field.default for field in fields(options)}
-    for option in given:
-        if option not in known:
-            hint = did_you_mean(option, known) or f"There are {', '.join(known)}"
-            raise OptionError(f"the format {row.name} has no option {option}", hint=hint)
-    return options(
-        **{option: _convert_type(option, value, known[option]) for option, value in given.items()}
-    )
-
-
-def _convert_type(name: str, value: Any, default: Any) -> Any:
-    """Return an option's value in its type, that of its default; command lines and Spark give strings."""
-    kind = type(default)
-    if not isinstance(value, str) or kind is str or default is None:
-        return value
-    try:
-        return _SWITCHES[value.casefold()] if kind is bool else kind(value)
-    except (KeyError, ValueError):
-        expected = "true or false" if kind is bool else "a number"
-        raise OptionError(f"{name} is {value!r}, expected {expected}") from None
+    options: PublishOptions = import_name(row.options_at)(**row.options.named(given))
+    return options
 
 
 def writer_for(name: str, options: PublishOptions) -> MessageWriter:

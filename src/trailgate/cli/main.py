@@ -40,6 +40,19 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+# What options were called before, which is still understood and not shown.
+ALIASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {
+        "analyze": {"--from": "--offset"},
+        "gendef": {
+            "--prop": "--properties",
+            "-prop": "--properties",
+            "--out": "--to",
+            "-out": "--to",
+        },
+        "publish": {"--table": "--tables"},
+    }
+)
 RENAME: Final = "Rename the file, or link to it by another name"
 EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
     {OptionError: 2, WriteError: 3, TrailgateError: 1, OSError: 3}
@@ -134,7 +147,9 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
     def running(given: list[str], prog_name: str) -> object:
         try:
-            return made(given, prog_name=prog_name, standalone_mode=False)
+            return made(
+                _rename(given, ALIASES.get(asked, {})), prog_name=prog_name, standalone_mode=False
+            )
         except usage as error:
             path = prog_name if error.ctx is None else error.ctx.command_path
             problem = error.format_message().rstrip(".")
@@ -144,6 +159,13 @@ def _program(arguments: list[str]) -> Callable[..., object]:
             raise KeyboardInterrupt from None
 
     return running
+
+
+def _rename(arguments: list[str], aliases: Mapping[str, str]) -> list[str]:
+    """Return arguments with the names that options have now."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    parts = [argument.partition("=") for argument in arguments[:end]]
+    return ["".join((aliases.get(one[0], one[0]), *one[1:])) for one in parts] + arguments[end:]
 
 
 def _complete() -> list[str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from trailgate.errors import OptionError
 
 
 class Format(StrEnum):
@@ -33,3 +36,15 @@ Threads = Annotated[
 Wide = Annotated[
     bool, typer.Option("--wide", help="One line a row, however long, with all that is known.")
 ]
+SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the summary as a JSON object.")]
+
+
+def named_values(given: Iterable[str]) -> dict[str, str]:
+    """Return options that are written NAME=VALUE; raises OptionError."""
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise OptionError(f"expected NAME=VALUE, found {text!r}")
+        found[name.strip()] = value
+    return found

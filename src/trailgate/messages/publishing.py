@@ -13,16 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Protocol
+from typing import Annotated, Final, Literal, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.errors import EncodeError, OptionError, Where
+from trailgate.errors import EncodeError, Where
 from trailgate.messages import kernels
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import rows_to_last_end
+from trailgate.options import COUNT, Field, declared
 
 TRANSACTION: Final = "transaction"
 ROW: Final = "row"
@@ -31,26 +32,23 @@ MAX_MESSAGE_BYTES: Final = 1 << 20  # the limit that brokers have by default: Ka
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishOptions:
-    """How operations become messages.
+    """How operations become messages: each field is a row of the options of its format, and may be given as text."""
 
-    ``content`` is ``transaction``, one transaction a message, or ``row``, one operation a message. A message has
-    ``max_message_bytes`` at most: a longer transaction becomes several messages. ``now`` is the time of sending in microseconds since
-    1970 UTC, for formats that state it; 0 is the commit time, so that the same operations give the same bytes.
-    """
-
-    content: str = TRANSACTION
-    max_message_bytes: int = MAX_MESSAGE_BYTES
-    now: int = 0
-
-    contents: ClassVar[tuple[str, ...]] = (TRANSACTION, ROW)
+    content: Annotated[
+        Literal["transaction", "row"], "what a message holds: one transaction, or one operation"
+    ] = TRANSACTION
+    max_message_bytes: Annotated[
+        int, COUNT, "the most bytes of a message; a longer transaction becomes several messages"
+    ] = MAX_MESSAGE_BYTES
+    now: Annotated[
+        int,
+        "the time of sending in microseconds since 1970 UTC; 0 is the commit time, so that the same operations give the same bytes",
+    ] = 0
 
     def __post_init__(self) -> None:
         """Raise OptionError for a value that is not allowed."""
-        if self.content not in self.contents:
-            problem = f"content is {self.content!r}, expected {' or '.join(self.contents)}"
-            raise OptionError(problem)
-        if self.max_message_bytes < 1:
-            raise OptionError(f"max_message_bytes is {self.max_message_bytes}, expected 1 or more")
+        for row in declared(type(self), Field):
+            object.__setattr__(self, row.name, row.value(getattr(self, row.name)))
 
 
 def bodies_of(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:

@@ -133,8 +133,8 @@ def test_a_folder_of_something_else_is_left_alone(trail: Path, tmp_path: Path) -
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"content": "both"}, "content is 'both', expected transaction or row"),
-        ({"max_message_bytes": "many"}, "max_message_bytes is 'many', expected a number"),
+        ({"content": "both"}, "content must be transaction or row, not 'both'"),
+        ({"max_message_bytes": "many"}, "max_message_bytes must be a number above 0, not 'many'"),
         ({"delimiter": ";"}, "the format delimited has no option delimiter"),
         ({"fielddelim": "-"}, "fielddelim is a sign of numbers"),
         ({"fielddelim": "\n"}, "recorddelim and fielddelim are the same"),

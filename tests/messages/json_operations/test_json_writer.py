@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 import pytest
@@ -151,7 +151,7 @@ BYTES: Final = Table("S.B", (Column("A", 64, 20, key=True), Column("B", 64, 20, 
 
 
 @pytest.mark.parametrize(("binary", "text"), [("hex", "00FF10"), ("base64", "AP8Q")])
-def test_bytes_are_written_as_is_set(binary: str, text: str) -> None:
+def test_bytes_are_written_as_is_set(binary: Literal["hex", "base64"], text: str) -> None:
     batch = _one_insert(BYTES, {"A": "k", "B": "00FF10"})
     body = JsonWriter(JsonPublishOptions(binary=binary)).write(batch).bodies[0].as_py()
     assert json.loads(body)["after"] == {"A": "k", "B": text}

@@ -29,7 +29,7 @@ def command(
     start: Annotated[
         str,
         typer.Option(
-            "--from",
+            "--offset",
             metavar="OFFSET",
             help="Start at the first record from this byte on; 0x for hex.",
         ),

@@ -14,7 +14,7 @@ import typer
 
 from trailgate.brokers.address import BrokerAddress
 from trailgate.cli.capture_output import is_bad, print_ignored, print_notes, print_summary
-from trailgate.cli.options import Threads
+from trailgate.cli.options import SummaryAsJson, Threads
 from trailgate.cli.output import done_already, progress_bar, quiet_pipe
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
@@ -154,9 +154,7 @@ def command(  # noqa: PLR0913, PLR0915  one argument an option; imports are stat
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Parse and report, write nothing.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as a JSON object.")
-    ] = False,
+    as_json: SummaryAsJson = False,
     master: Annotated[
         str | None, typer.Option(metavar="MASTER", help="Run on Spark, as local[2].")
     ] = None,

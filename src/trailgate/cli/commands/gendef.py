@@ -18,12 +18,10 @@ if TYPE_CHECKING:
 
 def command(
     *,
-    properties: Annotated[
-        str, typer.Option("--prop", "-prop", metavar="FILE", help="The capture's properties.")
-    ],
-    out: Annotated[
+    properties: Annotated[str, typer.Option(metavar="FILE", help="The capture's properties.")],
+    to: Annotated[
         Path | None,
-        typer.Option("--out", "-out", metavar="FILE", help="The file to write; default stdout."),
+        typer.Option(metavar="FILE", help="The file to write; default stdout."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
@@ -34,12 +32,12 @@ def command(
     definitions = load_definitions(properties)
     text = generate(definitions)
     with output.quiet_pipe():
-        if out is None:
+        if to is None:
             sys.stdout.buffer.write(text)
             sys.stdout.flush()
         else:
-            _write(out, text, force=force)
-            _print(out, definitions)
+            _write(to, text, force=force)
+            _print(to, definitions)
 
 
 def _write(path: Path, text: bytes, *, force: bool) -> None:

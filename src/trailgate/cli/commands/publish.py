@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trailgate.cli.capture_output import counts_table, many
-from trailgate.cli.options import DefinitionsFile, TrailPath
+from trailgate.cli.options import DefinitionsFile, SummaryAsJson, TrailPath, named_values
 from trailgate.cli.output import console, done_already, progress_bar, say
-from trailgate.errors import OptionError
 
 if TYPE_CHECKING:
     from trailgate.jobs.publishing import PublishSummary
@@ -42,9 +41,9 @@ def command(  # noqa: PLR0913  one argument an option
         str, typer.Option("--format", metavar="FORMAT", help="What the messages are.")
     ] = "delimited",
     definitions: DefinitionsFile = None,
-    table: Annotated[
+    tables: Annotated[
         list[str] | None,
-        typer.Option(metavar="TABLE", help="Only these tables, as HR.*; repeatable."),
+        typer.Option(metavar="PATTERNS", help="Only these tables, as HR.*; repeatable."),
     ] = None,
     after: Annotated[
         str | None, typer.Option(metavar="POSITION", help="Begin after this position.")
@@ -63,9 +62,7 @@ def command(  # noqa: PLR0913  one argument an option
     message_per: Annotated[
         PublishPer, typer.Option(help="Lines are JSON objects with a body, or the messages.")
     ] = PublishPer.JSON,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the summary as a JSON object.")
-    ] = False,
+    as_json: SummaryAsJson = False,
 ) -> None:
     """Publish the operations of a trail as messages."""
     from trailgate.jobs.publishing import publish_trail
@@ -75,13 +72,13 @@ def command(  # noqa: PLR0913  one argument an option
             trail,
             target,
             form,
-            tables=table,
+            tables=tables,
             after=after,
             definitions=definitions,
             message_per=message_per.value,
             content=None if content is None else content.value,
             max_message_bytes=max_message_bytes,
-            options=_name(option or []),
+            options=named_values(option or []),
             progress=progress,
         )
     with done_already():
@@ -89,17 +86,6 @@ def command(  # noqa: PLR0913  one argument an option
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             _print(summary)
-
-
-def _name(options: list[str]) -> dict[str, Any]:
-    """Return options that are written NAME=VALUE; raises OptionError."""
-    found = {}
-    for text in options:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise OptionError(f"expected NAME=VALUE, found {text!r}")
-        found[name.strip().replace("-", "_")] = value
-    return found
 
 
 def _print(summary: PublishSummary) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.cli.options import Format, RowFormat, Wide
+from trailgate.cli.options import Format, RowFormat, Wide, named_values
 from trailgate.cli.output import done_already
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError, mask_logins
@@ -61,7 +61,7 @@ def command(  # noqa: PLR0913  one parameter an option
     # A tree does not fit in a line of a table or of CSV; JSON and Parquet can hold it.
     shape = Shape.TREE if to is not None or format is Format.JSON else Shape.FLAT
     options = CopybookOptions.of(
-        {"copybook": copybook, **_name(option or [])}, shape=shape, base=base
+        {"copybook": copybook, **named_values(option or [])}, shape=shape, base=base
     )
     if to is None and master is not None:
         raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
@@ -90,16 +90,6 @@ def _print(
     rows = read_all_records(path, options, first)
     shape = RowForm.of_columns(rows.schema.names, TABLE_ROWS)
     print_batches(rows, rows.schema.names, shape, format=form, limit=limit, wide=wide)
-
-
-def _name(given: list[str]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise OptionError(f"NAME=VALUE was expected, not {text!r}")
-        found[name] = value
-    return found
 
 
 def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:

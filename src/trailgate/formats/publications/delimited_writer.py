@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -53,22 +53,20 @@ from trailgate.model.values import Convert, formatter_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelimitedPublishOptions(PublishOptions):
-    """How delimited publications are written; the delimiters are those of the reader's properties.
+    """How delimited publications are written; the delimiters are those of the reader's properties."""
 
-    ``missing`` is what becomes of a column that an operation does not have: ``error``, or ``null``, which a reader takes for NULL.
-    """
-
-    fielddelim: str = DEFAULTS["fielddelim"]
-    recorddelim: str = DEFAULTS["recorddelim"]
-    quote: str = DEFAULTS["quote"]
-    decimalpoint: str = DEFAULTS["decimalpoint"]
-    missing: str = "error"
+    fielddelim: Annotated[str, "between columns"] = DEFAULTS["fielddelim"]
+    recorddelim: Annotated[str, "after each record"] = DEFAULTS["recorddelim"]
+    quote: Annotated[str, "around values that are not numbers"] = DEFAULTS["quote"]
+    decimalpoint: Annotated[str, "in numbers"] = DEFAULTS["decimalpoint"]
+    missing: Annotated[
+        Literal["error", "null"],
+        "a column that an operation does not have: refused, or empty, which a reader takes for NULL",
+    ] = "error"
 
     def __post_init__(self) -> None:
         """Raise OptionError for a value that is not allowed."""
         PublishOptions.__post_init__(self)  # super() does not work in classes with slots
-        if self.missing not in ("error", "null"):
-            raise OptionError(f"missing is {self.missing!r}, expected error or null")
         found = self.delimiters
         for name in DEFAULTS:
             if getattr(found, name) in (b"+", b"-"):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import lru_cache
-from typing import Final
+from typing import Annotated, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import group
 from trailgate.columnar.temporal import ISO_T, format_times, with_marks
-from trailgate.errors import EncodeError, OptionError, Where
+from trailgate.errors import EncodeError, Where
 from trailgate.formats.publications.xml_elements import (
     NOTHING,
     NULL,
@@ -75,22 +75,16 @@ MESSAGES: Final = "messages"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlPublishOptions(PublishOptions):
-    """How XML publications are written.
+    """How XML publications are written."""
 
-    ``database`` is the name of the source (dbName), ``queue`` that of the send queue in schema messages. With ``schemas`` a table's
-    schema message (subSchema) comes before its first row. ``lobs`` is where large objects are: ``inline`` in their rows, or in ``messages`` of their own.
-    """
-
-    database: str = ""
-    queue: str = ""
-    schemas: bool = False
-    lobs: str = INLINE
-
-    def __post_init__(self) -> None:
-        """Raise OptionError for a value that is not allowed."""
-        PublishOptions.__post_init__(self)  # super() does not work in classes with slots
-        if self.lobs not in (INLINE, MESSAGES):
-            raise OptionError(f"lobs is {self.lobs!r}, expected {INLINE} or {MESSAGES}")
+    database: Annotated[str, "the name of the source (dbName)"] = ""
+    queue: Annotated[str, "the name of the send queue in schema messages"] = ""
+    schemas: Annotated[bool, "a table's schema message (subSchema) comes before its first row"] = (
+        False
+    )
+    lobs: Annotated[
+        Literal["inline", "messages"], "large objects: in their rows, or in messages of their own"
+    ] = INLINE
 
 
 ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,7 +17,7 @@ from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
-from trailgate.options import NAMES, TEXT, Kind, Option, Options, choice, instance
+from trailgate.options import NAMES, TEXT, Kind, Options, choice, declared, instance
 from trailgate.trail.values.codec import charset_named
 
 ALL_RECORDS: Final = "all"
@@ -25,23 +25,73 @@ OF_OPERATIONS: Final = ("table", "from_csn", "to_csn", "undo", "open_transaction
 EXCLUDE: Final = "exclude"
 
 
+def _patterns(value: Any) -> TablePatterns:
+    """Return the patterns of a list of strings."""
+    return value if isinstance(value, TablePatterns) else TablePatterns(NAMES.passed(value))
+
+
+def _position(text: str) -> str:
+    """Return a position as 20 digits, whose text order is that of places."""
+    return long_position(*parse_position(text))
+
+
+POSITION: Final = Kind("a position", _position)
+DEFINITIONS: Final = Kind("a path or definitions", TEXT.read, instance(os.PathLike, Definitions))
+
+
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
     """Which part of a trail is read, and in what shape; None: no such bound."""
 
-    table: str | None = None
-    tables: TablePatterns | None = None
-    records: str | None = None
-    definitions: str | os.PathLike[str] | Definitions | None = None
-    charset: str | None = None
-    after: str | None = None
-    from_position: str | None = None
-    to_position: str | None = None
-    from_csn: str | None = None
-    to_csn: str | None = None
-    columns: tuple[str, ...] | None = None
-    undo: str | None = None
-    open_transactions: bool | None = None
+    table: Annotated[str | None, TEXT, "this table's operations in the types of its columns"] = None
+    tables: Annotated[
+        TablePatterns | None,
+        Kind("patterns of tables", TablePatterns.read, _patterns),
+        "only these tables; * and ? stand for characters",
+    ] = None
+    records: Annotated[
+        str | None,
+        choice({"operations": None, ALL_RECORDS: ALL_RECORDS}),
+        "all: every record with its header, instead of operations",
+    ] = None
+    definitions: Annotated[
+        str | os.PathLike[str] | Definitions | None,
+        DEFINITIONS,
+        "the definitions file, if it is not PREFIX.def",
+    ] = None
+    charset: Annotated[
+        str | None,
+        Kind("a character set", charset_named),
+        "the character set of the source's texts",
+    ] = None
+    after: Annotated[str | None, POSITION, "only what is after this position"] = None
+    from_position: Annotated[str | None, POSITION, "only what is at this position or after it"] = (
+        None
+    )
+    to_position: Annotated[str | None, POSITION, "only what is at this position or before it"] = (
+        None
+    )
+    from_csn: Annotated[
+        str | None, TEXT, "only transactions of this commit sequence number or a later one"
+    ] = None
+    to_csn: Annotated[
+        str | None, TEXT, "only transactions of this commit sequence number or an earlier one"
+    ] = None
+    columns: Annotated[
+        tuple[str, ...] | None,
+        NAMES,
+        "only these columns, comma-separated; others are not decoded",
+    ] = None
+    undo: Annotated[
+        str | None,
+        choice({"show": None, EXCLUDE: EXCLUDE}),
+        "exclude: without operations that back out an earlier one (UndoFlag of NonStop)",
+    ] = None
+    open_transactions: Annotated[
+        bool | None,
+        choice({"hold": None, "show": True}),
+        "show: also the last operation of a transaction that is open at the end, of which more may follow",
+    ] = None
 
     @classmethod
     def of(cls, named: Mapping[str, Any]) -> Self:
@@ -63,60 +113,7 @@ class ReadOptions:
             )
 
 
-def _patterns(value: Any) -> TablePatterns:
-    """Return the patterns of a list of strings."""
-    return value if isinstance(value, TablePatterns) else TablePatterns(NAMES.passed(value))
-
-
-def _position(text: str) -> str:
-    """Return a position as 20 digits, whose text order is that of places."""
-    return long_position(*parse_position(text))
-
-
-POSITION: Final = Kind("a position", _position)
-DEFINITIONS: Final = Kind("a path or definitions", TEXT.read, instance(os.PathLike, Definitions))
-OPTIONS: Final = Options(
-    "trail",
-    (
-        Option("table", TEXT, "this table's operations in the types of its columns"),
-        Option(
-            "tables",
-            Kind("patterns of tables", TablePatterns.read, _patterns),
-            "only these tables; * and ? stand for characters",
-        ),
-        Option(
-            "records",
-            choice({"operations": None, ALL_RECORDS: ALL_RECORDS}),
-            "all: every record with its header, instead of operations",
-        ),
-        Option("definitions", DEFINITIONS, "the definitions file, if it is not PREFIX.def"),
-        Option(
-            "charset",
-            Kind("a character set", charset_named),
-            "the character set of the source's texts",
-        ),
-        Option("after", POSITION, "only what is after this position"),
-        Option("from_position", POSITION, "only what is at this position or after it"),
-        Option("to_position", POSITION, "only what is at this position or before it"),
-        Option("from_csn", TEXT, "only transactions of this commit sequence number or a later one"),
-        Option(
-            "to_csn", TEXT, "only transactions of this commit sequence number or an earlier one"
-        ),
-        Option("columns", NAMES, "only these columns, comma-separated; others are not decoded"),
-        Option(
-            "undo",
-            choice({"show": None, EXCLUDE: EXCLUDE}),
-            "exclude: without operations that back out an earlier one (UndoFlag of NonStop)",
-        ),
-        Option(
-            "open_transactions",
-            choice({"hold": None, "show": True}),
-            "show: also the last operation of a transaction that is open at the end, of which more may follow",
-        ),
-    ),
-)
-
-
+OPTIONS: Final = Options("trail", declared(ReadOptions))
 POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
 DIGITS: Final = r"^[0-9]+$"
 

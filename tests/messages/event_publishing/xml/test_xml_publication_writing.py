@@ -250,7 +250,7 @@ def test_what_the_format_cannot_hold_is_refused(change: dict[str, Any], said: st
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(OptionError, match="lobs is 'x'"):
+    with pytest.raises(OptionError, match="lobs must be inline or messages, not 'x'"):
         publish_options("xml", {"lobs": "x"})
 
 

@@ -1,0 +1,45 @@
+"""Options are rows: each has its flag, its keyword, its option on Spark and its line in the documentation."""
+
+from __future__ import annotations
+
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trailgate
+from test_docs import options_of
+from trailgate.cli.main import ALIASES, COMMANDS
+from trailgate.options import Option
+from trailgate.storage.reading.options import OPTIONS
+
+DOCS = Path(__file__).parent.parent / "docs"
+NO_FLAG = {"columns"}  # a front end chooses columns in its own way
+OTHER_FLAG = {"max_bytes": "--max-size"}  # takes units
+
+
+def flag(row: Option) -> str:
+    return OTHER_FLAG.get(row.name, f"--{row.name.replace('_', '-')}")
+
+
+@pytest.mark.parametrize("row", list(OPTIONS), ids=lambda row: row.name)
+def test_an_option_of_reading_is_a_flag_a_keyword_and_documented(row: Option) -> None:
+    assert row.name in NO_FLAG or flag(row) in options_of("show")
+    assert row.name in signature(trailgate.read_trail).parameters
+    assert f"`{row.spelled}`" in (DOCS / "spark.md").read_text()
+
+
+def test_options_of_writing_on_spark_are_flags_of_the_capture_and_documented() -> None:
+    sink: Any = pytest.importorskip("trailgate.spark.trail_sink")
+    for row in sink.WRITING:
+        assert flag(row) in options_of("capture")
+        assert f"`{row.spelled}`" in (DOCS / "spark.md").read_text()
+
+
+@pytest.mark.parametrize("command", list(ALIASES))
+def test_earlier_names_are_understood_and_not_shown(command: str) -> None:
+    shown = options_of(command)
+    assert command in COMMANDS
+    assert set(ALIASES[command].values()) <= set(shown)
+    assert not set(ALIASES[command]) & set(shown)
