@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,6 @@ from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.expressions.functions import OS_VARIABLE
-from trailgate.messages.extract_files import ExtractParameters, parse_extract
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.selection import CaptureRules, environment_of
@@ -37,6 +36,9 @@ from trailgate.trail.format.tokens import GGS_TOKEN_ROWS, MAX_NAME, UNREAD
 from trailgate.trail.reading.tokens import SYSTEM_KEY_TOKEN, UNDO_TOKEN
 from trailgate.trail.writing.tokens import UNNAMED
 from trailgate.trail.writing.trail_format import TrailFormat
+
+if TYPE_CHECKING:
+    from trailgate.messages.extract_files import ExtractParameters
 
 RESERVED: Final = frozenset(
     {UNREAD, UNDO_TOKEN, SYSTEM_KEY_TOKEN, *(row.name for row in GGS_TOKEN_ROWS)}
@@ -168,6 +170,8 @@ def load(
     parameters = None
     base = None if base is None else absolute(base)
     if extract is not None:
+        from trailgate.messages.extract_files import parse_extract  # noqa: PLC0415  seldom needed
+
         parameters = parse_extract(
             _wanted(extract, "parameter", base).decode("utf-8", "replace"),
             source=str(extract),
