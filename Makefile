@@ -46,13 +46,13 @@ test-fast: $(READY) ## the tests that need no Spark and no minutes
 NO_KERNELS := columnar/kernels/test_compiled.py cobol/copybook messages/properties/test_properties.py trail/annotation trail/format trail/records
 test-kernels: $(READY) ## the compiled loops with their bounds checked, then as plain Python
 	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=.numba-bounds $(BIN)/python -m pytest -q -n auto --dist worksteal \
-		-m "not spark and not slow" --hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol tests/messages tests/trail \
+		-m "not spark and not slow" --hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol tests/model tests/messages tests/formats tests/capture tests/trail \
 		tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not spark and not slow" \
-		--hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol/values tests/messages/delimited tests/messages/xml/test_xml_scanner.py tests/trail \
-		tests/messages/json_text tests/messages/json_operations tests/messages/debezium tests/messages/event_publishing tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
+		--hypothesis-profile fast $(addprefix --ignore=tests/,$(NO_KERNELS)) tests/columnar tests/cobol/values tests/formats/delimited tests/formats/xml/test_xml_scanner.py tests/trail \
+		tests/formats/json tests/formats/debezium tests/model/test_transactions.py tests/formats/publications tests/brokers/test_stomp_frames.py tests/brokers/test_amqp_messages.py
 
-check: $(READY) ## lint, format, types, and the imports between rooms
+check: $(READY) ## lint, format, types, and the imports between packages
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

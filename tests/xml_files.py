@@ -12,7 +12,7 @@ from trailgate.capture.formats import parser_of
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.selection import CaptureRules
 
-DEFINITIONS: Final = Path(__file__).parent / "messages" / "delimited" / "cases" / "shop.def"
+DEFINITIONS: Final = Path(__file__).parent / "formats" / "delimited" / "cases" / "shop.def"
 
 
 def xml_capture(rules: str, captured: CaptureRules = ALL_COLUMNS) -> Capture:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from operations.expressions.blocks import MISSING, block_of
+from expressions.blocks import MISSING, block_of
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from expressions.blocks import MISSING, NAMES, TABLE, block_of
+from expressions.oracle import outcomes
 from laws import examples
-from operations.expressions.blocks import MISSING, NAMES, TABLE, block_of
-from operations.expressions.oracle import outcomes
 from trailgate.errors import OptionError
 from trailgate.expressions.evaluation import no_rows, selected, strings
 from trailgate.expressions.functions import FUNCTIONS
