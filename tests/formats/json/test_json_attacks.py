@@ -28,7 +28,7 @@ def _bodies(path: Path) -> list[bytes]:
     return [body.encode() for case in cases for body in case["messages"] if len(body) > 2]
 
 
-OPERATIONS: Final = _bodies(FOLDER / "json_operations" / "cases" / "operations.toml")
+OPERATIONS: Final = _bodies(FOLDER / "json" / "cases" / "operations.toml")
 EVENTS: Final = _bodies(FOLDER / "debezium" / "cases" / "events.toml")
 TYPES: Final = FOLDER / "debezium" / "cases" / "types.toml"
 MODES: Final = (
