@@ -1,8 +1,7 @@
-"""The headers of a window's messages as one Arrow array of maps, put together from columns.
+"""JMS headers by what each protocol calls them: one table, which every receiver obeys (docs/brokers.md).
 
-Strings of headers, whether or not a broker wrote them in UTF-8.
-
-JMS headers by what each protocol calls them: one table, which every receiver obeys (docs/brokers.md).
+The headers of a window's messages are one Arrow array of maps, put together from columns; strings are read whether or not a broker wrote them in
+UTF-8.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """What every receiver does: it yields windows of messages, and acknowledges them when that is asked for.
 
-How long to wait before a broker is tried again.
-
-The loop of every receiver that acknowledges: receive, and connect again where the connection is lost.
-
-Sockets that are connected to a broker, encrypted where its address asks for that.
+``Reconnecting`` is the loop of receivers that acknowledge: receive, and connect again where the connection is lost, after waits that grow (``Backoff``).
+Sockets are encrypted where the broker's address asks for that.
 """
 
 from __future__ import annotations

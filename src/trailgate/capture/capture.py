@@ -1,12 +1,7 @@
-"""Good messages parsed, bad ones with their errors: all or nothing for a message.
+"""Messages to operations: one object that parses batches of messages by given properties.
 
-Where a check finds all bad messages at once they are left out, and the rest is parsed again.
-Only for an error of one place is the batch halved, until the bad message is alone.
-
-Messages to operations: one object that parses batches of messages by given properties.
-
-Parsing is all or nothing for a message: the good ones of a batch keep their speed, each bad
-one its own error.
+Parsing is all or nothing for a message: the good ones of a batch keep their speed, each bad one its own error. Where a check finds all bad
+messages at once they are left out, and the rest is parsed again. Only for an error of one place is the batch halved, until the bad message is alone.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""Rows shown to people, made in whole columns: what ``row_layout`` makes of one row, for all rows of a batch at once.
+"""Rows shown to people and to programs, made in whole columns.
 
-A row that is not of this form has no text here, and is laid out by itself: one with a part that is longer than a line, with
-control characters, or with characters whose width is not known by their range.
-
-Operations of a trail as they are shown, in whole columns: what ``trail_output`` makes of one operation.
-
-JSON lines and lines of CSV, made of the strings of whole columns.
-
-Strings, times, integers, and lists and maps of strings are made at once; other columns value by value.
+``rows`` and ``trail_output`` state what is made of one row or operation; here that is done for all rows of a batch at once. Strings, times,
+integers, and lists and maps of strings become text in whole columns, other columns value by value; JSON lines and lines of CSV are
+put together from these. A row that does not fit the common form has no text here, and is laid out by itself: one with a part that is longer than a
+line, with control characters, or with characters whose width is not known by their range.
 """
 
 from __future__ import annotations

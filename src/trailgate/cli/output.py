@@ -1,9 +1,4 @@
-"""The standard output: pipes that close early, colours, and tables that fit the terminal.
-
-The pager: long output on a terminal is shown in ``less``, as PAGER names it.
-
-A bar for work that takes a while, on a terminal alone.
-"""
+"""The standard output: pipes that close early, colours, tables that fit the terminal, the pager that PAGER names, and a bar for work that takes a while."""
 
 from __future__ import annotations
 

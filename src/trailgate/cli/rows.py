@@ -1,8 +1,7 @@
-"""Rows laid out for a width: the head of a row in columns, its data beside the head or on lines below it.
+"""Record batches printed as a table, as JSON lines or as CSV.
 
-Nothing is cut off: what does not fit in a line continues in the next one.
-
-Print record batches as a table, as JSON lines or as CSV.
+In a table the head of a row is in columns, and its data follow it or are on the lines below. Nothing is cut off: what does not fit in a line
+continues in the next one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Positions of operations: 20 digits whose text order is the operations' order; for people file:offset.
+"""Bytes and numbers as digits, whole columns at once: positions, hexadecimal text, checksums.
 
-Bytes as hexadecimal text and back, whole columns at once.
-
-Checksums of byte strings in one buffer, by which equal ones are recognised.
+A position of an operation is 20 digits whose text order is the operations' order; for people it is file:offset.
 """
 
 from __future__ import annotations

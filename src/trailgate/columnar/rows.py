@@ -1,12 +1,7 @@
-"""Rows of a string column: which one fails, their bytes and offsets, rows without nulls.
+"""Rows of columns: the bytes and offsets of strings, big-endian words at any offset, rows grouped by a key, and bad rows found among many.
 
-Words at any byte offset of a buffer, through overlapping views; nothing is copied.
-
-``words(data, "u4")[offsets]`` reads the big-endian 32-bit words that begin at those offsets.
-
-Rows grouped by a key, each group's rows in their order.
-
-The bad rows among many: what fails as a whole is tried in halves, until each bad row is alone.
+``words(data, "u4")[offsets]`` reads the 32-bit words that begin at those offsets, through overlapping views; nothing is copied. ``isolate`` tries what fails
+as a whole in halves, until each bad row is alone.
 """
 
 from __future__ import annotations

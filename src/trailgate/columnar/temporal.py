@@ -1,10 +1,6 @@
-"""The format language of dates and times, compiled to the place of each part in a value.
+"""Dates and times from text and back, whole columns at once, by the format language of properties (capture properties §4.1).
 
-Source: capture properties §4.1.
-
-Dates and times from text, whole columns at once: to ISO text, and to microseconds.
-
-Times as text, whole columns at once: the way that ``temporal`` reads them, back.
+A format is compiled to the place of each part in a value. Text is read to ISO text or to microseconds, and times are written by the same formats.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""The text of a Defgen file: its encoding, its lines, and the words of a line with their places.
+"""Source definitions files (Defgen): bytes to table definitions, and back.
 
-The attributes of a column in a Defgen file: one row each, read and written by the same row.
-
-Where columns lie in a record, by the formula that Defgen files follow.
-
-Source definitions files (Defgen): bytes to table definitions, and back.
+A file is lines of words with their places. The attributes of a column are one row each, read and written by the same row; where columns lie in a
+record follows from the formula that Defgen files follow (``complete``).
 """
 
 from __future__ import annotations

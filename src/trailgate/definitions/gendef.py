@@ -1,8 +1,6 @@
-"""Tables from copybooks: what gendef writes for a record's layout.
+"""What gendef writes: the definitions file that a consumer of the trail gets (capture properties §8), also for the tables of copybooks.
 
-A table's columns are the flat columns of the layout (``cobol/copybook/flat_columns.py``), in the types that the adapter gives them.
-
-What gendef writes: the definitions file that a consumer of the trail gets (capture properties §8).
+The columns of a copybook's table are the flat columns of its layout (``cobol/copybook/items.py``), in the types that the adapter gives them.
 """
 
 from __future__ import annotations

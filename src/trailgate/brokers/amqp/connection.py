@@ -1,10 +1,7 @@
-"""The library that has the protocol of AMQP 1.0: python-qpid-proton, an extra.
+"""One connection of AMQP 1.0: a socket, and the engine of python-qpid-proton, which knows the protocol and does no input or output.
 
-Deliveries of a link: the bytes of whole messages, one after the other, until a window is made of them.
-
-The source of a link: the queue or topic of an address, as brokers of JMS take it.
-
-One connection of AMQP 1.0: a socket, and the library's engine, which knows the protocol and does no input or output.
+The connection moves bytes between the socket and the engine. Deliveries of its link are kept as encoded bytes, one message after the other, until
+a window is made of them (``messages``). ``name_source`` names the queue or topic of an address as brokers of JMS take it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Values of AMQP 1.0: where each ends, and what its number is (part 1, section 1.2).
+"""Messages of AMQP 1.0: one pass that finds where their sections, fields, properties and bodies lie (part 3, section 3.2).
 
-A value is a constructor and what it holds. The high half of the constructor's code states how long that is: nothing, so many bytes, or a
-size of one or four bytes that precedes it. Lists, maps and arrays have sizes too, so nothing is nested here: a value is passed over
+A value is a constructor and what it holds (part 1, section 1.2). The high half of the constructor's code states how long that is: nothing, so many bytes,
+or a size of one or four bytes that precedes it. Lists, maps and arrays have sizes too, so nothing is nested here: a value is passed over
 without a look inside.
-
-Messages of AMQP 1.0: one pass that finds where their sections, fields, properties and bodies lie (part 3, section 3.2).
 """
 
 from __future__ import annotations

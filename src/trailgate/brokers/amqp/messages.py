@@ -1,10 +1,7 @@
-"""The primitive types of AMQP 1.0 and their codes, and the symbols of a message's sections.
+"""Encoded messages of AMQP 1.0 as received messages: headers in the JMS meaning, ids, and bodies, in columns.
 
-Encoded messages of AMQP 1.0: bytes in, the places of their fields, properties and bodies out.
-
-Values of fields and properties as JMS has them as strings, whole columns of a kind at a time.
-
-Encoded messages of AMQP 1.0 as received messages: headers in the JMS meaning, ids, and bodies, in columns.
+``find_messages`` (``kernels``) finds the spans of all fields, properties and bodies in one pass. Here the values of one kind are gathered as whole
+columns, as JMS has them as strings, and headers and bodies become a window of messages.
 """
 
 from __future__ import annotations

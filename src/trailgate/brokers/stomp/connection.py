@@ -1,8 +1,7 @@
-"""What brokers do differently in STOMP: names of queues, flow control, and what recognises a message.
+"""One connection of STOMP 1.2: a socket, frames both ways, and heart-beats while nothing else is sent.
 
-One connection of STOMP 1.2: a socket, frames both ways, and heart-beats while nothing else is sent.
-
-Other consumers of a queue: brokers report them in messages of their own, which a second connection receives.
+What brokers do differently (names of queues, flow control, what recognises a message) is one row a broker. Other consumers of a queue are reported by
+brokers in messages of their own, which a second connection receives.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Where each item of a record lies: one walk over the layout, for one record or for many.
+"""Where each item of a record lies, and the flat columns of a layout.
 
-Offsets count from the record's begin. They are numbers as long as nothing before the item varies, and a
-column of numbers, one a record, after an OCCURS DEPENDING ON of real length.
+One walk over the layout serves one record or many. Offsets count from the record's begin. They are numbers as long as nothing before the item
+varies, and a column of numbers, one a record, after an OCCURS DEPENDING ON of real length.
 
-The flat columns of a layout: the one rule by which copybook items become columns.
-
-An elementary item is a column named after it. A name that occurs twice is qualified by its group (``GROUP_NAME``), by
-the group around that one where it is still there twice, and so on. An element of an OCCURS has
+One rule makes columns of items. An elementary item is a column named after it. A name that occurs twice is qualified by its group
+(``GROUP_NAME``), by the group around that one where it is still there twice, and so on. An element of an OCCURS has
 its index, from 1, as suffix (``NAME_1``, ``NAME_1_2``). What has the same name even so is numbered from the second one on
 (``NAME``, ``NAME_2``), as members of structs are. FILLER is skipped, and groups are not columns.
 """

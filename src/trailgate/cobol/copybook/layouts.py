@@ -1,9 +1,7 @@
-"""What differs between COBOL compilers: stated once, passed in, never guessed.
+"""What a fixed-width record looks like: a tree of fields with their offsets, and the dialect that it depends on.
 
-What a fixed-width record looks like: fields with their places, a tree.
-
-Copybooks, definitions files and user-defined layouts all become this one model; whoever decodes
-a record does not know which notation it came from.
+Copybooks, definitions files and user-defined layouts all become this one model; whoever decodes a record does not know which notation it came
+from. What differs between COBOL compilers is stated once in ``Dialect``, passed in, never guessed.
 """
 
 from __future__ import annotations

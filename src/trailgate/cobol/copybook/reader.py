@@ -1,8 +1,7 @@
-"""Entries to layouts, in small passes: inherit, size, place.
+"""A copybook's text to layouts: the one entry point of this notation.
 
-Each pass is a function of an entry tree; the last one makes the fields of the model.
-
-A copybook's text to layouts: the one entry point of this notation.
+Text becomes tokens (``source``), tokens become a tree of entries (``entries``), and entries become layouts here, in small passes: inherit, size, place. Each pass is a
+function of an entry tree; the last one makes the fields of the model.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Copybook text to logical lines: columns cut, comments and continuations marked.
+"""Copybook text to tokens: words, literals, periods, and comments.
 
-Logical lines to tokens: words, literals, periods, and comments.
-
-COPY members put in place, with their words replaced.
+Text is cut into logical lines first: columns cut, comments and continuations marked. COPY members are put in place, with their words replaced.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""RecordBytes in a buffer: where each begins and ends, and the bytes of one item of all of them.
+"""Records of one layout in a buffer: where each begins and ends, the bytes of one item of all of them, and the tree of the copybook.
 
-What is wrong in the fields of records: an error of the first one, or a column of all.
-
-Columns of items to the tree of the copybook: structs for groups, lists for OCCURS.
+Columns of items become structs for groups and lists for OCCURS. What is wrong in fields is an error of the first one, or a column of all.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Binary numbers of 1 to 8 bytes, in either byte order.
-
-Floating point: IBM's hexadecimal form and IEEE's.
+"""Binary numbers of 1 to 8 bytes in either byte order, and floating point in IBM's hexadecimal form and IEEE's.
 
 IBM's single has 24 bits of fraction and a range beyond that of IEEE's, so it becomes a float64, exactly. Of a
 double's 56 bits a float64 holds 53: those whose last bits are not zero become the nearest one.

@@ -1,8 +1,6 @@
-"""Numbers of decimal digits: their columns, their digits read and written, and why bytes are not one.
+"""Numbers of decimal digits: DISPLAY (a digit a byte, with every form of sign, in ASCII and EBCDIC) and packed (two digits a byte).
 
-DISPLAY numbers: a digit a byte, with every form of sign, in ASCII and EBCDIC.
-
-Packed decimal: two digits a byte, with a sign in the last nibble or without one.
+Both are read into the same columns of digits, and written from them; what is wrong with bytes that are not a number is stated in words.
 """
 
 from __future__ import annotations

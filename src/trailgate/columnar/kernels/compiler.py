@@ -1,11 +1,11 @@
-"""What the code of a compiled kernel is made of: numba's cache on disk compares the kernel's own file alone.
+"""How numba is made to compile kernels: fingerprints, indexes, and instructions of our own.
 
-Indexes of compiled kernels without a test of their sign.
+numba's cache on disk compares the kernel's own file alone, so a kernel's name ends with a fingerprint of all the code that it is made of.
 
 Python counts a negative index from the end, so numba tests each one and adds the array's length where it is negative. Kernels never
 have one: with ``NUMBA_BOUNDSCHECK`` it is an error, as is one beyond the end. Without the tests some loops need a third less time.
 
-The few instructions that numba cannot express, emitted as LLVM's (see ``words``).
+The few instructions that numba cannot express are emitted as LLVM's (see ``words``).
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Strings of columns compared with one another.
-
-Rows that have the same key, found without sorting.
-
-Strings to numbers that are the same on every machine and in every run.
-"""
+"""Loops over the strings of columns: compared with one another, grouped by equal keys without sorting, hashed the same on every machine."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""Strings measured and laid out in lines of a width.
+"""Loops that make text: rows from literals and columns in turn, positions as digits, times since 1970, strings laid out in lines of a width.
 
-Positions as digits.
-
-Times since 1970 as text.
-
-Rows of text from columns: literals and values in turn, the sizes of all rows first, then their bytes.
+Sizes of all rows come first, then their bytes.
 """
 
 from __future__ import annotations

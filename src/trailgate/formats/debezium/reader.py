@@ -1,10 +1,7 @@
-"""Change events as records: what the documents of messages are, and the metadata of events.
+"""Debezium's change events to records and images, a batch at a time.
 
-Debezium's change events to records and images, a batch at a time.
-
-``{"before": {...}, "after": {...}, "source": {...}, "op": "u", "ts_ms": ..., "transaction": {...}}``, as it is or as the payload beside its schema.
-
-The tables that the schemas of events describe, found before anything is captured.
+An event is ``{"before": {...}, "after": {...}, "source": {...}, "op": "u", "ts_ms": ..., "transaction": {...}}``, as it is or as the payload next to its schema.
+``InferredTables`` finds the tables that the schemas of events describe, before anything is captured.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""The schemas that Kafka Connect's JSON converter puts before values: what each column of an event is.
+"""Values of columns in change events: by the schema that Kafka Connect's JSON converter puts before them, else by the properties.
 
-Decimals as Connect writes them: unscaled two's complement numbers, big-endian, and a scale.
-
-What Debezium makes of values, undone: one row a type, by the name of its meaning (Debezium, data type mappings).
-
-Each makes text, from which the column's own type is read as from any message.
-
-Values of columns in change events: by the schema beside them, else by the properties.
+What Debezium makes of values is undone by one row a type, by the name of its meaning (Debezium, data type mappings). Each makes text, from which the
+column's own type is read as from any message. Decimals are unscaled two's complement numbers, big-endian, and a scale.
 """
 
 from __future__ import annotations

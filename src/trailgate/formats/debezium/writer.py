@@ -1,10 +1,8 @@
-"""The places of operations in their transactions, and the events of transactions' bounds.
+"""Operations to Debezium's change events: the mirror of ``reader``.
 
-How columns are written in change events: as with decimal.handling.mode=string, time.precision.mode=isostring and binary.handling.mode=bytes.
-
-The keys of change events: the values of a table's key, so that a partitioned log keeps the order of a row's events.
-
-Operations to Debezium's change events: the mirror of ``format``.
+Columns are written as with decimal.handling.mode=string, time.precision.mode=isostring and binary.handling.mode=bytes. Events have the
+numbers of operations in their transactions, events of the transactions' bounds come with them, and keys are the values of a table's key, so that a partitioned log
+keeps the order of a row's events.
 """
 
 from __future__ import annotations

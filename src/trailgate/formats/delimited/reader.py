@@ -1,15 +1,10 @@
-r"""Values of delimited fields: quotes off, escapes undone, nulls distinct from empty text.
-
-The order of fields in a delimited record: names, befores and afters, in turn or in blocks.
-
-The records of delimited messages: their fields, and errors placed at these.
-
-The before and after images of records of one table, operation type and number of fields.
-
-Delimited messages to records and images, a batch at a time (capture properties §6).
+r"""Delimited messages to records and images, a batch at a time (capture properties §6).
 
 ``METACOLSn[,COLNAMES]m[,COLBEFOREVALS]m,{COLVALUES}m\n``: n header fields, then m columns, each
 with a value and, where configured, its name and before value, grouped in blocks or not.
+
+A compiled scan finds the spans of all fields. Header fields are read first; then records of one table, operation type and number of fields are read together: their
+fields are paired with columns, and each column's values are gathered: quotes off, escapes undone, nulls distinct from empty text.
 """
 
 from __future__ import annotations

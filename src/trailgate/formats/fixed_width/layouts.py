@@ -1,10 +1,8 @@
-"""Fixed-width records as columns with places, whichever notation defines them.
+"""Fixed-width records as columns with offsets, whichever notation defines them.
 
-A copybook's columns follow the one rule of ``definitions.copybook_tables``. Those of a definitions file lie
-at their Fetch Offset for their External Length (capture properties §5.3); those of a header, and of a
-table that the properties define, follow each other without gaps.
-
-The header and the records that ``fixed.*`` properties name: from a copybook, a definitions file, or themselves.
+The header and the records that ``fixed.*`` properties name come from a copybook, a definitions file, or the properties themselves. A copybook's columns follow
+the one rule of ``definitions/gendef.py``. Those of a definitions file lie at their Fetch Offset for their External Length (capture properties §5.3); those of a
+header, and of a table that the properties define, follow each other without gaps.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The records of fixed-width messages: their units, header fields by name, errors at fields.
-
-The columns that a record of a table has, by where it ends, and what is wrong with its end.
-
-Fixed-width messages to records and images, a batch at a time (capture properties §5).
+"""Fixed-width messages to records and images, a batch at a time (capture properties §5).
 
 A record is the header, then the columns of the table that the header names, each at its offset. It may end
 after any complete column, if no key column is left out; bytes between columns do not count.

@@ -1,10 +1,7 @@
-"""Message files as columns: a list of a hundred thousand is sent to every task, which looks at a few of them.
+"""Message files as a list in name order, cut into ranges that can be read apart, and read in batches: whole files, lines, or lines of JSON.
 
-Message files: found in name order, and cut into ranges that can be read apart.
-
-A message belongs to the range in which its first byte lies.
-
-Messages of files in batches: whole files, lines, and lines of JSON.
+A message belongs to the range in which its first byte lies. The list is columns: one of a hundred thousand files is sent to every task, which looks at
+a few of them.
 """
 
 from __future__ import annotations

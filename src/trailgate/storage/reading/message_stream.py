@@ -1,6 +1,4 @@
-"""How much one batch of a stream takes.
-
-A growing folder of message files as a stream: files are taken in the order of their names, each once.
+"""A growing folder of message files as a stream: files are taken in the order of their names, each once.
 
 An offset names the last file that was taken, how many files there were up to it, a sum over their names and sizes, and when
 the last of them was modified: enough to give the same batch again, and to notice what must not be. Files must appear whole

@@ -1,11 +1,8 @@
-"""What readers report beside the rows that they return: by the log, which is stderr unless a program handles it.
-
-Splits: which transactions a task owns, read to their end in flat memory.
+"""Splits of a trail: which transactions a task owns, read to their end in flat memory.
 
 A split is a range of a trail and owns the transactions that begin in it. Whoever owns a transaction
-reads it to its end, after the split's end and into later files if it must.
-
-The record level of a split: every record that begins in it, transactions or not.
+reads it to its end, after the split's end and into later files if it must. At the level of records a split has every record that begins in it,
+transactions or not. What readers report next to the rows goes to the log, which is stderr unless a program handles it.
 """
 
 from __future__ import annotations

@@ -1,22 +1,13 @@
-"""Hidden names beside a key: of what is written for it, and of claims to replace it.
+"""HDFS: files are written under hidden names and renamed, and replaced under a condition by a claim (decision 0045).
+
+A file is replaced only where it is the one that was read, in a tree that has atomic renames and nothing else. A tag of a file is never that of another one
+which has had its name: times rise along the files of a name. Who replaces the one with a tag makes the folder that claims it, with the new file in it, by a
+rename that fails where the folder is there; then looks that the tag is still that of the file, and renames the new one over it. What a claim has was
+chosen before the tag is looked at, and gets the key's name at most once, so that whoever finds a claim can end it: a writer that was killed holds up nobody.
+The steps are yielded, and the answers to them are sent in: nothing there sends a request.
 
 ``.ot.manifest.json.0123...ef.writing`` is a file, or a folder with one, that becomes the key's by a rename.
 ``.ot.manifest.json.1700000000000-512.over`` is a folder that claims to replace the file with the tag 1700000000000-512 by the one in it.
-
-How a file is replaced only where it is the one that was read, in a tree that has atomic renames and nothing else (decision 0045).
-
-A tag of a file is never that of another one which has had its name: times rise along the files of a name. Who replaces the one with a
-tag makes the folder that claims it, with the new file in it, by a rename that fails where the folder is there; then looks that
-the tag is still that of the file, and renames the new one over it. What a claim has was chosen before the tag is looked at, and gets
-the key's name at most once, so that whoever finds a claim can end it: a writer that was killed holds up nobody.
-
-Nothing here sends a request: the steps are yielded, and the answers to them are sent in.
-
-One cluster's tree of files, by keys: the paths without their first slash.
-
-One file of HDFS while it is written, under a hidden name beside its own.
-
-HDFS: files are written under hidden names and renamed, and replaced under a condition by a claim (decision 0045).
 """
 
 from __future__ import annotations

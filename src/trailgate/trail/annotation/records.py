@@ -1,8 +1,6 @@
-"""Explain a column value by its bytes alone, without a definition (trail format §10.2).
+"""A record explained byte by byte: its header field by field, its data, its tokens (trail format §5 and §9 to §12).
 
-Explain the data of a record: columns, images, large objects, metadata (trail format §10 to §12).
-
-Explain a record: its header field by field, its data, its tokens (trail format §5 and §9).
+Its data are columns, images, large objects or metadata; a value without a definition is explained by its bytes alone (trail format §10.2).
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""Many records in columns, and what is wrong with which of them.
+"""Many records checked at once: header, parts, names, columns and tokens, images and pieces of large objects.
 
-Check the data of many records: column lists, both images of key updates, pieces, pairs of images.
-
-Check many records at once: header, parts, names, columns and tokens, and note what is wrong where.
-
-The rules are those by which readers refuse a record (``trail.format.record_problems``), but nothing is raised: a fault
-is a kind and the records that have it.
-
-Whether the tables that records name are known: from definitions, or from the file's own metadata.
+The rules are those by which readers refuse a record (``trail.records.record_problems``), but nothing is raised: a fault
+is a kind and the records that have it. Tables that records name are known from definitions, or from the file's own metadata.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""How the fields of a file header hold their values: one codec row each, both directions.
+"""The file header (the F object at offset 0) to a value and back (trail format §4).
 
-A string is a u16 length and its bytes (trail format §4). Numbers are big-endian in every printed
+Its fields are one codec row each, for both directions. A string is a u16 length and its bytes. Numbers are big-endian in every printed
 header; in a little-endian trail they are assumed to be little-endian, as the lengths are.
-
-The file header (the F object at offset 0) to a value and back (trail format §4).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""How the fixed bytes of a record lie: the frames of G and H and the 34 bytes of GHDR.
+"""How the fixed bytes of a record lie: the frames of G and H and the 34 bytes of GHDR (trail format §5), and its time stamps (§6).
 
-trail format §5; reader and writer share it, one layout a byte order.
-
-Trail time stamps: microseconds since Julian Date 0.0, UTC (trail format §6).
+Reader and writer share it, one layout a byte order. Time stamps are microseconds since Julian Date 0.0, UTC.
 """
 
 from __future__ import annotations

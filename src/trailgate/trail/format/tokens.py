@@ -1,16 +1,11 @@
-"""The byte order of a trail: one row an order, chosen once a file.
-
-Lengths, indexes and header integers are in the trail's order; binary column values are always
-big-endian (trail format §3).
-
-Tokens: the four-byte frame of everything in a trail, and the tables of their ids.
+"""Tokens: the four-byte frame of everything in a trail, the tables of their ids, and the byte order of a trail.
 
 A token is id u8, info u8, length u16, payload (trail format §2). The length of F and G counts
-the whole object with its trailer Z; that of every inner token counts the payload only.
+the whole object with its trailer Z; that of every inner token counts the payload only. Lengths, indexes and header integers are in the trail's order, which is chosen
+once a file; binary column values are always big-endian (trail format §3).
 
-User tokens, the payload of U: names and values that a TABLE clause's TOKENS adds to records.
-
-Assumed: name, NUL, value, NUL, repeated; only the limits are public (trail format §9). What does not fit is kept in hex.
+User tokens, the payload of U, are names and values that a TABLE clause's TOKENS adds to records. Assumed: name, NUL, value, NUL, repeated; only the limits are
+public (trail format §9). What does not fit is kept in hex.
 """
 
 from __future__ import annotations

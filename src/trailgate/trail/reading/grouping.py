@@ -1,13 +1,9 @@
-"""Which table each record is of, by name or by an index into the metadata of the file.
-
-Which records make one operation: images joined, pieces and fragments given to their change.
+"""Which records make one operation, and which table each is of, by name or by an index into the metadata of the file.
 
 An operation is a change record; or a before and an after image that follow each other (trail format §10.3);
 each with the fragments and pieces of large objects after it (trail format §11).
 
-Rows larger than one record: the data of a change continue in the fragments (161) after it.
-
-Assumed (trail format §11): a fragment's data are the next bytes of the change's, in order of the records;
+Assumed (trail format §11): the data of a fragment (161) are the next bytes of the change's, in order of the records;
 Continued is Y in all of them but the last. After a before image they belong to that image.
 """
 

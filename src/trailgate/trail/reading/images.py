@@ -1,16 +1,11 @@
-"""What of a trail's operations is decoded.
+"""Images of many records: the columns of a table in their three states.
 
-Images of many records: the columns of a table in their three states.
-
-Key updates and unified updates: before and after image in one record's data.
-
-The data begin with the length of the before image (trail format §10.4): a u16 in type 115, a u32
+The data of key updates and unified updates hold both images. They begin with the length of the before image (trail format §10.4): a u16 in type 115, a u32
 in type 117, and in 134 and 135 whichever of the two makes both images fit.
 
-Data of NonStop records that are not lists of columns, as lists of columns after the bytes of their batch.
-
-trail format §10.7: a full record image holds all values one after another, a compressed Enscribe image an offset, a length
-and a value for each changed field. Offsets are those of the table's columns, each of which must have one width.
+Data of NonStop records are not lists of columns (trail format §10.7): a full record image holds all values one after another, a compressed Enscribe image an offset,
+a length and a value for each changed field. They are made lists of columns, after the bytes of their batch. Offsets are those of the table's columns, each of which must
+have one width.
 """
 
 from __future__ import annotations

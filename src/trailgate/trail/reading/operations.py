@@ -1,8 +1,7 @@
-"""Recognize an encrypted trail: its records are framed as ever, but no data area holds columns.
+"""Records to operations: which records make one, tables apart, columns read.
 
-trail format §13: ENCRYPTTRAIL encrypts data areas alone. How, and where the header has it, is not public.
-
-Records -> operations: which records make one, tables apart, columns read.
+An encrypted trail is recognised here: its records are framed as ever, but no data area holds columns (trail format §13: ENCRYPTTRAIL encrypts data areas
+alone; how, and where the header has it, is not public).
 """
 
 from __future__ import annotations

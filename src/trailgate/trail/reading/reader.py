@@ -1,9 +1,7 @@
-"""Records that are not part of operations are left out before the columns are read.
+"""Trail bytes to change batches: whole columns at once, in batches of records that stay in cache.
 
-Metadata records change what a table index means, so they are decoded here, one by one; they are
-few. Everything else stays with the bulk.
-
-Trail bytes -> change batches: whole columns at once, in batches that stay in cache.
+Records that are not part of operations are left out before the columns are read. Metadata records change what a table index means, so they are decoded
+here, one by one; they are few.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""The user tokens of many records at once: names and values in columns (trail format §9).
+"""The tokens of many records at once: GGS tokens and user tokens, as map columns (trail format §9).
 
-What few records have in their headers: the mark of a backout, and a system key before their data.
-
-Where the GGS tokens of many records lie: the first of one id, or all of them.
-
-The GGS tokens of many records at once: their map column, and the ids of transactions carried forward.
-
-The tokens of records as maps, one a record; what is wrong with tokens is reported, not raised.
+One pass finds the first token of an id, or all of them. Ids of transactions are carried forward to the records after the first one. What few records have (the mark
+of a backout, a system key before the data) is read for them alone. What is wrong with tokens is reported, not raised.
 """
 
 from __future__ import annotations

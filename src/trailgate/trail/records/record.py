@@ -1,12 +1,7 @@
-"""One record as a value, with everything in it, and back to the same bytes.
+"""One record as a value, with everything in it, and back to the same bytes; and where reading can continue after damage.
 
-This is the slow, complete way, for what looks at single records: Logdump, the analyzer, checks, rare
-records. Bulk work reads headers and columns of many records at once (``record_view``).
-
-Find where reading can continue after damage: the next place at which a whole record begins.
-
-``records.resync`` asks only for frames, but for four of them. Here a record must be sound inside as well, and only
-one more must follow, so that little between two damaged places is lost.
+This is the slow, complete way, for what looks at single records: Logdump, the analyzer, checks, rare records. Bulk work reads headers and columns of many
+records at once (``record_view``). After damage a record must be sound inside, and one more must follow, so that little between two damaged places is lost.
 """
 
 from __future__ import annotations

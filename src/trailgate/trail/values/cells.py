@@ -3,11 +3,9 @@
 A data area is a run of cells: column index u16, length u16, value (trail format §10.1). A column that is not in it is
 missing, which is different from NULL.
 
-Tables that nothing defines: columns named #0, #1, ... and values as their bytes look.
-
-trail format §10.2, "Without a TDR": a guess, value by value, so that how the input is cut changes nothing. What is text
-is given as text, what is not, or may be a number as well, as 0x and upper-case hexadecimal digits; a text that itself begins with 0x is given so too,
-so that what begins with 0x is always digits.
+Tables that nothing defines have columns named #0, #1, ... and values as their bytes look (trail format §10.2, "Without a TDR"): a guess, value by value, so that how
+the input is cut changes nothing. What is text is given as text, what is not, or may be a number as well, as 0x and upper-case hexadecimal digits; a text that itself
+begins with 0x is given so too, so that what begins with 0x is always digits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Records that are too long: their data are cut into fragments. They are rare, so they are written one by one.
+"""Records that are too long, and large objects. They are rare, so they are written one by one.
 
-Large objects: values in records of their own (116), which follow the record of their image.
-
-That record holds NULL for them; each piece states which part of the value it is (trail format §11).
+The data of a record that is too long are cut into fragments. A large object is in records of its own (116), which follow the record of their image: that
+holds NULL for it, and each piece states which part of the value it is (trail format §11).
 """
 
 from __future__ import annotations

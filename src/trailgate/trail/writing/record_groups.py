@@ -1,8 +1,6 @@
-"""UPDATERECORDFORMAT COMPACT: images of an update without the columns that it did not change.
+"""The records that operations become, in groups: those of one table that hold the same images.
 
-trail format §10.4: the before image holds the key and what changed, the after image what changed.
-
-The records that operations become, in groups: those of one table that hold the same images.
+With UPDATERECORDFORMAT COMPACT an update's before image holds the key and what changed, its after image what changed (trail format §10.4).
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The token areas of many records at once: GGS tokens (T), and user tokens after them (U).
+"""Records of a group: their sizes first, then their bytes, each written at its place in the file's body.
 
-LOGCSN and TRANID are on a transaction's first record alone; what an operation's tokens map holds is on each of its
-images, as printed ROWIDs are (trail format §8, §9 and §14).
-
-Records of a group: their sizes first, then their bytes, each written at its place in the file's body.
+Their token areas are GGS tokens (T), and user tokens after them (U). LOGCSN and TRANID are on a transaction's first record alone; what an operation's tokens map holds
+is on each of its images, as printed ROWIDs are (trail format §8, §9 and §14).
 """
 
 from __future__ import annotations
