@@ -1,17 +1,8 @@
-"""Read checked records as readers do, so that a check finds whatever these refuse.
+"""Check whether a trail is whole: its files, headers, records, transactions, definitions and manifest.
 
-``trail.checking`` looks for what is wrong with many records at once. What remains after that is read: without
-values only their indicators and lengths are looked at, with them they are decoded and brought to the columns' types.
-
-Go through the files of a trail once, in chunks, and tell all that a check or a rescue needs of each.
-
-What the records of one file come to: counts, and the facts that its header has as well.
-
-Check the files of a trail: names, numbers and sizes, manifest, and headers against records.
-
-Check whether a trail is whole: its files, headers, records, transactions, definitions and manifest.
-
-Everything that readers refuse is found; values are decoded only where that is asked for.
+The files are read once, in chunks. ``trail.checking`` looks for what is wrong with many records at once. What remains after that is read as readers do, so that
+everything that these refuse is found: without values only indicators and lengths are looked at, with them they are decoded and brought to the columns' types. What the
+records of a file come to is compared with what its header and the manifest state.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What publishing a trail did.
-
-The operations of a trail as they are published: whole blocks, in the order of the trail.
-
-A trail's operations as messages in the files of a folder, continued by each run where the last one ended.
-"""
+"""A trail's operations as messages in the files of a folder, continued by each run where the last one ended."""
 
 from __future__ import annotations
 

@@ -1,10 +1,6 @@
-"""The options of copybooks and files of records as typed keywords; docs/copybook.md describes them.
+"""Files of records by a copybook: read as Arrow batches, and written from columns (docs/copybook.md).
 
-How files of records are read by a copybook: one frozen value for all front ends.
-
-Files of records as Arrow batches, by a copybook.
-
-Columns to a file of records, by a copybook.
+The options are typed keywords, and one frozen value for all front ends.
 """
 
 from __future__ import annotations

@@ -1,15 +1,7 @@
-"""Which bytes of a damaged trail are kept, and which are left out.
+"""Write all whole transactions of a damaged trail to a new one, and list what was left out.
 
-The records of a chunk by transactions: which are whole, and why the others are not.
-
-Choose, chunk by chunk, the records of whole transactions, and write them to files of their own.
-
-Nothing after a transaction is written before it is known whether that transaction is whole, so order stays as it was.
-Places are held back, not bytes: memory stays flat however long a transaction is.
-
-The files of a salvaged trail while they are written, in a staging folder.
-
-Write all whole transactions of a damaged trail to a new one, and list what was left out.
+Records are chosen chunk by chunk, by transactions: which are whole, and why the others are not. Nothing after a transaction is written before it is known whether that
+is whole, so order stays as it was. Places are held back, not bytes: memory stays flat however long a transaction is.
 
 The new trail is made in a staging folder, checked there, and then given its names; nothing is overwritten.
 """

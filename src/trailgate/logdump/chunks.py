@@ -1,17 +1,10 @@
-"""The table names of many records at once: each name once, and a code a record.
+"""Records in chunks of a few megabytes: headers, names, tokens and transactions, in columns.
 
-Which transaction each record belongs to, by TransInd alone.
+A chunk holds sound records only: bytes up to the first record whose framing or fixed header is wrong. Nothing is decoded that is not asked for.
 
-0 opens a transaction, 1 and 2 continue the one that is open, 3 is one of its own. Metadata, DDL and notes are
-apart: they may lie inside a transaction and neither end nor open it (trail format §8 and §12). Unlike readers, Logdump numbers
+Which transaction each record belongs to follows from TransInd alone: 0 opens a transaction, 1 and 2 continue the one that is open, 3 is one of its own. Metadata, DDL
+and notes are apart: they may lie inside a transaction and neither end nor open it (trail format §8 and §12). Unlike readers, Logdump numbers
 these too, each as a transaction of its own.
-
-The ids of transactions, from the GGS tokens of many records at once.
-
-Records in chunks of a few megabytes: headers, names and transactions, in columns.
-
-A chunk holds sound records only: bytes up to the first record whose framing or fixed header is
-wrong. Nothing is decoded that is not asked for.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""What is counted: tallies of records, and large transactions.
+"""COUNT: records, bytes and types of a file, in columns, chunk by chunk; and the largest transactions, for TRANSHIST.
 
-Sums over records: of all, and of groups of them such as tables and intervals of time.
-
-The largest transactions of a file, for TRANSHIST.
-
-COUNT: records, bytes and types of a file, in columns, chunk by chunk.
+Sums are of all records, and of groups of them such as tables and intervals of time.
 """
 
 from __future__ import annotations

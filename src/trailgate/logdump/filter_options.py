@@ -1,9 +1,4 @@
-"""The arguments of a filter's option, read as numbers, times, names and values.
-
-From the arguments of a filter's option to a test of records.
-
-The options of FILTER: the names, the syntax and the meaning of each, and what makes its test.
-"""
+"""The options of FILTER: the names, the syntax and the meaning of each, and what makes a test of records from its arguments."""
 
 from __future__ import annotations
 

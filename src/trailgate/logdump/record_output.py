@@ -1,8 +1,6 @@
-"""Bytes as hex and text side by side, as Logdump prints them: ten groups of two bytes a line.
+"""A record as Logdump prints it: header, first lines, data, columns, tokens, metadata.
 
-Metadata records as text: table definitions with all attributes, as Defgen or as SQL.
-
-A record as Logdump prints it: header, first lines, data, columns, tokens.
+Bytes are hex and text side by side, ten groups of two bytes a line. Table definitions are printed with all attributes, as Defgen or as SQL.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
-"""Times as Logdump writes them, to text and from text, and the time zone they are in.
+"""What is typed in a session: a line is split into commands, and these into arguments.
 
-Numbers, hex digits, byte ranges and choices, as they are typed.
-
-Cut a line into commands, and the rest of a command into arguments.
-
-Record types, transaction indicators, GGS tokens and metadata kinds: their codes by name.
-
-The comparisons of filters: ``>= 100``, ``100 GE``, ``100``.
+Arguments are numbers, hex digits, ranges of bytes, times, comparisons (``>= 100``, ``100 GE``, ``100``), and the names of codes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,6 @@
-"""Extract's parameters that are not obeyed: those that change nothing about the data, and those that would.
+"""Extract parameter files: what is obeyed, what changes nothing, and what is refused.
 
-The options of a TABLE statement.
-
-The options of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE.
-
-Extract parameter files read: what is obeyed, what changes nothing, and what is refused.
+Each parameter, each option of a TABLE statement and each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE is one row, which states what it sets, or why it is not obeyed.
 """
 
 from __future__ import annotations

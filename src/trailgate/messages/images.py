@@ -1,6 +1,4 @@
-"""Rows of change blocks, with text copied faster than Arrow's ``take`` does.
-
-What each kind of operation carries into the trail (capture properties §4).
+"""What each type of operation carries into the trail (capture properties §4).
 
 Inserts carry all after values. Updates carry the keys and the changed columns where befores are
 there to compare with, else all columns; NOCOMPRESSUPDATES carries all. GETUPDATEBEFORES adds the

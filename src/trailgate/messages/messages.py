@@ -1,12 +1,7 @@
-"""Headers of messages in columns: names and values of all of them, as an Arrow map has them.
+"""Messages in bulk: bodies in one buffer, headers as an Arrow map, and the place of each in its source.
 
-Messages in bulk: bodies in one buffer, headers, and the place of each in its source.
-
-Messages as a broker gave them: one Arrow schema for receivers and the journal.
-
-Messages that wait for those of a later batch: what they hold is not whole without them.
-
-Messages that are too long for memory: each is cut into many that are captured apart.
+Receivers and the journal have them by one Arrow schema. Messages may wait for those of a later batch, where what they hold is not whole without them. Messages that
+are too long for memory are split into many that are captured apart.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Message ids as ``jms.id`` selects them: they ascend, have one length, and a message that comes again is left out.
+"""The metadata of operations, by their sources: header field, message header, generated value or literal.
 
-The value sources of metadata: header field, message header, generated value or literal.
-
-Generated ids are the record's position in the source: 20 digits that ascend, fit 64 bits, and
-are the same whenever the same messages are captured again.
+Generated ids are the record's position in the source: 20 digits that ascend, fit 64 bits, and are the same whenever the same messages are captured again. Message
+ids, as ``jms.id`` selects them, ascend and have one length, and a message that comes again is left out.
 """
 
 from __future__ import annotations

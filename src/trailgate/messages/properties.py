@@ -1,12 +1,7 @@
 r"""The adapter's ``.properties`` files: bytes to checked names and values, then to typed options.
 
-The values of properties: bytes with ``\xHH``, value sources, names, small frozen mappings.
-
-Properties taken by name and type, with errors placed at their lines.
-
-The files that properties name, as a parser asks for them; the jobs open them.
-
-Where an operation's metadata comes from: what the options of all parsers have in common.
+Values are bytes with ``\xHH``, value sources, names. They are taken by name and type, with errors placed at their lines. Files that properties name are
+asked for here; the jobs open them. ``MetadataOptions`` is what the options of all parsers have in common: where an operation's metadata comes from.
 """
 
 from __future__ import annotations

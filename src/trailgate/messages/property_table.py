@@ -1,20 +1,8 @@
-"""The properties that all parsers share: logging, connection, message ids, the parser's name.
+"""The capture properties: one row each, with what its value may be and what it does.
 
-The ``delim.*`` properties (capture properties §6).
-
-The ``fixed.*`` properties (capture properties §5), and our own beside them.
-
-The rows of the ``xml.*`` properties (capture properties §7).
-
-The ``json.*`` properties (GoldenGate for Big Data, JSON formatter).
-
-The ``debezium.*`` properties (Debezium's documentation of change events and connector properties).
-
-The ``event_publishing.*`` properties: ours, since the adapter has no parser of publications.
-
-The capture properties: one row each, with what its value may be and what it does.
-
-Origins cite sections of the reference (``docs/properties.md`` lists the same rows).
+Origins cite sections of the reference (``docs/properties.md`` lists the same rows): the adapter's for those that all parsers share and for ``delim.*``, ``fixed.*`` and
+``xml.*`` (capture properties §5 to §7), GoldenGate for Big Data's JSON formatter for ``json.*``, Debezium's documentation for ``debezium.*``. The
+``event_publishing.*`` properties are ours, since the adapter has no parser of publications.
 """
 
 from __future__ import annotations

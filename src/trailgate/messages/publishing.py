@@ -1,12 +1,7 @@
-"""What all writers of publications are given; each format adds its own options.
+"""What all writers of publications are given and make: options, bodies in one buffer, headers and keys as columns.
 
-The bodies of messages that are written one after the other into one buffer.
-
-Messages in bulk, as writers make them: bodies in one buffer, headers and keys as columns.
-
-The messages of whole transactions: those of one that has not ended are held back.
-
-Messages of the records of transactions: a transaction a message, cut between records where it is longer than a limit.
+``WholeTransactions`` gives messages of whole transactions: those of one that has not ended are held back. A transaction is a message, or several where it is longer than a
+limit, split between records.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""The errors of many messages of a batch at once, so that each message is parsed only once.
+"""The records of a batch of messages, read by groups that are alike, and errors placed at them.
 
-The records of a batch of messages, and errors placed at them.
-
-Alike records that are read together, and the errors of their messages.
-
-Keys of before images: a row is found by them, so a key that is NULL is an error.
-
-Whether the bodies of messages are text.
+The errors of many messages of a batch are found at once, so that each message is parsed only once. A row is found by its key, so a key of a before image that is NULL is an
+error.
 """
 
 from __future__ import annotations

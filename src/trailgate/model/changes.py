@@ -1,10 +1,8 @@
-"""Changes in bulk: per-table column blocks, the currency between rooms.
+"""Changes in bulk: column blocks by table, which packages pass to one another.
 
-A block holds operations of one table as columns. Maps are made only at the edge
-(``model.operations_schema``). The three states of a column stay apart everywhere: a value,
-NULL (an Arrow null that is not in ``missing``), and missing (not logged).
-
-The operations table: the one schema that every producer yields and every consumer takes.
+A block holds operations of one table as columns. The three states of a column stay apart everywhere: a value,
+NULL (an Arrow null that is not in ``missing``), and missing (not logged). Maps are made only at the edge: the operations table is the one
+schema that every producer yields and every consumer takes.
 """
 
 from __future__ import annotations

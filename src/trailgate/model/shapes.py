@@ -1,8 +1,6 @@
-"""One table's changes in the columns of one definition, where a trail defines it more than once.
+"""The shapes in which changes are returned: the operations table, or one table's columns in their types and what an operation adds.
 
-Change blocks of one table to its typed shape: its own columns in their types, and what an operation adds.
-
-Which columns are returned of changes: of the operations table, or of one table in its types.
+Where a trail defines a table more than once, its changes are brought to the columns of one definition.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""What offsets in fixed-width messages count, bytes or the characters of UTF-8 text; records in these units.
+"""Fields of fixed-width records to the values of columns.
 
-The readers of fields: bytes or characters are decoded, then converted to the column's type.
-
-Numbers of a copybook are converted without becoming text. Text, dates, and all columns of a
-definitions file are text first, and become values by ``operations.values``.
+Offsets count bytes, or the characters of UTF-8 text; records are held in these units. Numbers of a copybook are converted without becoming text. Text, dates, and
+all columns of a definitions file are text first, and become values by ``model.values``.
 """
 
 from __future__ import annotations

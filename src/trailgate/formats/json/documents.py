@@ -1,10 +1,7 @@
-"""What a scan finds: records, and below them the members of their objects, in the order of the text.
+"""JSON messages as documents: the scanner run over a batch, its records, and the members of their objects, in the order of the text.
 
-Messages to nodes: the scanner with its table of names, and the errors of strings that are not JSON.
-
-JSON objects as the records of messages.
-
-Objects of strings as maps: tokens.
+The scanner keeps a table of the names that it has met, and places what is not JSON. Objects become the records of messages; objects of strings become
+maps, as tokens need them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Bytes as base64 text (RFC 4648 section 4), whole columns at once.
+"""Images from JSON objects whose members are a table's columns: all values of an image are gathered together.
 
-Images from objects whose members are a table's columns: all values of an image are gathered together.
-
-Values of columns in GoldenGate's JSON messages.
+Each type of column names the kinds of JSON values that it takes; bytes are base64 text (RFC 4648 section 4).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""Members of many objects at once: those of some names, the cells of rows of columns, and where their strings are.
+"""Loops over JSON objects: the members of many objects found by name, and objects written from columns.
 
-JSON objects from columns: the sizes of all rows first, then their bytes.
-
-Base64 text to bytes and back.
+Written objects have the sizes of all rows first, then their bytes; base64 text is read and written in the same passes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""JSON objects made of columns: literals and values in turn; a member may be missing.
+"""JSON messages written from columns, an operation each.
 
-Images as the members of JSON objects: one piece a column, its value in three states.
-
-Messages of JSON, an operation each: measured by table and type, and written in the order of the batch.
+An object is literals and values in turn; a member may be missing. An image is one piece a column, its value in three states. Messages are measured by table
+and operation type, and written in the order of the batch.
 """
 
 from __future__ import annotations

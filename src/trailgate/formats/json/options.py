@@ -1,10 +1,6 @@
-"""The tables of JSON messages: the properties that define them.
+"""The options of GoldenGate's JSON messages, read (the ``json.*`` properties, typed and checked together) and written.
 
-Header fields of JSON messages: any member, by its name or the path to it.
-
-The options of GoldenGate's JSON messages: the ``json.*`` properties, typed and checked together.
-
-The options of GoldenGate's JSON messages that are written.
+The properties define the tables too. A header field is any member of a message, by its name or the path to it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,7 @@
-"""What the scanner's numbers mean: kinds of values, problems of strings, and counters.
+"""JSON strings of messages to the places of their values, in one pass that checks all of RFC 8259's grammar.
 
-Names of members as numbers: mostly the one that followed last time, else found by its hash.
-
-JSON strings: where they end, and their text without escapes (RFC 8259 section 7).
-
-JSON strings of messages to the places of their values, in one pass that checks all of RFC 8259's grammar.
-
-Strings that are mostly the same, numbered.
+The scan writes nodes: the kind of each value, and where it is. Names of members are numbers: mostly the one that followed last time, else found by its hash. Strings
+without escapes are only places; others are decoded after the messages (RFC 8259 section 7).
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The options of delimited publications that are written.
+"""Operations to delimited publications: the mirror of ``delimited_reader``.
 
-What a delimited publication has for each operation: its header, and the before and after values of all columns.
-
-Operations to delimited publications: the mirror of ``reading``.
+A message has its header, then the before and after values of all columns.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""MQRFH2 headers before a message's data (event publishing §1: message format J).
+"""Which kind of publication a message is: its first byte shows it, after the header that MQ may put before it.
 
-The layout is WebSphere MQ's: ``RFH ``, version, length of the structure, encoding and coded character set of the data that
-follow, format, flags, and character set and values of names. Integers are in either byte order.
-
-Which kind of publication a message is: its first byte shows it, after the header that MQ may put before it.
+That header is an MQRFH2 (event publishing §1: message format J). The layout is WebSphere MQ's: ``RFH ``, version, length of the structure, encoding and coded character
+set of the data that follow, format, flags, and character set and values of names. Integers are in either byte order.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""The four delimiters of delimited publications, as bytes of the code page of the messages.
+"""The options of event publications: the ``event_publishing.*`` properties, typed and checked together.
 
-A delimited publication as the delimited engine sees it: the places of its fields (IBM, structure of delimited messages).
-
-``h1,...,h12,`` then the before values of all columns, then their after values. In the adapter's words: with befores, grouped, without
-names.
-
-The options of event publications: the ``event_publishing.*`` properties, typed and checked together.
+Delimited publications have four delimiters, as bytes of the code page of the messages. They are read by the engine of delimited messages:
+``h1,...,h12,`` then the before values of all columns, then their after values (IBM, structure of delimited messages). In the adapter's words: with befores, grouped,
+without names.
 """
 
 from __future__ import annotations

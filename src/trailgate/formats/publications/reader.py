@@ -1,8 +1,7 @@
 """Event publications of either kind: the first byte of a message shows which.
 
-Tables that nothing defines: those that schema messages of XML publications describe, and those of delimited ones.
-
-A table of delimited publications has numbered columns of text, as many as its records have.
+``InferredTables`` finds tables that nothing defines: those that schema messages of XML publications describe, and those of delimited ones, which have numbered columns
+of text, as many as their records have.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The cells of published rows: what is wrong with each, and where its before and after value is.
+"""Loops over XML publications: the cells of published rows, rows whose large objects have messages of their own, and rows written from columns.
 
-Rows whose large objects have messages of their own, found in the bytes of messages before these are read.
-
-Rows of XML from columns: literals and escaped values, the sizes of all rows first, then their bytes.
+Written rows are literals and escaped values in turn, the sizes of all rows first, then their bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""The cells of published rows: the column and type of each, and where its before and after value is.
+"""The rows of a batch of XML publications as records, and their before and after images.
 
-The rows of a batch of XML publications as records.
-
-The before and after images of published rows.
+Each row's cells have a column, a type, and the places of the values before and after.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Tables from schema messages: subSchema and addColumn (event publishing §3).
+"""Messages of XML publications that change no row: tables from schema messages (subSchema and addColumn, event publishing §3), and notes.
 
-Messages that change no row: what they report becomes notes, and schemas are compared with the definitions.
-
-The tables that schema messages describe, found before anything is captured.
+Schemas are compared with the definitions that are given. Without these, ``InferredTables`` finds the tables that schema messages describe, before anything
+is captured.
 """
 
 from __future__ import annotations

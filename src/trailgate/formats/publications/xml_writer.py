@@ -1,10 +1,7 @@
-"""The options of XML publications that are written.
+"""Operations to XML publications: the mirror of ``xml_reader`` (event publishing §3).
 
-Operations of one table and type as the pieces of XML rows (event publishing §3).
-
-Messages beside those of rows: the schema of a table before its first row, and large objects after their rows.
-
-Operations to XML publications: the mirror of ``reading``.
+Operations of one table and type become the pieces of XML rows. Two kinds of messages come with those of rows: the schema of a table before its first row,
+and large objects after their rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which rules match in a run, and which of their paths find values: what never does is named at its end, and so are messages without operations.
+"""Which rules match in a run, and which of their paths find values.
 
-Batches pass this on as notes, one text a fact, which any process can put together.
-
-What the rules find in one document: each match, where it is, the values it gives, and the rules without a match.
+Rules that never match, paths that never find a value or find several at once, and messages without operations are named at the run's end. Batches pass on what they
+have seen as notes, one text a fact, which any process can put together. ``explain`` shows the same for one document: each match, where it is, the values that it
+gives, and the rules without a match.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""The encoding of a document: that of its mark, else the one that is given for all, else the declared one.
-
-A message that is sent as text is converted to UTF-8, and may still declare what it was before. Where bytes are UTF-8 and another encoding
-is declared, it is not known which one is right; that is an error.
-
-XML documents as trees of elements, with the place of each; what is not well-formed or not safe is refused.
+"""XML documents as trees of elements, with the place of each; what is not well-formed or not safe is refused.
 
 Nothing outside a document is ever read, and no entity is expanded but the five of XML: a document type
 (DOCTYPE) is refused before anything in it has an effect.
 
-Documents that are too long for memory, read in chunks: their encoding, and what is wrong with them.
+The encoding of a document is that of its mark, else the one that is given for all, else the declared one. A message that is sent as text is converted to UTF-8, and may
+still declare what it was before. Where bytes are UTF-8 and another encoding is declared, it is not known which one is right; that is an error.
+
+Documents that are too long for memory are read in chunks, for their encoding, and for what is wrong with them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What rules found in a batch of messages: places of values in one buffer, one row of numbers a record.
 
-Both ways of reading documents give the same findings: the compiled scanner and the tree.
-
-Tables of words that kernels know by number (``kernels.names``), and the words that columns of findings name.
+Both ways of reading documents give the same findings: the compiled scanner and the tree. ``Names`` are tables of words that kernels know by number
+(``kernels.names``).
 """
 
 from __future__ import annotations

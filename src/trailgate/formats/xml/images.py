@@ -1,8 +1,6 @@
-"""The column that each cell names or numbers, and what is wrong with those that have none.
+"""The before and after images of operations, from the columns that rules found.
 
-The cells of operations put into columns: where each value is, and what the columns are made of.
-
-The before and after images of operations, from the columns that rules found.
+Each cell names or numbers its column; those that have none are errors. Then each column's values are gathered from where they are.
 """
 
 from __future__ import annotations

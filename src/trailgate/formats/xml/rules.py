@@ -1,6 +1,6 @@
-"""The properties of XML rules: which there are, for which types of rules, and what they may be (capture properties §7.1).
+"""The rules that find transactions, operations and columns in XML messages (capture properties §7): their properties, types and paths.
 
-Paths into XML: the part of XPath that rules may use (capture properties §7.3).
+Paths are the part of XPath that rules may use (capture properties §7.3):
 
     /Orders/Order[@kind = 'new'][2]/Note/text()
 
@@ -8,8 +8,6 @@ A path has steps from the document (``/``), from the current element (``./``) or
 A step is a name or ``*``, below the element before it or, after ``//``, anywhere below it. Predicates in brackets
 choose among the elements that a step finds. A path to a value may end with an accessor: ``@name``, ``text()``,
 ``content()``, ``name()`` or ``position()``.
-
-The rules that find transactions, operations and columns in XML messages (capture properties §7).
 """
 
 from __future__ import annotations

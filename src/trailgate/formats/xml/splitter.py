@@ -1,8 +1,7 @@
-"""Which rules find the same in a message that is cut where their elements end as in the whole one.
+"""A message that is too long for memory, split into many: each transaction's element with the start tags around it is a message of its own.
 
-A message that is too long for memory, as many: each transaction's element with the start tags around it is a message of its own.
-
-Each is a document, with the same transaction, the same operations and the same places in the source as in the whole message.
+Each is a document, with the same transaction, the same operations and the same places in the source as in the whole message. Rules that would find something else in
+the parts than in the whole are named, and then the message is not split.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""How a capture runs, and what it did.
-
-What a capture is given to do: planned once, run range by range anywhere, published in one place.
+"""What a capture is given to do: planned once, run range by range anywhere, published in one place.
 
 A run that did not finish is repeated with its time, so that its bytes are the same.
 """

@@ -1,8 +1,6 @@
-"""What @GETENV gives of this machine, and user tokens whose names a trail cannot have.
+"""Properties, definitions and Extract files opened: all that a capture knows before it reads a message.
 
-Tables that nothing defines, inferred from the messages before they are captured.
-
-Properties and definitions opened, and messages given by hand.
+That includes what @GETENV gives of this machine. Tables that nothing defines are inferred from the messages before they are captured.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A range owns the *runs* that begin in it: from a message whose first operation b
 transaction up to the next such message. A message shows by itself that it begins one, so ranges
 that are read apart agree on their border. A run is one unit or several (decision 0012).
 
-Bad messages: noted by their places, read again and written when their range is done.
+Bad messages are noted by their places, and read again and written when their range is done.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Operations as numbers that stand for their content, so that two transactions of one id are compared without keeping either.
+"""What is captured again, and left out: files, transactions and sequence ids that a run, or the trail, has already (decision 0022).
 
-Transactions that a source sends again: dropped where they were captured in the same run, with the same id and content.
-
-Sequence ids that the messages carry: they ascend through a run, and what the trail has is skipped (decision 0022).
-
-Which message files were captured already: recognised by name, size and content (decision 0022).
+Files are recognised by name, size and content. Sequence ids ascend through a run, and what the trail has is skipped. A transaction that comes again in the same run is
+left out where it has the same id and the same content: operations are compared by numbers that stand for them, so that neither is kept.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 A range owns the messages from the first transaction that begins in it (``jobs/capture/range_reader.py``)
 and writes their trail files into a staging folder. Publishing checks that the ranges meet,
-numbers the files and lists them in the manifest, which comes last: until then nothing happened.
-
-Message files into a trail by one call.
+numbers the files and lists them in the manifest, which comes last: until then nothing happened. ``capture_files`` does all of it by one call.
 """
 
 from __future__ import annotations

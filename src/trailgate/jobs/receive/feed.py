@@ -1,8 +1,7 @@
 """What messages are received from, as a live capture sees it: parts of numbered messages.
 
-The ids of received messages, compared as ``jms.id`` has it; what is known of them is found again at a start.
-
-A feed that receives ahead: a thread of its own receives messages while those before them are captured.
+``ReceivingAhead`` receives messages in a thread of its own while those before them are captured. Ids are compared as ``jms.id`` has it; what is known of them is
+found again at a start.
 """
 
 from __future__ import annotations

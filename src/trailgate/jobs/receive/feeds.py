@@ -1,8 +1,7 @@
-"""Messages of a queue or topic: stored in the journal, then acknowledged, then captured.
+"""The feeds of a live capture, by protocol.
 
-Messages of one partition of a Kafka topic: offsets are their numbers, and the broker keeps them.
-
-The receivers whose messages need a journal, by protocol.
+Messages of a queue or topic are stored in the journal, then acknowledged, then captured. Those of a partition of a Kafka topic need no journal: offsets are their
+numbers, and the broker keeps them.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""What a live capture has done since it began: the sums of its batches, and the last one.
+"""What a live capture has done since it began: its sums, the adapter's reports of them, and metrics for Prometheus.
 
-The metrics of a live capture in Prometheus' text format, version 0.0.4.
-
-Where metrics go: a port that Prometheus asks, or a file that node_exporter's textfile collector reads.
-
-The adapter's report of its JMS statistics: the properties ``jms.report.*``, and when a report is due.
+Metrics are in Prometheus' text format, version 0.0.4, at a port that Prometheus asks, or in a file that node_exporter's textfile collector reads. Reports are the
+adapter's JMS statistics: the properties ``jms.report.*`` state when one is due.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
-"""Where a broker's capture continues, as the trail's commit holds it.
+"""Messages of a feed to a trail: parsed, appended, committed with the feed's position, batch by batch.
 
-How messages are received into a trail, and what a batch did.
-
-Messages of a live trail's quarantine, repaired, into that trail: all of them or none, and each once.
-
-A line of the quarantine has the message's place in the journal or topic (``position``). By it a message is known when the file is
-captured again, and generated ids are those that it would have had.
-
-Messages of a feed to a trail: parsed, appended, committed with the feed's position, batch by batch.
+``capture_repaired`` puts messages of a live trail's quarantine, repaired, into that trail: all of them or none, and each once. A line of the quarantine has the message's
+place in the journal or topic (``position``). By it a message is known when the file is captured again, and generated ids are those that it would have had.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""What is held of an open unit: some of it in memory, and what is more than that in a temporary file.
+"""Units of received messages: whole ones are given for the trail, open ones held, bad ones quarantined (decision 0012).
 
-Units of received messages: whole ones are given for the trail, open ones held, bad ones quarantined (decision 0012).
-
-What is appended to a trail cannot be taken back, so a unit is held until its last message is known to be good: beyond a limit in a
+What is appended to a trail cannot be taken back, so a unit is held until its last message is known to be good: some of it in memory, and beyond a limit in a
 temporary file. Where bad messages stop the run, its messages are not held: nobody quarantines them.
 """
 

@@ -1,9 +1,4 @@
-"""Commands that show and convert times, intervals and floats.
-
-Commands of Logdump that are not supported, each with the reason: one row a command.
-
-Commands about the session: its state, help, and earlier commands.
-"""
+"""Commands about the session (its state, help, earlier commands), conversions of times and numbers, and the commands that are not supported, each with the reason."""
 
 from __future__ import annotations
 
