@@ -74,7 +74,7 @@ class GoogleServer:
         store.bucket.call("create", "", Asked("POST", "/storage/v1/b", body, own))
 
     def uploads(self, store: Any, /) -> list[str]:
-        found = (name for name, _ in store._listed(UPLOADS))
+        found = (name for name, _ in store._list(UPLOADS))
         return sorted(name.removeprefix(UPLOADS).rpartition("/")[0] for name in found)
 
     def stop(self) -> None:

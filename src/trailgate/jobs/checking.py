@@ -25,11 +25,19 @@ from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.trail_files import FoundTrail, look_at
 from trailgate.storage.reading.splits import is_newer
 from trailgate.storage.reading.trail_file import TrailFileReader, usual_charset
+from trailgate.trail import findings as kinds
 from trailgate.trail.annotation.file_header import header_order, iso_time
-from trailgate.trail.checking import findings as kinds
-from trailgate.trail.checking.findings import Finding, Findings, Kind, Severity
-from trailgate.trail.checking.records import Inspected, Known, check_tables, inspect, unfinished
-from trailgate.trail.checking.transactions import TransactionState, check_csns, follow_records
+from trailgate.trail.checking import (
+    Inspected,
+    Known,
+    TransactionState,
+    check_csns,
+    check_tables,
+    follow_records,
+    inspect,
+    unfinished,
+)
+from trailgate.trail.findings import Finding, Findings, Kind, Severity
 from trailgate.trail.format.file_header import SIGNATURE, FileHeader, decode_header
 from trailgate.trail.format.record_types import IO_UPDATE, Role, type_name
 from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder

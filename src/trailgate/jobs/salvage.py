@@ -45,16 +45,8 @@ from trailgate.storage.files.manifest import Manifest, Published, manifest_path,
 from trailgate.storage.files.trail_files import FoundTrail, look_at
 from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.writing.target import file_header, writable_prefix
-from trailgate.trail.checking import findings as kinds
-from trailgate.trail.checking.findings import (
-    NOT_READ,
-    SEQNO,
-    SIZE,
-    Finding,
-    Findings,
-    Kind,
-    Severity,
-)
+from trailgate.trail import findings as kinds
+from trailgate.trail.findings import NOT_READ, SEQNO, SIZE, Finding, Findings, Kind, Severity
 from trailgate.trail.format.file_header import decode_header, encode_header
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.file_headers import HeaderFacts, patched_header

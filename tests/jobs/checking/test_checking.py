@@ -31,7 +31,7 @@ from sample_trail import Op, write_trail
 from trailgate.errors import StorageError
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.checking import Report, check_trail
-from trailgate.trail.checking.findings import KINDS, Finding
+from trailgate.trail.findings import KINDS, Finding
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.record import TrailRecord, encode_record
 

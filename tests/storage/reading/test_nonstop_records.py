@@ -13,7 +13,7 @@ from trailgate.errors import DecodeError
 from trailgate.jobs.checking import check_trail
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.storage.reading.trails import read_trail
-from trailgate.trail.checking.findings import Severity
+from trailgate.trail.findings import Severity
 from trailgate.trail.format.tokens import ByteOrder
 
 FIXED = Table(

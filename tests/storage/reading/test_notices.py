@@ -15,7 +15,7 @@ from trailgate.cli.main import run
 from trailgate.errors import OptionError
 from trailgate.jobs.checking import check_trail
 from trailgate.storage.reading.trails import read_trail
-from trailgate.trail.checking.findings import NEWER
+from trailgate.trail.findings import NEWER
 
 HELD = "the last operation of an open transaction is left out"
 

@@ -9,7 +9,7 @@ import typer
 
 from trailgate.cli import output
 from trailgate.cli.options import DefinitionsFile, TrailPath
-from trailgate.trail.checking.findings import KINDS, OPEN, Finding, Severity
+from trailgate.trail.findings import KINDS, OPEN, Finding, Severity
 
 if TYPE_CHECKING:
     from trailgate.jobs.checking import Report
