@@ -26,7 +26,7 @@ def on_files(files: Files, config: Any) -> Files:
         text = (ROOT / name).read_text()
         if page == "license.md":
             text = f"# License\n\n```text\n{text}```\n"
-        files.append(File.generate(config, page, content=LINK.sub(_from_root, text)))
+        files.append(File.generated(config, page, content=LINK.sub(_from_root, text)))
     return files
 
 
