@@ -8,7 +8,9 @@ MADE := $(VENV)/.made
 SPARK := $(VENV)/.spark
 READY := $(VENV)/.ready
 SERVERS := $(VENV)/.servers
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -c constraints.txt
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --use-pep517 -c constraints.txt
+# On a terminal pip shows how far it is.
+QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 # What these extras and groups name comes without compiling: a machine with Python and make can install it.
 EXTRAS := spark,jre,connect,kafka,s3,azure,gs,hdfs
 GROUPS := --group dev --group docs
@@ -100,23 +102,23 @@ $(MADE): pyproject.toml constraints.txt
 		exit 1; \
 	fi
 	@echo "# Installing Trailgate: 150 MB, without Spark"
-	@$(INSTALL) -e .
+	@$(INSTALL) $(QUIET) --no-compile -e .
 	@touch $(MADE)
 
 $(SPARK): $(MADE)
 	@echo "# Installing Spark and a Java for it: 600 MB"
-	@$(INSTALL) -e '.[spark,jre]'
+	@$(INSTALL) $(QUIET) -e '.[spark,jre]'
 	@touch $(SPARK)
 
 # Groups need a newer pip than that of Debian 12.
 $(READY): $(SPARK)
 	@echo "# Installing what tests need"
-	@$(INSTALL) pip
-	@$(INSTALL) -e '.[$(EXTRAS)]' $(GROUPS)
+	@$(INSTALL) --quiet pip
+	@$(INSTALL) --quiet -e '.[$(EXTRAS)]' $(GROUPS)
 	@touch $(READY)
 
 $(SERVERS): $(READY)
-	@$(INSTALL) -e '.[$(EXTRAS),$(SERVER_EXTRAS)]' $(GROUPS) || { \
+	@$(INSTALL) --quiet -e '.[$(EXTRAS),$(SERVER_EXTRAS)]' $(GROUPS) || { \
 		echo "The library for AMQP is compiled here. On Debian: apt install gcc pkg-config python3-dev libssl-dev" >&2; \
 		exit 1; \
 	}

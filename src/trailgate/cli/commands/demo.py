@@ -56,7 +56,8 @@ def command(
             _say(f"\n# PySpark is not installed. The same on Spark: {install_command('spark')}")
         elif spark:
             _run_on_spark(master)
-    _say("\n# Next: a capture of your own with the same two commands.")
+    if not only_spark:
+        _say("\n# Next: the same commands with messages, or a trail, of your own.")
 
 
 def _run_in_process() -> None:
