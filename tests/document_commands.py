@@ -33,8 +33,8 @@ def is_shell(block: str) -> bool:
     return block.removeprefix("$ ").partition(" ")[0] in PROGRAMS
 
 
-def statements(block: str) -> Iterator[str]:
-    """Yield the statements of a block, one with a here document as a whole."""
+def statements(block: str, *, every: bool = False) -> Iterator[str]:
+    """Yield the statements of a block, one with a here document as a whole; ``every`` program counts, or those of PROGRAMS."""
     lines = iter(block.splitlines())
     for line in lines:
         statement = line.removeprefix("$ ")
@@ -44,7 +44,7 @@ def statements(block: str) -> Iterator[str]:
             statement += "\nEND"
         if block.startswith("$ ") and not line.startswith("$ "):
             continue  # what the command prints
-        if is_shell(statement):  # a block may go on in Python
+        if every or is_shell(statement):  # a block may go on in Python
             yield statement
 
 
