@@ -19,7 +19,7 @@ SERVER_EXTRAS := amqp
 EXAMPLES := half
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-servers test-all test-fast test-kernels test-pythons check fix conformance docs bench clean
+.PHONY: help demo demo-spark test test-servers test-all test-fast test-kernels test-pythons check fix conformance docs release bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
@@ -79,6 +79,10 @@ docs: $(READY) ## build the documentation site into site/
 test-pythons: $(READY) ## a built wheel on each Python that is here, with the newest and the oldest packages (half an hour)
 	$(BIN)/python tools/pythons.py
 	TRAILGATE_RELEASES=1 $(BIN)/python -m pytest -q -rs tests/test_versions.py tests/test_private_parts.py
+
+release: $(READY) ## build the sdist, the wheel and the bill of materials into dist/, and compare two builds
+	@$(INSTALL) --quiet --group release
+	$(BIN)/python tools/release.py
 
 bench: $(READY) ## measure, each figure beside its yardstick
 	$(BIN)/python -m benchmarks
