@@ -22,7 +22,11 @@ DOCUMENTS: Final = sorted((ROOT / "docs").glob("*.md"))
 BROKERS: Final = re.compile(
     r"\b(?:stomp|amqp|kafka)://broker|journal dirdat"
 )  # these need a broker: see tests/brokers
-ELSEWHERE: Final = ("make ", "pip install")  # these need a network, and are what installs all this
+ELSEWHERE: Final = (
+    "make ",
+    "pip ",
+    "trailgate demo",
+)  # these need a network, and are what installs all this
 ACCOUNT: Final = """\
        01 ACCOUNT.
           05 ID   PIC 9(4).
