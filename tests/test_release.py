@@ -64,7 +64,7 @@ def license_of(name: str) -> str:
     """Return the license that an installed distribution states."""
     if name in KNOWN:
         return KNOWN[name]
-    stated = metadata.metadata(name)
+    stated: Any = metadata.metadata(name)
     classified = [
         text.rpartition(" :: ")[2]
         for text in stated.get_all("Classifier") or []
