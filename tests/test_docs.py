@@ -20,6 +20,7 @@ COMMANDS = (
     "copybook",
     "records",
     "gendef",
+    "redact",
     "demo",
     "warm",
 )

@@ -58,6 +58,7 @@ QUESTIONS: Final = {
     "striim cobrix comparison": "comparison.md",
     "docker container": "install.md",
     "parquet export": "howto/read-in-python.md cli.md",
+    "share trail bug report anonymize redact": "howto/share-a-trail.md",
     "slow compile numba": "install.md howto/troubleshooting.md",
 }
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from trailgate.jobs.publishing import PublishSummary, publish_trail
     from trailgate.jobs.query import query
     from trailgate.jobs.record_files import read_records, write_records
+    from trailgate.jobs.redacting import RedactSummary, redact_trail
     from trailgate.messages.bounds import Problem, TransactionState
     from trailgate.messages.messages import MessageBatch
     from trailgate.messages.selection import CaptureRules
@@ -71,6 +72,7 @@ __all__ = [
     "PublishSummary",
     "Recovered",
     "Recovery",
+    "RedactSummary",
     "StorageError",
     "Table",
     "TrailAppender",
@@ -92,6 +94,7 @@ __all__ = [
     "query",
     "read_records",
     "read_trail",
+    "redact_trail",
     "write_records",
 ]
 
@@ -122,6 +125,8 @@ _MODULES = MappingProxyType(
         "load_capture": "trailgate.jobs.capture.loading",
         "messages_from": "trailgate.jobs.capture.loading",
         "publish_trail": "trailgate.jobs.publishing",
+        "RedactSummary": "trailgate.jobs.redacting",
+        "redact_trail": "trailgate.jobs.redacting",
         "query": "trailgate.jobs.query",
         "read_records": "trailgate.jobs.record_files",
         "write_records": "trailgate.jobs.record_files",

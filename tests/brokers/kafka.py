@@ -37,7 +37,10 @@ auto.create.topics.enable=false
 
 
 class Kafka:
-    """A broker at ``port``. ``listeners`` are further ones: a security protocol for each port; ``more`` are properties of theirs."""
+    """A broker at ``port``. ``listeners`` are further ones: a security protocol for each port; ``more`` are properties of theirs.
+
+    ``scram`` are logins, as ``SCRAM-SHA-256=[name=me,password=word]``.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,7 @@ class Kafka:
         folder: Path,
         listeners: Mapping[str, int] = MappingProxyType({}),
         more: str = "",
+        scram: Sequence[str] = (),
     ) -> None:
         from confluent_kafka.admin import AdminClient  # noqa: PLC0415  an extra
 
@@ -57,7 +61,8 @@ class Kafka:
         self._java = ["java", "-Xms128m", "-Xmx384m", "-cp", f"{jars}/*"]
         storage = [*self._java, "kafka.tools.StorageTool"]
         number = run([*storage, "random-uuid"]).split()[-1]
-        run([*storage, "format", "-t", number, "-c", properties])
+        logins = [part for login in scram for part in ("--add-scram", login)]
+        run([*storage, "format", "-t", number, "-c", properties, *logins])
         self._client = {"bootstrap.servers": f"127.0.0.1:{self.port}", "log_level": 0}
         self._admin = AdminClient(self._client)
         self.process = Process(
@@ -127,12 +132,15 @@ class Kafka:
 
 @contextmanager
 def running(
-    folder: Path, listeners: Mapping[str, int] = MappingProxyType({}), more: str = ""
+    folder: Path,
+    listeners: Mapping[str, int] = MappingProxyType({}),
+    more: str = "",
+    scram: Sequence[str] = (),
 ) -> Iterator[Kafka]:
     """Yield a running broker."""
     jars = fetched_jars(*COORDINATES)
     with one_at_a_time():
-        broker = Kafka(jars, folder, listeners, more)
+        broker = Kafka(jars, folder, listeners, more, scram)
         try:
             yield broker
         finally:

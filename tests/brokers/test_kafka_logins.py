@@ -18,9 +18,13 @@ from brokers.receivers import PATIENCE
 
 pytest.importorskip("confluent_kafka", reason="Kafka needs the extra kafka")
 PASSWORD: Final = "secret word"
+SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 # With a map of its own, a broker needs the names of all protocols.
 MORE: Final = """\
-sasl.enabled.mechanisms=PLAIN
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-256,SCRAM-SHA-512
+listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.sasl_plaintext.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
 listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_me="{password}";
 listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_me="{password}";
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL,SSL:SSL
@@ -52,7 +56,8 @@ def guarded(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> 
     names = ("SASL_PLAINTEXT", "SASL_SSL", "SSL")
     ports = dict(zip(names, free_ports(3), strict=True))
     more = MORE.format(password=PASSWORD, store=certificates.store, word=STORE_PASSWORD)
-    with kafka_broker.running(folder, ports, more) as broker:
+    scram = [f"{mechanism}=[name=me,password={PASSWORD}]" for mechanism in SCRAM]
+    with kafka_broker.running(folder, ports, more, scram) as broker:
         yield Guarded(broker, ports, certificates)
 
 
@@ -74,6 +79,33 @@ def test_a_login_and_a_trusted_certificate_are_enough(
     place.run("--from", guarded.address(listener, topic, password, **files))
 
     assert place.captured() == [(1, "W")]
+
+
+@pytest.mark.parametrize(
+    ("listener", "mechanism"), [("SASL_PLAINTEXT", one) for one in SCRAM] + [("SASL_SSL", SCRAM[1])]
+)
+def test_a_login_by_scram_is_enough(
+    guarded: Guarded, place: LivePlace, listener: str, mechanism: str
+) -> None:
+    topic = f"{listener}.{mechanism}".lower()
+    guarded.broker.create(topic)
+    guarded.broker.send(topic, [row(1, "W")])
+    files = {"ca": guarded.certificates.ca} if listener.endswith("SSL") else {}
+    place.run("--from", guarded.address(listener, topic, PASSWORD, mechanism=mechanism, **files))
+
+    assert place.captured() == [(1, "W")]
+
+
+def test_a_wrong_password_by_scram_ends_the_run_with_one_line(
+    guarded: Guarded, place: LivePlace
+) -> None:
+    address = guarded.address("SASL_PLAINTEXT", "wrong", "guessed", mechanism=SCRAM[0])
+    process = place.start("--from", address)
+
+    assert process.wait(PATIENCE) == 1
+    (line,) = place.log.read_text().splitlines()
+    assert line.startswith("error: ")
+    assert "guessed" not in line
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from trailgate.trail.format.tokens import FRAME, ByteOrder
 
 Path = tuple[int, ...]
+
+
+class Role(Enum):
+    """What bytes are to one who replaces the data of a record, and nothing else."""
+
+    STRUCTURE = auto()
+    VALUE = auto()  # of a column: its null indicator and what follows
+    PIECE = auto()  # of a large object
+    NAME = auto()  # of a table, with the NUL after it
+    COLUMN_NAME = auto()  # with the length before it
+    TEXT = auto()  # of a file header's string, with the length before it
+    UNKNOWN = auto()  # their layout is not public, or not understood
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +42,7 @@ class Bytes:
     text: str | None = None
     level: int = 0
     problem: str = ""
+    role: Role = Role.STRUCTURE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +97,13 @@ class Area:
         """Return the unsigned number that some of them hold."""
         return self.order.number(self.raw[start : start + width])
 
-    def bytes(self, note: str = "", *, problem: str = "", level: int = 0) -> tuple[Bytes, ...]:
+    def bytes(
+        self, note: str = "", *, problem: str = "", level: int = 0, role: Role = Role.STRUCTURE
+    ) -> tuple[Bytes, ...]:
         """Return all of them as one part, or no part if there are none."""
         if not self.raw:
             return ()
-        return (Bytes(self.offset, self.raw, note, level=level, problem=problem),)
+        return (Bytes(self.offset, self.raw, note, level=level, problem=problem, role=role),)
 
 
 def elements(area: Area, path: Path, explain: Callable[[Element, Area], Element]) -> Iterator[Part]:

@@ -9,7 +9,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.errors import TrailgateError
-from trailgate.trail.annotation.elements import Area, Bytes, Element, Part, elements, printable
+from trailgate.trail.annotation.elements import (
+    Area,
+    Bytes,
+    Element,
+    Part,
+    Role,
+    elements,
+    printable,
+)
 from trailgate.trail.format import file_header
 from trailgate.trail.format.file_header import GROUPS, HeaderField
 from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, UNSET, ByteOrder
@@ -96,7 +104,7 @@ def explain_header(data: bytes, order: ByteOrder) -> Element:
 def _group(token: Element, area: Area) -> Element:
     group = next((group for group in GROUPS if group.code == token.path[-1]), None)
     if group is None:
-        return replace(token, name="group not public")
+        return replace(token, name="group not public", parts=area.bytes(role=Role.UNKNOWN))
     parts = elements(area, token.path, lambda field, payload: _field(field, payload, group.fields))
     return replace(token, name=group.name, parts=tuple(parts))
 
@@ -104,7 +112,7 @@ def _group(token: Element, area: Area) -> Element:
 def _field(token: Element, area: Area, rows: tuple[HeaderField, ...]) -> Element:
     row = next((row for row in rows if row.code == token.path[-1]), None)
     if row is None:
-        return replace(token, name="field not public")
+        return replace(token, name="field not public", parts=area.bytes(role=Role.UNKNOWN))
     if token.frame[1] == UNSET:
         return replace(token, name=row.name, value="not known yet")
     label = LABELS.get((token.path[-2], row.code), "")
@@ -130,7 +138,8 @@ def _string(area: Area, label: str) -> tuple[Part, ...]:
     """Return a string as its text if that can be shown, else in hex."""
     if len(area.raw) < 2 or area.number(0, 2) != len(area.raw) - 2:
         return area.bytes(problem="the string's length does not agree with its token")
-    return (Bytes(area.offset, area.raw, label=label, text=printable(area.raw[2:])),)
+    text = printable(area.raw[2:])
+    return (Bytes(area.offset, area.raw, label=label, text=text, role=Role.TEXT),)
 
 
 def _shown(row: HeaderField, value: Any) -> str:

@@ -22,6 +22,7 @@ from trailgate.trail.annotation.elements import (
     printable,
     shorten,
 )
+from trailgate.trail.annotation.elements import Role as PartRole
 from trailgate.trail.annotation.file_header import iso_time
 from trailgate.trail.format.record_layout import (
     BY_PARTITION,
@@ -77,9 +78,8 @@ def explain_value(area: Area, level: int) -> Iterator[Part]:
         problem = "a value begins with 0000, or FFFF for NULL"
         yield from area.bytes(problem=problem, level=level)
     else:
-        yield from area.bytes(
-            f"not null, {_meaning(rest, area.order.number(rest[:2]))}", level=level
-        )
+        note = f"not null, {_meaning(rest, area.order.number(rest[:2]))}"
+        yield from area.bytes(note, level=level, role=PartRole.VALUE)
 
 
 def _meaning(rest: bytes, length: int) -> str:
@@ -126,9 +126,9 @@ def explain_data(area: Area, head: bytes) -> Iterator[Part]:
     elif row is not None and row.role is Role.CHANGE and head[PARTITION_AT] & FIELD_COMP:
         yield from _images(area, row.prefix)
     elif row is not None and row.role is Role.CHANGE:
-        yield from area.bytes("not in the form index, length, value")
+        yield from area.bytes("not in the form index, length, value", role=PartRole.UNKNOWN)
     else:
-        yield from area.bytes("layout not public")
+        yield from area.bytes("layout not public", role=PartRole.UNKNOWN)
 
 
 def _images(area: Area, prefix: Prefix) -> Iterator[Part]:
@@ -189,12 +189,13 @@ def _piece(area: Area) -> Iterator[Part]:
         yield from word.bytes(meaning.format(word.number(0, WORD)))
     stated, rest = area.number(head - WORD, WORD), area.part(head)
     wrong = stated != len(rest.raw)
-    yield from rest.bytes(problem=f"{stated} bytes expected" if wrong else "")
+    problem = f"{stated} bytes expected" if wrong else ""
+    yield from rest.bytes(problem=problem, role=PartRole.PIECE)
 
 
 def _text(area: Area) -> Iterator[Part]:
     for part in area.bytes():
-        yield replace(part, label="Text", text=printable(part.raw))
+        yield replace(part, label="Text", text=printable(part.raw), role=PartRole.UNKNOWN)
 
 
 def _table(area: Area) -> Iterator[Part]:
@@ -205,7 +206,9 @@ def _table(area: Area) -> Iterator[Part]:
     except TrailgateError:
         table = None
     parts = None if table is None else _table_parts(area, table)
-    yield from area.bytes("layout not public") if parts is None else parts
+    if parts is None:
+        parts = [*area.bytes("layout not public", role=PartRole.UNKNOWN)]
+    yield from parts
 
 
 # Assumed (trail format §12): as in ``trail.format.metadata``, whose columns these are.
@@ -221,7 +224,8 @@ def _table_parts(area: Area, table: Table) -> list[Part] | None:
         start = place + 2 + len(name)
         if area.raw[place + 2 : start] != name:
             return None
-        parts += area.part(place, start).bytes(f"Column {column.name}")
+        named = area.part(place, start)
+        parts += named.bytes(f"Column {column.name}", role=PartRole.COLUMN_NAME)
         for at, attribute in enumerate(ATTRIBUTES):
             field = area.part(start + 2 * at, start + 2 * at + 2)
             parts += field.bytes(f"{attribute} {int(getattr(column, attribute))}", level=1)
@@ -397,7 +401,7 @@ def _name_area(area: Area, head: bytes) -> Iterator[Part]:
         yield from area.bytes(problem="a name ends with a NUL")
         return
     name = area.raw[:end].decode("utf-8", "backslashreplace")
-    yield from area.part(0, end + 1).bytes(f"Name: {name or 'none'}")
+    yield from area.part(0, end + 1).bytes(f"Name: {name or 'none'}", role=PartRole.NAME)
     expected = head[IO_TYPE_AT] == IO_METADATA and head[NODE_AT] == MetadataKind.PARTITION
     yield from area.part(end + 1).bytes(
         "Partition id and flags, layout not public" if expected else "",
@@ -410,7 +414,8 @@ def _ggs_token(token: Element, area: Area) -> Element:
     name = token_name(code)
     row = GGS_TOKENS_BY_ID.get(code)
     if row is None:
-        return replace(token, name=f"GGS token {name}, not public")
+        unknown = area.bytes(role=PartRole.UNKNOWN)
+        return replace(token, name=f"GGS token {name}, not public", parts=unknown)
     text = printable(area.raw[: row.text_bytes]) if row.is_text else None
     whole = row.text_bytes is None and text is not None and "\n" not in text
     parts = tuple(
