@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.errors import DecodeError, OptionError, Where
+from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, name_of
 from trailgate.storage.files.durable import write_whole, writing
@@ -50,7 +50,7 @@ def redact_trail(
 
     Lengths, types, tokens and structure stay. A value becomes the same one wherever it occurs; with the same ``key``, in other trails too. ``names`` replaces the names of
     tables and columns as well. At most ``records`` records of each file are written. What is not understood is left out or becomes zeros,
-    and is counted. ``to`` is a prefix on a local disk. Raises StorageError, OptionError where a file is there already.
+    and is counted. ``to`` is a prefix on a local disk. Raises StorageError, also where a file is there already.
     """
     found = find_trail(trail, definitions)
     redaction = Redaction(secrets.token_bytes() if key is None else key.encode(), names=names)
@@ -59,7 +59,7 @@ def redact_trail(
     for file in found.files:
         target = Path(f"{to}{name_of(file.path)[-number_digits(file.path) :]}")
         if target.exists():
-            raise OptionError("the file is there already", where=Where(source=str(target)))
+            raise StorageError("the file is there already", where=Where(source=str(target)))
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             staged = target.with_name(f".{target.name}.redact")

@@ -13,7 +13,7 @@ from laws import examples
 from trailgate import read_trail
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
-from trailgate.errors import DecodeError, OptionError
+from trailgate.errors import DecodeError, StorageError
 from trailgate.jobs.redacting import redact_trail
 from trailgate.storage.files.listing import stored_file
 from trailgate.storage.reading.trail_file import TrailFileReader
@@ -126,7 +126,7 @@ def test_at_most_so_many_records_are_written(trail: str) -> None:
 def test_a_file_that_is_there_stays(trail: str) -> None:
     before = Path("dirdat/ot000000000").read_bytes()
 
-    with pytest.raises(OptionError, match="the file is there already"):
+    with pytest.raises(StorageError, match="the file is there already"):
         redact_trail(trail, trail)
     assert Path("dirdat/ot000000000").read_bytes() == before
 
