@@ -164,7 +164,7 @@ def column(arguments: OptionArguments) -> RecordTest:
 def indicator(arguments: OptionArguments) -> RecordTest:
     """Return the test of TRANSIND."""
     compare, text = arguments.text()
-    return filters.of_indicator(compare, indicator_code(text))
+    return filters.of_values(lambda chunk: chunk.view.indicator, compare, indicator_code(text))
 
 
 def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
@@ -281,7 +281,9 @@ OPTIONS: Final = (
         ("RBA",),
         COMPARED,
         "offsets in the file",
-        lambda typed: filters.of_offset(*typed.number(2**63 - 1)),
+        lambda typed: filters.of_values(
+            lambda chunk: chunk.source.base + chunk.view.offsets, *typed.number(2**63 - 1)
+        ),
     ),
     FilterOption(("RECLEN",), COMPARED, "bytes of data", header_field("data_length")),
     FilterOption(

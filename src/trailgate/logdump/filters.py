@@ -16,12 +16,12 @@ import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.chunks import Chunk
-from trailgate.logdump.images import images_of
+from trailgate.logdump.open_trail import Chunk
 from trailgate.logdump.syntax import ByteRange, Comparison, compare_strings
 from trailgate.trail.format.tokens import read_user_tokens
 from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_data import images_of
 
 RecordTest = Callable[[Chunk], Mask]
 
@@ -52,24 +52,19 @@ def _is_named(pattern: str, chunk: Chunk) -> Mask:
     return chunk.names.like(pattern)
 
 
+def of_values(values_of: Callable[[Chunk], Any], compare: Comparison, value: int) -> RecordTest:
+    """Return a test for numbers that a chunk has one a record."""
+    return lambda chunk: np.asarray(compare(values_of(chunk), value), bool)
+
+
 def of_field(name: str, compare: Comparison, value: int) -> RecordTest:
     """Return a test for the value of a header field."""
-    return lambda chunk: np.asarray(compare(chunk.heads[name], value), bool)
-
-
-def of_indicator(compare: Comparison, value: int) -> RecordTest:
-    """Return a test for the transaction indicator."""
-    return lambda chunk: np.asarray(compare(chunk.view.indicator, value), bool)
-
-
-def of_offset(compare: Comparison, value: int) -> RecordTest:
-    """Return a test for the RBA."""
-    return lambda chunk: np.asarray(compare(chunk.source.base + chunk.view.offsets, value), bool)
+    return of_values(lambda chunk: chunk.heads[name], compare, value)
 
 
 def of_time(compare: Comparison, value: int) -> RecordTest:
     """Return a test for the IO time."""
-    return lambda chunk: np.asarray(compare(chunk.view.io_time, value), bool)
+    return of_values(lambda chunk: chunk.view.io_time, compare, value)
 
 
 def of_image(*, before: bool) -> RecordTest:
