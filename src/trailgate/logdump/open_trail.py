@@ -44,14 +44,14 @@ from trailgate.trail.records.framing import (
     trail_bytes,
 )
 from trailgate.trail.records.metadata import TrailTables
-from trailgate.trail.records.record import TrailRecord, decode_record
+from trailgate.trail.records.record import TrailRecord, decode_record, guess_order
 from trailgate.trail.records.record_problems import (
     HEADER_LENGTH,
     NO_HEADER,
     UNREADABLE,
     first_problem,
 )
-from trailgate.trail.records.record_view import RecordNames, RecordView, find_names, view_records
+from trailgate.trail.records.record_view import RecordView, find_names, view_records
 from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_apart
 
 
@@ -80,19 +80,6 @@ def like(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
     # Square brackets are not wildcards in Logdump.
     compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE if fold else 0)
     return lambda text: compiled.match(text) is not None
-
-
-def names_of(found: RecordNames, tables: Callable[[], TrailTables]) -> Names:
-    """Return the names of records; ``tables`` is asked where records name their table by an index."""
-    by_index = any(isinstance(name, int) for name in found.names)
-    known = tables().tables if by_index else {}
-    strings = found.strings(lambda i: known[i].name if i in known else index_name(i))
-    return Names(found.codes, [text or "" for text in strings])
-
-
-def index_name(index: int) -> str:
-    """Return what stands for a table whose definition is not in the file."""
-    return f"(table {index})"
 
 
 NONE: Final = -1
@@ -157,22 +144,6 @@ class Transactions:
         return found
 
 
-def read_transactions(
-    source: TrailBytes, tokens: Spans, numbers: Numbers, before: Callable[[], tuple[bytes, bytes]]
-) -> Transactions:
-    """Return the transactions of records; ``before`` returns the one open before them.
-
-    trail format §8: only the first record of a transaction carries both tokens.
-    """
-    areas = tokens.take(numbers.firsts[~numbers.orphan])
-    found = iter(zip(*(payloads(source, areas, code) for code in (TRANID, LOGCSN)), strict=True))
-    ids = [UNKNOWN if orphan else next(found) for orphan in numbers.orphan.tolist()]
-    asked = numbers.open == BEFORE or bool((numbers.number == BEFORE).any())
-    whole = (before() if asked else UNKNOWN, *ids)
-    last = UNKNOWN if numbers.open == NONE else whole[numbers.open]
-    return Transactions(numbers.number, whole, last)
-
-
 def payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
     """Return the payload of each area's first token of an id; empty where there is none."""
     spans = find_token(source, areas, code).spans
@@ -210,7 +181,12 @@ class Chunk:
     @cached_property
     def names(self) -> Names:
         """Return the table names, each once, and which of them each record has."""
-        return names_of(find_names(self.source, self.view), lambda: self.around.tables(self.end))
+        found = find_names(self.source, self.view)
+        by_index = any(isinstance(name, int) for name in found.names)
+        known = self.around.tables(self.end).tables if by_index else {}
+        # A table whose definition is not in the file has its index for a name.
+        strings = found.strings(lambda i: known[i].name if i in known else f"(table {i})")
+        return Names(found.codes, [text or "" for text in strings])
 
     @cached_property
     def apart(self) -> Mask:
@@ -226,13 +202,19 @@ class Chunk:
     @cached_property
     def transactions(self) -> Transactions:
         """Return the transactions and which of them each record belongs to."""
-        place = self.source.base + int(self.view.offsets[0])
-        return read_transactions(
-            self.source,
-            self.view.tokens,
-            self.numbers,
-            lambda: self.around.transaction_before(place),
-        )
+        numbers = self.numbers
+        # Only the first record of a transaction carries both tokens (trail format §8).
+        areas = self.view.tokens.take(numbers.firsts[~numbers.orphan])
+        tokens = (payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
+        found = iter(zip(*tokens, strict=True))
+        ids = [UNKNOWN if orphan else next(found) for orphan in numbers.orphan.tolist()]
+        before = UNKNOWN
+        if numbers.open == BEFORE or (numbers.number == BEFORE).any():
+            place = self.source.base + int(self.view.offsets[0])
+            before = self.around.transaction_before(place)
+        whole = (before, *ids)
+        last = UNKNOWN if numbers.open == NONE else whole[numbers.open]
+        return Transactions(numbers.number, whole, last)
 
 
 def sound_records(
@@ -314,10 +296,7 @@ class OpenTrail:
             return self._reader.begin, self._reader.order
         except DecodeError:
             # A damaged begin does not have it: the order is that in which records are found.
-            head = self.read(0, SEARCH)
-            places = {order: resync(head, 0, order) for order in ByteOrder}
-            found = {order: place for order, place in places.items() if place >= 0}
-            order = min(found, key=lambda one: found[one], default=ByteOrder.BIG)
+            order = guess_order(self.read, 0, self.size)
             try:
                 return self._reader.begin, order
             except DecodeError:
