@@ -16,11 +16,10 @@ from laws import examples
 from logdump.sessions import answers, offsets, opened
 from logdump.trails import TRAILS, order_records
 from trailgate.logdump import open_trail
-from trailgate.logdump.chunks import number_transactions
 from trailgate.logdump.commands.table import COMMANDS
 from trailgate.logdump.filter_options import OPTIONS_BY_NAME
-from trailgate.logdump.json_output import json_values
-from trailgate.logdump.result_output import text_lines
+from trailgate.logdump.open_trail import number_transactions
+from trailgate.logdump.result_output import json_values, text_lines
 from trailgate.logdump.results import Counts, Failure, Note
 from trailgate.trail.format.file_header import FileHeader, encode_header
 from trailgate.trail.records.record import TrailRecord, encode_record

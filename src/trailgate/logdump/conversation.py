@@ -13,8 +13,7 @@ from typing import Final
 from trailgate.errors import TrailgateError
 from trailgate.logdump.commands.table import COMMANDS
 from trailgate.logdump.filter_options import OPTIONS as FILTER_OPTIONS
-from trailgate.logdump.json_output import json_values
-from trailgate.logdump.result_output import text_lines
+from trailgate.logdump.result_output import json_values, text_lines
 from trailgate.logdump.results import Edit, Failure, Goodbye, Result
 from trailgate.logdump.session import Command, Session
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.chunks import Chunk
+from trailgate.logdump.open_trail import Chunk
 from trailgate.model.transactions import BEFORE
 from trailgate.trail.format.record_types import (
     IO_COMMENT,

@@ -9,12 +9,17 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from trailgate.arrays import Mask
 from trailgate.errors import OptionError
 from trailgate.logdump import filters
 from trailgate.logdump.filters import RecordTest
+from trailgate.logdump.open_trail import Chunk
 from trailgate.logdump.syntax import (
     Comparison,
     TimeOffset,
+    compare_strings,
     ggs_token_code,
     indicator_code,
     one_of,
@@ -25,6 +30,10 @@ from trailgate.logdump.syntax import (
     type_codes,
     unquote,
 )
+from trailgate.trail.format.tokens import read_user_tokens
+from trailgate.trail.reading.tokens import find_token
+from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record_data import images_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +100,10 @@ def transaction(place: int) -> MakeTest:
 
     def make(arguments: OptionArguments) -> RecordTest:
         compare, text = arguments.text()
-        return filters.of_transaction(place, compare, text.encode())
+        value = text.encode()
+        return lambda chunk: chunk.transactions.which(
+            lambda ids: compare_strings(compare, ids[place], value)
+        )
 
     return make
 
@@ -145,26 +157,103 @@ def integer(width: int) -> MakeTest:
 def ggs_token(arguments: OptionArguments) -> RecordTest:
     """Return the test of GGSTOKEN."""
     asked = arguments.name_and_value()
-    code = ggs_token_code(asked.name)
-    return filters.of_ggs_token(code, asked.compare, asked.value.encode())
+    code, compare, value = ggs_token_code(asked.name), asked.compare, asked.value.encode()
+
+    def test(chunk: Chunk) -> Mask:
+        token = find_token(chunk.source, chunk.view.tokens, code)
+        found = np.zeros(len(chunk), bool)
+        for row in token.rows.tolist():
+            start, end = token.spans.starts[row], token.spans.ends[row]
+            payload = chunk.source.data[start:end].tobytes()
+            found[row] = compare is None or compare_strings(compare, payload, value)
+        return found
+
+    return test
 
 
 def user_token(arguments: OptionArguments) -> RecordTest:
     """Return the test of USERTOKEN."""
     asked = arguments.name_and_value()
-    return filters.of_user_token(asked.name, asked.compare, asked.value)
+    name, compare, value = asked.name.upper(), asked.compare, asked.value.encode()
+
+    def has(payload: bytes) -> bool:
+        for own, text in read_user_tokens(payload) or ():
+            if own.upper() == name:
+                return compare is None or compare_strings(compare, text.encode(), value)
+        return False
+
+    def test(chunk: Chunk) -> Mask:
+        found = np.zeros(len(chunk), bool)
+        areas = chunk.view.user
+        for row in np.flatnonzero(areas.sizes).tolist():
+            found[row] = has(chunk.source.data[areas.starts[row] : areas.ends[row]].tobytes())
+        return found
+
+    return test
 
 
 def column(arguments: OptionArguments) -> RecordTest:
     """Return the test of COLUMN."""
     asked = arguments.name_and_value()
-    return filters.of_column(read_number(asked.name, 0, 0xFFFF), asked.compare, asked.value)
+    index, compare = read_number(asked.name, 0, 0xFFFF), asked.compare
+    value = asked.value.encode()
+
+    def has(chunk: Chunk, row: int) -> bool:
+        record = decode_record(
+            chunk.source.data, int(chunk.view.offsets[row]), order=chunk.source.order
+        )
+        for image in images_of(record):
+            for column in image.columns:
+                if column.index == index:
+                    if compare is None:
+                        return True
+                    strings = column_strings(column.raw, chunk.source.order.label)
+                    if any(compare_strings(compare, text, value) for text in strings):
+                        return True
+        return False
+
+    def test(chunk: Chunk) -> Mask:
+        found = np.zeros(len(chunk), bool)
+        for row in np.flatnonzero(chunk.view.data_length > 0).tolist():
+            found[row] = has(chunk, row)
+        return found
+
+    return test
+
+
+def column_strings(raw: bytes, order: str) -> list[bytes]:
+    """Return what a column's bytes may mean: counted text, plain text, a number."""
+    body = raw[2:]
+    if raw[:2] != b"\0\0":
+        return [b"NULL"]
+    counted = len(body) >= 2 and int.from_bytes(body[:2], order) == len(body) - 2  # type: ignore[arg-type]
+    strings = [body[2:] if counted else body.rstrip(b" ")]
+    if len(body) in (2, 4, 8):
+        strings.append(str(int.from_bytes(body, "big", signed=True)).encode())
+    return strings
+
+
+def system_key(arguments: OptionArguments) -> RecordTest:
+    """Return the test of SYSKEY, for the system key that some NonStop records begin with."""
+    compare, value = arguments.number()
+
+    def test(chunk: Chunk) -> Mask:
+        found = np.zeros(len(chunk), bool)
+        source, areas = chunk.source, chunk.view.data
+        for width in (4, 8):
+            has = (chunk.heads["syskey_length"] == width) & (areas.sizes >= width)
+            rows = np.flatnonzero(has)
+            keys = source.order.words(source.data, f"u{width}")[areas.starts[rows]]
+            found[rows] = compare(keys, value)
+        return found
+
+    return test
 
 
 def indicator(arguments: OptionArguments) -> RecordTest:
     """Return the test of TRANSIND."""
     compare, text = arguments.text()
-    return filters.of_indicator(compare, indicator_code(text))
+    return filters.of_values(lambda chunk: chunk.view.indicator, compare, indicator_code(text))
 
 
 def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
@@ -281,7 +370,9 @@ OPTIONS: Final = (
         ("RBA",),
         COMPARED,
         "offsets in the file",
-        lambda typed: filters.of_offset(*typed.number(2**63 - 1)),
+        lambda typed: filters.of_values(
+            lambda chunk: chunk.source.base + chunk.view.offsets, *typed.number(2**63 - 1)
+        ),
     ),
     FilterOption(("RECLEN",), COMPARED, "bytes of data", header_field("data_length")),
     FilterOption(
@@ -302,7 +393,7 @@ OPTIONS: Final = (
         ("SYSKEY",),
         COMPARED,
         "the system key of NonStop records",
-        lambda typed: filters.of_syskey(*typed.number()),
+        system_key,
     ),
     FilterOption(
         ("SYSKEYLEN",),

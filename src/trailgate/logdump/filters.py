@@ -16,12 +16,8 @@ import numpy as np
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
-from trailgate.logdump.chunks import Chunk
-from trailgate.logdump.images import images_of
-from trailgate.logdump.syntax import ByteRange, Comparison, compare_strings
-from trailgate.trail.format.tokens import read_user_tokens
-from trailgate.trail.reading.tokens import find_token
-from trailgate.trail.records.record import decode_record
+from trailgate.logdump.open_trail import Chunk
+from trailgate.logdump.syntax import ByteRange, Comparison
 
 RecordTest = Callable[[Chunk], Mask]
 
@@ -52,52 +48,24 @@ def _is_named(pattern: str, chunk: Chunk) -> Mask:
     return chunk.names.like(pattern)
 
 
+def of_values(values_of: Callable[[Chunk], Any], compare: Comparison, value: int) -> RecordTest:
+    """Return a test for numbers that a chunk has one a record."""
+    return lambda chunk: np.asarray(compare(values_of(chunk), value), bool)
+
+
 def of_field(name: str, compare: Comparison, value: int) -> RecordTest:
     """Return a test for the value of a header field."""
-    return lambda chunk: np.asarray(compare(chunk.heads[name], value), bool)
-
-
-def of_indicator(compare: Comparison, value: int) -> RecordTest:
-    """Return a test for the transaction indicator."""
-    return lambda chunk: np.asarray(compare(chunk.view.indicator, value), bool)
-
-
-def of_offset(compare: Comparison, value: int) -> RecordTest:
-    """Return a test for the RBA."""
-    return lambda chunk: np.asarray(compare(chunk.source.base + chunk.view.offsets, value), bool)
+    return of_values(lambda chunk: chunk.heads[name], compare, value)
 
 
 def of_time(compare: Comparison, value: int) -> RecordTest:
     """Return a test for the IO time."""
-    return lambda chunk: np.asarray(compare(chunk.view.io_time, value), bool)
+    return of_values(lambda chunk: chunk.view.io_time, compare, value)
 
 
 def of_image(*, before: bool) -> RecordTest:
     """Return a test for before images, or for after images."""
     return lambda chunk: chunk.view.is_before == before
-
-
-def of_transaction(place: int, compare: Comparison, value: bytes) -> RecordTest:
-    """Return a test for whole transactions by TRANID (place 0) or LOGCSN (place 1)."""
-    return lambda chunk: chunk.transactions.which(
-        lambda ids: compare_strings(compare, ids[place], value)
-    )
-
-
-def of_syskey(compare: Comparison, value: int) -> RecordTest:
-    """Return a test for the system key that some NonStop records begin with."""
-
-    def test(chunk: Chunk) -> Mask:
-        found = np.zeros(len(chunk), bool)
-        source, areas = chunk.source, chunk.view.data
-        for width in (4, 8):
-            has = (chunk.heads["syskey_length"] == width) & (areas.sizes >= width)
-            rows = np.flatnonzero(has)
-            keys = source.order.words(source.data, f"u{width}")[areas.starts[rows]]
-            found[rows] = compare(keys, value)
-        return found
-
-    return test
 
 
 def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordTest:
@@ -132,78 +100,6 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
         return found
 
     return test
-
-
-def of_ggs_token(code: int, compare: Comparison | None, value: bytes) -> RecordTest:
-    """Return a test for a GGS token and, given a comparison, for its value."""
-
-    def test(chunk: Chunk) -> Mask:
-        token = find_token(chunk.source, chunk.view.tokens, code)
-        found = np.zeros(len(chunk), bool)
-        for row in token.rows.tolist():
-            start, end = token.spans.starts[row], token.spans.ends[row]
-            payload = chunk.source.data[start:end].tobytes()
-            found[row] = compare is None or compare_strings(compare, payload, value)
-        return found
-
-    return test
-
-
-def of_user_token(name: str, compare: Comparison | None, value: str) -> RecordTest:
-    """Return a test for a user token and, given a comparison, for its value."""
-
-    def has(payload: bytes) -> bool:
-        for own, text in read_user_tokens(payload) or ():
-            if own.upper() == name.upper():
-                return compare is None or compare_strings(compare, text.encode(), value.encode())
-        return False
-
-    def test(chunk: Chunk) -> Mask:
-        found = np.zeros(len(chunk), bool)
-        areas = chunk.view.user
-        for row in np.flatnonzero(areas.sizes).tolist():
-            found[row] = has(chunk.source.data[areas.starts[row] : areas.ends[row]].tobytes())
-        return found
-
-    return test
-
-
-def of_column(index: int, compare: Comparison | None, value: str) -> RecordTest:
-    """Return a test for a column and, given a comparison, for its value."""
-
-    def has(chunk: Chunk, row: int) -> bool:
-        record = decode_record(
-            chunk.source.data, int(chunk.view.offsets[row]), order=chunk.source.order
-        )
-        for image in images_of(record):
-            for column in image.columns:
-                if column.index == index:
-                    if compare is None:
-                        return True
-                    strings = column_strings(column.raw, chunk.source.order.label)
-                    if any(compare_strings(compare, text, value.encode()) for text in strings):
-                        return True
-        return False
-
-    def test(chunk: Chunk) -> Mask:
-        found = np.zeros(len(chunk), bool)
-        for row in np.flatnonzero(chunk.view.data_length > 0).tolist():
-            found[row] = has(chunk, row)
-        return found
-
-    return test
-
-
-def column_strings(raw: bytes, order: str) -> list[bytes]:
-    """Return what a column's bytes may mean: counted text, plain text, a number."""
-    body = raw[2:]
-    if raw[:2] != b"\0\0":
-        return [b"NULL"]
-    counted = len(body) >= 2 and int.from_bytes(body[:2], order) == len(body) - 2  # type: ignore[arg-type]
-    strings = [body[2:] if counted else body.rstrip(b" ")]
-    if len(body) in (2, 4, 8):
-        strings.append(str(int.from_bytes(body, "big", signed=True)).encode())
-    return strings
 
 
 class Side(StrEnum):

@@ -1,37 +1,42 @@
-"""One trail file as a session sees it: records in chunks, forward and backward from any place.
+"""One trail file as a session sees it: records in chunks of a few megabytes, forward and backward from any place.
 
-The file after a file: a trail's files differ in their numbers.
+A chunk has headers, names, tokens and transactions in columns, of sound records only: bytes up to the first record whose framing or
+fixed header is wrong. Nothing is decoded that is not asked for, and nothing of a file is kept but what its metadata records define.
+
+Which transaction each record belongs to follows from TransInd alone: 0 opens a transaction, 1 and 2 continue the one that is open, 3 is one of its own. Metadata, DDL
+and notes are apart: they may lie inside a transaction and neither end nor open it (trail format §8 and §12). Unlike readers, Logdump numbers
+these too, each as a transaction of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fnmatch import translate
 from functools import cached_property
+from re import IGNORECASE
+from re import compile as compile_pattern
 from typing import Final
 
 import numpy as np
 from pyarrow import fs
 
-from trailgate.arrays import CHUNK, Octets
+from trailgate.arrays import CHUNK, Longs, Mask, Octets, Structs
+from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, TrailgateError, Where
-from trailgate.logdump.chunks import (
-    BACKWARD,
-    NONE,
-    UNKNOWN,
-    Chunk,
-    last_sound_records,
-    open_at,
-    sound_records,
-    unsound,
-)
+from trailgate.model.kernels import CONTINUES_NOTHING
+from trailgate.model.transactions import BEFORE, follow
 from trailgate.storage.files.addresses import is_stored, locate, name_of
 from trailgate.storage.files.listing import NUMBERED, stored_file
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
 from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import FRAME, LOGCSN, RECORD, TRAILER, TRANID, ByteOrder
+from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.framing import (
     RecordPlaces,
+    Spans,
+    TrailBytes,
     find_sound,
     find_typed,
     length_at,
@@ -39,8 +44,195 @@ from trailgate.trail.records.framing import (
     trail_bytes,
 )
 from trailgate.trail.records.metadata import TrailTables
-from trailgate.trail.records.record import TrailRecord, decode_record
-from trailgate.trail.records.record_view import view_records
+from trailgate.trail.records.record import TrailRecord, decode_record, guess_order
+from trailgate.trail.records.record_problems import (
+    HEADER_LENGTH,
+    NO_HEADER,
+    UNREADABLE,
+    first_problem,
+)
+from trailgate.trail.records.record_view import RecordView, find_names, view_records
+from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_apart
+
+
+@dataclass(frozen=True)
+class Names:
+    """``strings[codes[i]]`` is the name of record i."""
+
+    codes: Longs
+    strings: list[str]
+
+    def like(self, pattern: str) -> Mask:
+        """Return which records' names match a pattern with ``*`` and ``?``, in either case."""
+        matches = like(pattern)
+        good = np.array([matches(text) for text in self.strings], bool)
+        found: Mask = good[self.codes] if len(good) else np.zeros(0, bool)
+        return found
+
+    @cached_property
+    def used(self) -> list[int]:
+        """Return the codes that occur."""
+        return [int(code) for code in np.unique(self.codes)]
+
+
+def like(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
+    """Return a test of whether a name matches a pattern with ``*`` and ``?``, in either case."""
+    # Square brackets are not wildcards in Logdump.
+    compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE if fold else 0)
+    return lambda text: compiled.match(text) is not None
+
+
+NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The number of each record's transaction, and of the one that is open after them, or NONE.
+
+    ``firsts`` are the first records of transactions 1, 2, ...; an ``orphan`` is one whose begin is missing.
+    """
+
+    number: Longs
+    open: int
+    firsts: Longs
+    orphan: Mask
+
+
+def number_transactions(indicator: Octets, apart: Mask) -> Numbers:
+    """Return the transactions of records that follow each other.
+
+    How records are cut into chunks changes nothing: a record that continues though nothing is open is an
+    orphan, at the first record of a chunk as anywhere.
+    """
+    found = follow(indicator_marks(indicator, apart | (indicator > ONLY_RECORD)), is_open=True)
+    begins = found.starts | (apart & (indicator == ONLY_RECORD))
+    own = np.cumsum(begins)
+    of_transaction = np.append(BEFORE, own[found.starts])
+    number = np.where(found.apart, own, of_transaction[found.number])
+    firsts = np.flatnonzero(begins)
+    still_open = int(of_transaction[-1]) if found.is_open else NONE
+    return Numbers(number, still_open, firsts, found.faults[firsts] == CONTINUES_NOTHING)
+
+
+def open_at(numbers: Numbers) -> int | None:
+    """Return the record that opened what is open after some records, NONE for nothing, None for earlier."""
+    if numbers.open == BEFORE:
+        return None
+    at = numbers.open - 1
+    return NONE if numbers.open == NONE or numbers.orphan[at] else int(numbers.firsts[at])
+
+
+UNKNOWN: Final = (b"", b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Transactions:
+    """TRANID and LOGCSN of the transactions; ``number[i]`` is that of record i.
+
+    Number 0 is the transaction that began before the records; ``last`` is the one that is open
+    after them.
+    """
+
+    number: Longs
+    ids: tuple[tuple[bytes, bytes], ...]
+    last: tuple[bytes, bytes]
+
+    def which(self, good: Callable[[tuple[bytes, bytes]], bool]) -> Mask:
+        """Return which records belong to a transaction that is good."""
+        chosen = np.array([good(one) for one in self.ids], bool)
+        found: Mask = chosen[self.number]
+        return found
+
+
+def payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
+    """Return the payload of each area's first token of an id; empty where there is none."""
+    spans = find_token(source, areas, code).spans
+    there = spans.starts >= 0
+    starts, ends = np.where(there, spans.starts, 0), np.where(there, spans.ends, 0)
+    values: list[bytes] = gather(source.buffer, starts, ends).to_pylist()
+    return values
+
+
+FORWARD: Final = "SCANFORHEADER finds the next good record"
+BACKWARD: Final = "SCANFORHEADER PREV finds the good record before it"
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Records of a file, ascending, in bytes that begin at ``source.base`` of the file."""
+
+    source: TrailBytes
+    view: RecordView
+    around: OpenTrail
+
+    def __len__(self) -> int:
+        return len(self.view)
+
+    @property
+    def end(self) -> int:
+        """Return the offset in the file after the last record."""
+        return self.source.base + (self.view.spans(-1)[1] if len(self) else 0)
+
+    @cached_property
+    def heads(self) -> Structs:
+        """Return the fixed headers, one structure a record."""
+        return self.view.headers(self.source.data, self.source.order)
+
+    @cached_property
+    def names(self) -> Names:
+        """Return the table names, each once, and which of them each record has."""
+        found = find_names(self.source, self.view)
+        by_index = any(isinstance(name, int) for name in found.names)
+        known = self.around.tables(self.end).tables if by_index else {}
+        # A table whose definition is not in the file has its index for a name.
+        strings = found.strings(lambda i: known[i].name if i in known else f"(table {i})")
+        return Names(found.codes, [text or "" for text in strings])
+
+    @cached_property
+    def apart(self) -> Mask:
+        """Return which records neither open nor end a transaction."""
+        found: Mask = is_apart(self.view) & (self.view.indicator == ONLY_RECORD)
+        return found
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """Return which transaction each record belongs to."""
+        return number_transactions(self.view.indicator, self.apart)
+
+    @cached_property
+    def transactions(self) -> Transactions:
+        """Return the transactions and which of them each record belongs to."""
+        numbers = self.numbers
+        # Only the first record of a transaction carries both tokens (trail format §8).
+        areas = self.view.tokens.take(numbers.firsts[~numbers.orphan])
+        tokens = (payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
+        found = iter(zip(*tokens, strict=True))
+        ids = [UNKNOWN if orphan else next(found) for orphan in numbers.orphan.tolist()]
+        before = UNKNOWN
+        if numbers.open == BEFORE or (numbers.number == BEFORE).any():
+            place = self.source.base + int(self.view.offsets[0])
+            before = self.around.transaction_before(place)
+        whole = (before, *ids)
+        last = UNKNOWN if numbers.open == NONE else whole[numbers.open]
+        return Transactions(numbers.number, whole, last)
+
+
+def sound_records(
+    source: TrailBytes, view: RecordView, *, back: bool = False
+) -> tuple[RecordView, DecodeError | None]:
+    """Return the records up to the first without a header that can be read, and what is wrong with that one.
+
+    With ``back``, those after the last such record.
+    """
+    if view.readable.all():
+        return view, None
+    bad = int(np.flatnonzero(~view.readable)[-1 if back else 0])
+    problem = first_problem(int(view.problems[bad]) & UNREADABLE)
+    # That the header does not fit its record is said with the same words as that it is not there.
+    text = first_problem(NO_HEADER).text if problem.bit == HEADER_LENGTH else problem.text
+    error = source.error(text, view.spans(bad), hint=BACKWARD if back else FORWARD)
+    return view.take(slice(bad + 1, None) if back else slice(bad)), error
+
 
 SMALL: Final = 64 << 10  # the first chunk of a command that may end at its first record
 SEARCH: Final = 4 << 20
@@ -104,17 +296,11 @@ class OpenTrail:
             return self._reader.begin, self._reader.order
         except DecodeError:
             # A damaged begin does not have it: the order is that in which records are found.
-            head = self.read(0, SEARCH)
-            places = {order: resync(head, 0, order) for order in ByteOrder}
-            found = {order: place for order, place in places.items() if place >= 0}
-            order = min(found, key=lambda one: found[one], default=ByteOrder.BIG)
-            return self._length_of_header(), order
-
-    def _length_of_header(self) -> int:
-        try:
-            return self._reader.begin
-        except DecodeError:
-            return 0
+            order = guess_order(self.read, 0, self.size)
+            try:
+                return self._reader.begin, order
+            except DecodeError:
+                return 0, order
 
     def forward(self, place: int, size: int = CHUNK) -> Iterator[Chunk]:
         """Yield the records from a place on; raises DecodeError at the first bad one."""
@@ -142,7 +328,7 @@ class OpenTrail:
                 lengths = np.diff(np.append(offsets, len(data)))
                 found = RecordPlaces(offsets, lengths, len(data))
                 source = trail_bytes(data, base, self.order)
-                view, bad = last_sound_records(source, view_records(source, found))
+                view, bad = sound_records(source, view_records(source, found), back=True)
                 if len(view):
                     yield Chunk(source, view, self)
                 if bad is not None:
@@ -192,26 +378,31 @@ class OpenTrail:
 
     def tables(self, until: int) -> TrailTables:
         """Return the tables of the metadata records before a place."""
-        start = max(self._tables_until, self.header_length)
         until = min(until, self.size)
-        for place in range(start, until, CHUNK):
-            data = self.read(place, CHUNK + LONGEST)
-            stop = min(CHUNK, until - place)
-            for offset in find_typed(data, self.order, IO_METADATA).tolist():
-                if offset < stop:
-                    self._learn(data, offset, place)
+        for data, offset, base in self._metadata(self._tables_until, until):
+            try:
+                record = decode_record(data, offset, order=self.order, base=base)
+            except DecodeError:
+                continue
+            self._tables = self._tables.with_record(record)
         self._tables_until = max(self._tables_until, until)
         return self._tables
 
     def metadata_records(self, until: int) -> Iterator[bytes]:
         """Yield the metadata records before a place, as their bytes."""
-        for place in range(self.header_length, min(until, self.size), CHUNK):
+        for data, offset, _ in self._metadata(0, until):
+            length = length_at(data, offset, self.order) or 0
+            yield data[offset : offset + length].tobytes()
+
+    def _metadata(self, start: int, until: int) -> Iterator[tuple[Octets, int, int]]:
+        """Yield the bytes that each metadata record is in, its offset in them, and where they are in the file."""
+        until = min(until, self.size)
+        for place in range(max(start, self.header_length), until, CHUNK):
             data = self.read(place, CHUNK + LONGEST)
             stop = min(CHUNK, until - place)
             for offset in find_typed(data, self.order, IO_METADATA).tolist():
-                length = length_at(data, offset, self.order) or 0
                 if offset < stop:
-                    yield data[offset : offset + length].tobytes()
+                    yield data, offset, place
 
     def transaction_before(self, place: int) -> tuple[bytes, bytes]:
         """Return TRANID and LOGCSN of the transaction that is open before a place."""
@@ -233,17 +424,11 @@ class OpenTrail:
     def _sound(self, data: Octets, place: int) -> tuple[Chunk, DecodeError | None]:
         """Return the sound records that begin the data, and what is wrong after them."""
         places, error = find_sound(data, self.order)
-        chunk, problem = self._chunk(data, place, places)
-        if problem is None and error is not None:
-            bad = error.where.offset or 0
-            problem = unsound(chunk.source, (bad, bad + LONGEST), error.problem)
-        return chunk, problem
-
-    def _chunk(
-        self, data: Octets, place: int, places: RecordPlaces
-    ) -> tuple[Chunk, DecodeError | None]:
         source = trail_bytes(data, place, self.order)
         view, problem = sound_records(source, view_records(source, places))
+        if problem is None and error is not None:
+            bad = error.where.offset or 0
+            problem = source.error(error.problem, (bad, bad + LONGEST), hint=FORWARD)
         return Chunk(source, view, self), problem
 
     def _chain_back(self, data: Octets, base: int) -> tuple[list[int], DecodeError | None]:
@@ -273,13 +458,6 @@ class OpenTrail:
         except DecodeError:
             return False
         return True
-
-    def _learn(self, data: Octets, offset: int, base: int) -> None:
-        try:
-            record = decode_record(data, offset, order=self.order, base=base)
-        except DecodeError:
-            return
-        self._tables = self._tables.with_record(record)
 
 
 def next_path(path: str) -> str | None:

@@ -12,16 +12,16 @@ import numpy as np
 
 from trailgate.arrays import CHUNK, Mask
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.logdump.chunks import Chunk
 from trailgate.logdump.filters import RecordTest
-from trailgate.logdump.images import header_order
-from trailgate.logdump.open_trail import SMALL, exists, next_path
+from trailgate.logdump.open_trail import SMALL, Chunk, exists, next_path
 from trailgate.logdump.results import Note, Result, ShownHeader, ShownRecord
 from trailgate.logdump.session import Session
 from trailgate.logdump.syntax import time_text
 from trailgate.storage.files.addresses import name_of
+from trailgate.trail.annotation.file_header import header_order
 from trailgate.trail.format.file_header import decode_header
 from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.records.metadata import MetadataKind
 from trailgate.trail.records.record import TrailRecord
 
@@ -46,7 +46,8 @@ def show_file_header(session: Session) -> ShownHeader:
     except TrailgateError:
         header = None
     session.position = trail.header_length
-    return ShownHeader(raw, header, header_order(raw), session.settings)
+    order = header_order(raw) or ByteOrder.BIG
+    return ShownHeader(raw, header, order, session.settings)
 
 
 def _name(session: Session, record: TrailRecord) -> ShownRecord:

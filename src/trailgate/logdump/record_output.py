@@ -1,4 +1,4 @@
-"""A record as Logdump prints it: header, first lines, data, columns, tokens, metadata.
+"""A record as Logdump prints it: header, first lines, data, columns, tokens, metadata; and as values for JSON, everything it holds, whatever the settings.
 
 Bytes are hex and text side by side, ten groups of two bytes a line. Table definitions are printed with all attributes, as Defgen or as SQL.
 """
@@ -6,15 +6,14 @@ Bytes are hex and text side by side, ten groups of two bytes a line. Table defin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from trailgate.definitions.defgen import complete, write_sourcedefs
 from trailgate.errors import TrailgateError
-from trailgate.logdump.images import ColumnBytes, RecordImage, images_of, piece_of
 from trailgate.logdump.results import Charset, Detail, Display, MetadataForm, ShownRecord
-from trailgate.logdump.syntax import time_text
+from trailgate.logdump.syntax import iso_time, time_text
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import TYPES
 from trailgate.trail.format.record_layout import BEFORE_IMAGE
@@ -28,6 +27,7 @@ from trailgate.trail.format.record_types import (
 from trailgate.trail.format.tokens import (
     DATA,
     GGS_TOKENS,
+    GGS_TOKENS_BY_ID,
     HEADER,
     RECORD,
     TRAILER,
@@ -38,6 +38,7 @@ from trailgate.trail.format.tokens import (
 )
 from trailgate.trail.records.metadata import TDR_VERSION, MetadataKind
 from trailgate.trail.records.record import Token, TrailRecord, encode_header_area
+from trailgate.trail.records.record_data import ColumnBytes, RecordImage, images_of, piece_of
 
 A_LINE: Final = 20
 WIDTH: Final = 49  # ten groups of four digits, with nine blanks between them
@@ -253,14 +254,14 @@ def _first_lines(shown: ShownRecord) -> Iterator[str]:
     if type_name(record.io_type) == "unknown":
         name = f"unknown type {record.io_type:<7}"
     yield f"{time} {name} Len {length:>5} RBA {record.offset}"
-    yield f"Name: {shown.name}{_indexes(shown)}".rstrip()
+    yield f"Name: {shown.name}{_index_text(shown)}".rstrip()
     image = "Before" if record.image == BEFORE_IMAGE else "After "
     known = record.trans_ind < len(INDICATORS)
     indicator = INDICATORS[record.trans_ind] if known else "?"
     yield f"{image} Image:{'':45}Partition x{record.partition:02x}   G  {indicator}"
 
 
-def _indexes(shown: ShownRecord) -> str:
+def _index_text(shown: ShownRecord) -> str:
     record = shown.record
     if record.table_index is None:
         return ""
@@ -386,3 +387,101 @@ def _number(value: int) -> str:
 
 def _signed(value: int) -> str:
     return f"ff{value:02x}" if value >= SIGN else f"{value:02x}"
+
+
+Values = dict[str, Any]
+# The numbers of GHDR, by the names that Logdump prints.
+NUMBERS: Final = (
+    ("Partition", "partition"),
+    ("UndoFlag", "undo"),
+    ("IOType", "io_type"),
+    ("OrigNode", "node"),
+    ("TransInd", "trans_ind"),
+    ("SyskeyLen", "syskey_length"),
+    ("Incomplete", "incomplete"),
+    ("AuditRBA", "audit_rba"),
+    ("AuditPos", "audit_pos"),
+    ("Continued", "continued"),
+    ("RecCount", "record_count"),
+)
+
+
+def record_values(shown: ShownRecord) -> Values:
+    """Return a record as plain values."""
+    record = shown.record
+    data = record.data or b""
+    return {
+        "rba": record.offset,
+        "length": record.length,
+        "type": type_name(record.io_type),
+        "name": shown.name,
+        "time": iso_time(record.io_time),
+        "image": chr(record.image),
+        "header": _header_values(record),
+        **_indexes(shown),
+        "data_length": len(data),
+        "data": data.hex(),
+        "images": [
+            {
+                "image": "before" if image.before else "after",
+                "columns": [_column(column.index, column.raw) for column in image.columns],
+            }
+            for image in images_of(record)
+        ],
+        **_piece(record),
+        "ggs_tokens": [_token(one) for one in record.tokens or ()],
+        **_user(record),
+    }
+
+
+def _header_values(record: TrailRecord) -> Values:
+    values: Values = {title: getattr(record, field) for title, field in NUMBERS}
+    values["FormatType"] = chr(record.format)
+    return values
+
+
+def _indexes(shown: ShownRecord) -> Values:
+    record = shown.record
+    values: Values = {}
+    if record.table_index is not None:
+        values["table_index"] = record.table_index
+    if record.partition_index is not None:
+        values |= {"partition_index": record.partition_index, "partition": shown.partition}
+    if record.io_type == IO_METADATA:
+        kinds = {kind.value: kind.name.lower() for kind in MetadataKind}
+        values["metadata"] = kinds.get(record.node, "unknown")
+        values["indexes"] = list(record.metadata_indexes)
+        table = None if shown.table is None else shown.table.table
+        if table is not None:
+            values["columns"] = [asdict(column) for column in table.columns]
+    return values
+
+
+def _column(index: int, raw: bytes) -> Values:
+    return {"index": index, "length": len(raw), "hex": raw.hex(), "text": visible(raw)}
+
+
+def _piece(record: TrailRecord) -> Values:
+    piece = piece_of(record)
+    if piece is None:
+        return {}
+    column, pieces, number, start, _, raw = piece
+    values = {"column": column, "pieces": pieces, "number": number, "start": start}
+    return {"lob": {**values, "length": len(raw)}}
+
+
+def _token(one: Token) -> Values:
+    row = GGS_TOKENS_BY_ID.get(one.code)
+    values: Values = {"id": one.code, "name": token_name(one.code), "info": one.info}
+    values["hex"] = one.payload.hex()
+    if row is not None and row.is_text:
+        values["text"] = one.payload[: row.text_bytes].decode("utf-8", "backslashreplace")
+    return values
+
+
+def _user(record: TrailRecord) -> Values:
+    if record.user is None:
+        return {}
+    pairs = read_user_tokens(record.user)
+    named = None if pairs is None else [{"name": n, "value": v} for n, v in pairs]
+    return {"user_tokens": named, "user_tokens_hex": record.user.hex()}

@@ -1,15 +1,24 @@
-"""Results as text, in Logdump's form."""
+"""Results as text in Logdump's form, and as values for JSON: one row each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.errors import TrailgateError
 from trailgate.logdump.counting import Tally
-from trailgate.logdump.images import header_groups
-from trailgate.logdump.record_output import RULE, dump, record_lines, token_head
+from trailgate.logdump.header_groups import header_groups
+from trailgate.logdump.record_output import (
+    RULE,
+    Values,
+    dump,
+    record_lines,
+    record_values,
+    token_head,
+)
 from trailgate.logdump.results import (
     Counts,
     Display,
@@ -24,9 +33,9 @@ from trailgate.logdump.results import (
     ShownHeader,
     ShownRecord,
 )
-from trailgate.logdump.syntax import TimeOffset, time_text
+from trailgate.logdump.syntax import TimeOffset, iso_time, time_text
 from trailgate.trail.format.file_header import GROUPS
-from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER
+from trailgate.trail.format.tokens import FILE_HEADER, FRAME, TRAILER, ByteOrder
 
 GROUP_NAMES: Final = {
     0x30: "TrailInfo",
@@ -44,7 +53,8 @@ FIELD_NAMES: Final = {
 
 def text_lines(result: Result) -> Iterator[str]:
     """Yield the lines of a result, with control characters escaped."""
-    for line in FORMS[type(result)](result):
+    _, form, _ = FORMS[type(result)]
+    for line in form(result):
         yield line if line.isprintable() else "".join(map(_escape, line))
 
 
@@ -160,17 +170,118 @@ def _large(counts: Counts) -> Iterator[str]:
         yield f"{time} RBA {one.offset:>12} {sizes}"
 
 
-FORMS: Final[Mapping[type, Callable[[Any], Iterable[str]]]] = MappingProxyType(
-    {
-        Note: lambda note: (note.text,),
-        Failure: lambda failure: (f"error: {failure.error}",),
-        ShownRecord: record_lines,
-        ShownHeader: _header,
-        ShownBytes: _bytes,
-        Counts: _counts,
-        Listing: _listing,
-        Lines: lambda lines: (lines.title, *lines.lines),
-        Edit: lambda edit: (edit.line,),
-        Goodbye: lambda _: (),
+def json_values(result: Result) -> Values:
+    """Return a result as a dictionary of plain values, the kind of result first."""
+    name, _, values = FORMS[type(result)]
+    return {"result": name, **values(result)}
+
+
+def _failure_values(failure: Failure) -> Values:
+    error = failure.error
+    where = {name: value for name, value in asdict(error.where).items() if value is not None}
+    hint = {"hint": error.hint} if error.hint else {}
+    return {"error": error.problem, "kind": type(error).__name__, "where": _plain(where), **hint}
+
+
+def _header_values(shown: ShownHeader) -> Values:
+    values: Values = {"length": len(shown.raw), "byte_order": shown.order.label}
+    try:
+        found = list(header_groups(shown.raw, shown.order))
+    except TrailgateError as error:
+        return {**values, "error": str(error)}
+    values["tokens"] = [
+        {"group": group.code, "id": field.code, "info": field.info, "hex": field.payload.hex()}
+        for group, fields, _ in found
+        for field in fields
+    ]
+    if shown.header is not None:
+        fields = asdict(shown.header)
+        fields.pop("unknown")
+        values["header"] = _plain(fields)
+    return values
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: bytes in hex, a byte order by its name."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, ByteOrder):
+        return value.label
+    return value.value if isinstance(value, Enum) else value
+
+
+def _tally_values(tally: Tally) -> Values:
+    values: Values = {
+        "records": tally.records,
+        "data_bytes": tally.data_bytes,
+        "types": dict(tally.types),
+        "before_images": tally.befores,
+        "after_images": tally.afters,
     }
+    if tally.begin is not None and tally.end is not None:
+        values |= {"begin": iso_time(tally.begin), "end": iso_time(tally.end)}
+    return values
+
+
+def _count_values(counts: Counts) -> Values:
+    values: Values = {
+        "path": counts.path,
+        "start": counts.start,
+        "end": counts.end,
+        **_tally_values(counts.total),
+        "transactions": counts.transactions,
+        "files_in_transactions": counts.files_in_transactions,
+        "suppressed": counts.suppressed,
+    }
+    if counts.tables:
+        values["tables"] = {tally.name: _tally_values(tally) for tally in counts.tables}
+    if counts.intervals:
+        values["intervals"] = [_tally_values(tally) for tally in counts.intervals]
+    if counts.settings.trans_history:
+        values["large_transactions"] = [
+            {
+                "rba": one.offset,
+                "time": iso_time(one.time),
+                "records": one.records,
+                "data_bytes": one.data_bytes,
+            }
+            for one in counts.large
+        ]
+    return values
+
+
+def _listing_values(listing: Listing) -> Values:
+    return {"title": listing.title, "rows": [[n.strip(), v] for n, v in listing.rows]}
+
+
+# The name of a result's kind, its lines, and its values.
+FORMS: Final[Mapping[type, tuple[str, Callable[[Any], Iterable[str]], Callable[[Any], Values]]]] = (
+    MappingProxyType(
+        {
+            Note: (
+                "note",
+                lambda note: (note.text,),
+                lambda note: {"text": note.text, **_plain(note.values or {})},
+            ),
+            Failure: ("error", lambda failure: (f"error: {failure.error}",), _failure_values),
+            ShownRecord: ("record", record_lines, record_values),
+            ShownHeader: ("file_header", _header, _header_values),
+            ShownBytes: (
+                "bytes",
+                _bytes,
+                lambda shown: {"rba": shown.offset, "hex": shown.raw.hex()},
+            ),
+            Counts: ("counts", _counts, _count_values),
+            Listing: ("listing", _listing, _listing_values),
+            Lines: (
+                "lines",
+                lambda lines: (lines.title, *lines.lines),
+                lambda lines: {"title": lines.title, "lines": list(lines.lines)},
+            ),
+            Edit: ("edit", lambda edit: (edit.line,), lambda edit: {"line": edit.line}),
+            Goodbye: ("goodbye", lambda _: (), lambda _: {}),
+        }
+    )
 )

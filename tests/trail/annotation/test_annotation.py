@@ -165,6 +165,19 @@ def test_both_images_of_a_key_update_are_shown(order: ByteOrder) -> None:
     ]
 
 
+def test_a_system_key_is_shown_before_the_columns() -> None:
+    data = bytes.fromhex("00000007 0000 0006 0000 00000009")
+    record = replace(INSERT, data=data, syskey_length=4)
+
+    shown = area(listing(encode_record(record)), "47_44")
+
+    assert [line.split(" # ")[1] for line in shown] == [
+        "System key",
+        "Column 0, Length 6",
+        "not null, perhaps the integer 9",
+    ]
+
+
 @pytest.mark.parametrize("order", ByteOrder)
 def test_a_table_definition_is_shown_attribute_by_attribute(order: ByteOrder) -> None:
     table = Table("test.t", (Column("c1", 132, 11, key=True), Column("c2", 64, 120)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,7 +42,9 @@ def command(
     """Show every byte of a trail file with its meaning."""
     from trailgate.storage.files.listing import files_at
     from trailgate.storage.reading.trail_file import TrailFileReader
+    from trailgate.trail.annotation.elements import Damage, Element, problems
     from trailgate.trail.annotation.walk import analyze
+    from trailgate.trail.format.tokens import FILE_HEADER, RECORD
 
     files = files_at(path)
     begin = _offset(start)
@@ -56,14 +57,21 @@ def command(
     damaged = False  # also if the reader of the output stops early
     left = records
     with output.quiet_pipe(), show_in_pager():
+        show = _json_line if as_json else _painter() if output.in_colours() else _plain
         for file in files:
-            if len(files) > 1 and not as_json:
-                print(f"# {mask_logins(file.path)}")
+            name = mask_logins(file.path) if len(files) > 1 else ""
+            if name and not as_json:
+                print(f"# {name}")
             with TrailFileReader(file) as reader:
-                shown = _Limited(analyze(reader.read, file.size, begin), left, header=header)
-                name = mask_logins(file.path) if len(files) > 1 else ""
-                damaged |= _print(shown, name, as_json=as_json)
-            left = shown.left
+                for one in analyze(reader.read, file.size, begin):
+                    if not header and isinstance(one, Element) and one.path == (FILE_HEADER,):
+                        continue
+                    if isinstance(one, Element) and one.path == (RECORD,) and left is not None:
+                        if left == 0:
+                            break
+                        left -= 1
+                    damaged |= isinstance(one, Damage) or any(problems(one))
+                    show(one, name)
             if left == 0:
                 break
     if damaged:
@@ -80,54 +88,20 @@ def _offset(text: str) -> int:
     return offset
 
 
-class _Limited:
-    """Gives what was found, up to a number of records; ``left`` is how many more there may be. ``header``: that of the file too."""
-
-    def __init__(
-        self, found: Iterator[Element | Damage], left: int | None, *, header: bool
-    ) -> None:
-        self._found, self.left, self._header = found, left, header
-
-    def __iter__(self) -> Iterator[Element | Damage]:
-        from trailgate.trail.annotation.elements import Element
-        from trailgate.trail.format.tokens import FILE_HEADER, RECORD
-
-        for one in self._found:
-            if isinstance(one, Element) and one.path == (FILE_HEADER,) and not self._header:
-                continue
-            if isinstance(one, Element) and one.path == (RECORD,) and self.left is not None:
-                if self.left == 0:
-                    return
-                self.left -= 1
-            yield one
-
-
-def _print(found: Iterable[Element | Damage], name: str, *, as_json: bool) -> bool:
-    """Print everything, and return whether there is damage."""
-    from trailgate.trail.annotation.elements import Damage, problems
-
-    damaged = False
-    show = partial(_json_line, name) if as_json else _painter() if output.in_colours() else _plain
-    for one in found:
-        damaged |= isinstance(one, Damage) or any(problems(one))
-        show(one)
-    return damaged
-
-
-def _json_line(file: str, found: Element | Damage) -> None:
+def _json_line(found: Element | Damage, file: str) -> None:
     from trailgate.trail.annotation.elements import as_values
 
     named = {"file": file} if file else {}
     print(json.dumps(named | as_values(found), ensure_ascii=False))
 
 
-def _plain(found: Element | Damage) -> None:
+def _plain(found: Element | Damage, _file: str) -> None:
     from trailgate.trail.annotation.elements import lines
 
     sys.stdout.writelines(f"{line}\n" for line in lines(found))
 
 
-def _painter() -> Callable[[Element | Damage], None]:
+def _painter() -> Callable[[Element | Damage, str], None]:
     """Return a function that prints in colours, for a terminal."""
     from trailgate.trail.annotation.elements import Line, lines
 
@@ -140,4 +114,4 @@ def _painter() -> Callable[[Element | Damage], None]:
             content = paint(content, "blue")
         return content + paint(comment, "red" if line.bad else "green")
 
-    return lambda found: sys.stdout.writelines(f"{style(line)}\n" for line in lines(found))
+    return lambda found, _file: sys.stdout.writelines(f"{style(line)}\n" for line in lines(found))

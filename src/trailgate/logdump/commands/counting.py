@@ -10,10 +10,9 @@ from pyarrow import fs
 
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
-from trailgate.logdump.chunks import Chunk, like
 from trailgate.logdump.commands.files import folder_entries
 from trailgate.logdump.counting import Counting, LargeTransactions
-from trailgate.logdump.open_trail import OpenTrail
+from trailgate.logdump.open_trail import Chunk, OpenTrail, like
 from trailgate.logdump.reading import progress
 from trailgate.logdump.results import Counts, Detail, Failure, Result
 from trailgate.logdump.session import Command, Session

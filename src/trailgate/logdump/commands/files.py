@@ -15,9 +15,8 @@ from pyarrow import fs
 
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
-from trailgate.logdump.chunks import Chunk
-from trailgate.logdump.images import with_size
-from trailgate.logdump.open_trail import OpenTrail, exists, next_path
+from trailgate.logdump.header_groups import with_size
+from trailgate.logdump.open_trail import Chunk, OpenTrail, exists, next_path
 from trailgate.logdump.results import Listing, Note, Result
 from trailgate.logdump.session import DEEPEST, Command, Session
 from trailgate.logdump.syntax import (
@@ -30,8 +29,9 @@ from trailgate.logdump.syntax import (
     unquote,
 )
 from trailgate.storage.files.addresses import locate, read_whole
-from trailgate.trail.format.record_layout import RECORD_HEADS
+from trailgate.trail.format.record_layout import HEAD_PLACES
 from trailgate.trail.format.record_types import IO_COMMENT, IO_METADATA
+from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.transactions import ONLY_RECORD
 
@@ -325,7 +325,7 @@ def _bytes_of(chunk: Chunk, rows: Longs, indicator: int | None) -> bytes:
     data = chunk.source.data
     if indicator is not None:
         data = data.copy()
-        at = RECORD_HEADS[chunk.source.order].fields["trans_ind"][1]  # type: ignore[index]
+        at = 2 * FRAME + HEAD_PLACES["trans_ind"]
         changed = rows[chunk.view.io_type[rows] != IO_METADATA]
         data[chunk.view.offsets[changed] + at] = indicator
     keep: Mask = np.zeros(len(chunk), bool)

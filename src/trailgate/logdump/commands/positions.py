@@ -12,9 +12,8 @@ from typing import Final
 from trailgate.arrays import Mask
 from trailgate.errors import OptionError
 from trailgate.logdump import filters
-from trailgate.logdump.chunks import Chunk
 from trailgate.logdump.filters import RecordTest
-from trailgate.logdump.open_trail import SMALL
+from trailgate.logdump.open_trail import SMALL, Chunk
 from trailgate.logdump.reading import (
     at_end,
     chosen,

@@ -120,25 +120,16 @@ class Unsupported(NamedTuple):
     refused: bool = True
 
 
+_NONSTOP_NAMES: Final = """
+    TMFBEFOREIMAGE TMFGETRECADDR NOTMFGETRECADDR TMFIGNORERECCOUNT DATAFILE GGSAUDITREAD
+    BULKIOSTATS CALCTLFKEY PRINTMXCOLUMNINFO ARGETNONDATACHANGES ARSTOPNONDATACHANGES
+"""
 UNSUPPORTED: Final = (
-    Unsupported(("DECRYPT",), ENCRYPTION),
-    Unsupported(("ENCRYPT",), ENCRYPTION),
-    Unsupported(("TMFBEFOREIMAGE",), NONSTOP),
-    Unsupported(("TMFGETRECADDR",), NONSTOP),
-    Unsupported(("NOTMFGETRECADDR",), NONSTOP),
-    Unsupported(("TMFIGNORERECCOUNT",), NONSTOP),
-    Unsupported(("DATAFILE",), NONSTOP),
+    *(Unsupported((name,), NONSTOP) for name in _NONSTOP_NAMES.split()),
     Unsupported(("RECORD", "REC"), NONSTOP),
-    Unsupported(("GGSAUDITREAD",), NONSTOP),
-    Unsupported(("BULKIOSTATS",), NONSTOP),
-    Unsupported(("CALCTLFKEY",), NONSTOP),
-    Unsupported(("PRINTMXCOLUMNINFO",), NONSTOP),
-    Unsupported(("ARGETNONDATACHANGES",), NONSTOP),
-    Unsupported(("ARSTOPNONDATACHANGES",), NONSTOP),
-    Unsupported(("ESBLOCK",), BLOCKS, refused=False),
-    Unsupported(("BIO",), BLOCKS, refused=False),
-    Unsupported(("HASHSTATS",), EXACT, refused=False),
-    Unsupported(("HASHCLEAR",), EXACT, refused=False),
+    *(Unsupported((name,), ENCRYPTION) for name in ("DECRYPT", "ENCRYPT")),
+    *(Unsupported((name,), BLOCKS, refused=False) for name in ("ESBLOCK", "BIO")),
+    *(Unsupported((name,), EXACT, refused=False) for name in ("HASHSTATS", "HASHCLEAR")),
     Unsupported(
         ("TRAILFORMAT",),
         "a file states its format; the one before release 6 is not public",

@@ -22,119 +22,118 @@ EBCDIC: Final = MappingProxyType({"ON": Charset.EBCDIC, "OFF": Charset.ASCII})
 GREATEST: Final = 1 << 30
 
 
-class Switch(NamedTuple):
-    """A command that sets a setting to one of a few values, or shows it."""
+class Setting(NamedTuple):
+    """A command that sets a setting to one of a few values, or to a number where it has no choices, or shows it."""
 
     names: tuple[str, ...]
     field: str
-    choices: Mapping[str, Any]
+    choices: Mapping[str, Any] | None
     help: str
+    least: int = 0
 
     @property
     def arguments(self) -> str:
         """Return the form of the command's arguments."""
-        return " | ".join(self.choices)
+        return "n" if self.choices is None else " | ".join(self.choices)
 
     def read(self, word: str) -> Any:
         """Return the value of a word; raises OptionError."""
+        if self.choices is None:
+            return read_number(word, self.least, GREATEST)
         return one_of(word, self.choices)
 
 
-class Number(NamedTuple):
-    """A command that sets a setting to a number, or shows it."""
-
-    names: tuple[str, ...]
-    field: str
-    help: str
-    least: int = 0
-    arguments: str = "n"
-
-    def read(self, word: str) -> int:
-        """Return the value of a word; raises OptionError."""
-        return read_number(word, self.least, GREATEST)
-
-
-SETTINGS: Final[tuple[Switch | Number, ...]] = (
-    Switch(("GHDR",), "ghdr", FLAG, "The record header before a record."),
-    Switch(
+SETTINGS: Final = (
+    Setting(("GHDR",), "ghdr", FLAG, "The record header before a record."),
+    Setting(
         ("DETAIL", "DET"),
         "detail",
         DETAIL,
         "The columns of a record; DATA: with their bytes. COUNT: counts of each table.",
     ),
-    Switch(
+    Setting(
         ("GGSTOKEN",),
         "ggs_tokens",
         DISPLAY,
         "GGS tokens, such as LOGCSN and TRANID: their bytes, or each with its name.",
     ),
-    Switch(
+    Setting(
         ("USERTOKEN",),
         "user_tokens",
         DISPLAY,
         "User tokens: names and lengths; DETAIL: names and values.",
     ),
-    Switch(
+    Setting(
         ("HEADERTOKEN",),
         "header_tokens",
         DISPLAY,
         "The tokens that make up a record; DETAIL: with the header's bytes.",
     ),
-    Switch(
+    Setting(
         ("FILEHEADER",),
         "file_header",
         DISPLAY,
         "The file header, shown by NEXT at RBA 0; DETAIL: each of its tokens.",
     ),
-    Switch(
+    Setting(
         ("METADATA",),
         "metadata",
         METADATA,
         "Table definitions in the trail: all attributes, as Defgen, as SQL, or as bytes.",
     ),
-    Switch(("ASCIIDATA",), "data_charset", ASCII, "The text beside column data is ASCII."),
-    Switch(("EBCDICDATA",), "data_charset", EBCDIC, "The text beside column data is EBCDIC."),
-    Switch(("ASCIIHEADER",), "header_charset", ASCII, "The text beside header bytes is ASCII."),
-    Switch(
+    Setting(("ASCIIDATA",), "data_charset", ASCII, "The text beside column data is ASCII."),
+    Setting(("EBCDICDATA",), "data_charset", EBCDIC, "The text beside column data is EBCDIC."),
+    Setting(("ASCIIHEADER",), "header_charset", ASCII, "The text beside header bytes is ASCII."),
+    Setting(
         ("EBCDICHEADER", "HEADEREBCDIC"),
         "header_charset",
         EBCDIC,
         "The text beside header bytes is EBCDIC.",
     ),
-    Switch(("ASCIIDUMP",), "dump_charset", ASCII, "The text beside dumps of a record is ASCII."),
-    Switch(("EBCDICDUMP",), "dump_charset", EBCDIC, "The text beside dumps of a record is EBCDIC."),
-    Switch(
+    Setting(("ASCIIDUMP",), "dump_charset", ASCII, "The text beside dumps of a record is ASCII."),
+    Setting(
+        ("EBCDICDUMP",), "dump_charset", EBCDIC, "The text beside dumps of a record is EBCDIC."
+    ),
+    Setting(
         ("SCANSCROLLING",),
         "scrolling",
         FLAG,
         "Kept for scripts and without effect: NOTIFY always writes a line each time.",
     ),
-    Number(("RECLEN",), "reclen", "The number of bytes of a record that are shown."),
-    Number(("COLUMNDATA",), "column_length", "The number of bytes of a column that are shown."),
-    Number(
+    Setting(("RECLEN",), "reclen", None, "The number of bytes of a record that are shown."),
+    Setting(
+        ("COLUMNDATA",), "column_length", None, "The number of bytes of a column that are shown."
+    ),
+    Setting(
         ("NOTIFY", "NOTIFYINTERVAL"),
         "notify",
+        None,
         "The number of records after which a scan reports its position; 0: never.",
     ),
-    Number(
-        ("TRANSHIST",), "trans_history", "The number of the largest transactions that COUNT lists."
+    Setting(
+        ("TRANSHIST",),
+        "trans_history",
+        None,
+        "The number of the largest transactions that COUNT lists.",
     ),
-    Number(
+    Setting(
         ("TRANSRECLIMIT",),
         "trans_records",
+        None,
         "The number of records that make a transaction large.",
         least=1,
     ),
-    Number(
+    Setting(
         ("TRANSBYTELIMIT",),
         "trans_bytes",
+        None,
         "The number of bytes of data that make a transaction large.",
         least=1,
     ),
 )
 
 
-def _command(row: Switch | Number) -> Command:
+def _command(row: Setting) -> Command:
     def run(session: Session, arguments: Arguments) -> Iterator[Result]:
         verb = "set to" if arguments.plain else "is"
         if arguments.plain:

@@ -11,8 +11,7 @@ from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.errors import TrailgateError
-from trailgate.model.tables import Column, Table
+from trailgate.model.tables import Column
 from trailgate.trail.annotation.elements import (
     Area,
     Bytes,
@@ -30,8 +29,10 @@ from trailgate.trail.format.record_layout import (
     COLUMN_HEAD,
     FIELD_COMP,
     H_FIXED,
+    HEAD_PLACES,
     INDICATOR,
     ONLY,
+    PIECE_HEAD,
     UNIFIED,
     redo_address,
     unix_from_julian,
@@ -60,8 +61,9 @@ from trailgate.trail.format.tokens import (
     ByteOrder,
     token_name,
 )
-from trailgate.trail.records.metadata import TDR_HEAD, MetadataKind, read_table
-from trailgate.trail.records.record import NO_NODE, TrailRecord
+from trailgate.trail.records.metadata import TDR_HEAD, MetadataKind, find_columns
+from trailgate.trail.records.record import NO_NODE
+from trailgate.trail.records.record_data import has_columns, read_images, read_piece
 
 PRESENT, NULL = b"\0\0", b"\xff\xff"
 # trail format §10.2: YYYY-MM-DD:HH:MI:SS and a fraction; MySQL's DATE is a date alone.
@@ -102,9 +104,6 @@ def _value_text(raw: bytes) -> str:
     return "not text" if printable(raw) is None else shorten(raw)
 
 
-PARTITION_AT: Final = 1  # in GHDR, as the next two
-IO_TYPE_AT: Final = 6
-NODE_AT: Final = 7
 ANY_NODE: Final = -1
 PIECE_WORDS: Final = (
     "Column {}",
@@ -114,17 +113,24 @@ PIECE_WORDS: Final = (
     "{} bytes",
 )
 WORD: Final = 4
+SYSTEM_KEYS: Final = (0, 4, 8)  # bytes of a record's system key
 
 
 def explain_data(area: Area, head: bytes) -> Iterator[Part]:
     """Yield the parts of D; ``head`` is the fixed part of GHDR."""
-    io_type, node = head[IO_TYPE_AT], head[NODE_AT]
+    io_type, node = head[HEAD_PLACES["io_type"]], head[HEAD_PLACES["node"]]
     row = RECORD_TYPES.get(io_type)
     special = _SPECIAL.get((io_type, node)) or _SPECIAL.get((io_type, ANY_NODE))
     if special is not None:
         yield from special(area)
-    elif row is not None and row.role is Role.CHANGE and head[PARTITION_AT] & FIELD_COMP:
-        yield from _images(area, row.prefix)
+    elif row is not None and has_columns(io_type, head[HEAD_PLACES["partition"]]):
+        key = head[HEAD_PLACES["syskey_length"]]
+        bad = key not in SYSTEM_KEYS or key > len(area.raw)
+        problem = "a system key must have 4 or 8 bytes of the data" if bad else ""
+        own = area.part(0, key)
+        note = "" if bad else "System key"
+        yield from own.bytes(note, problem=problem, role=PartRole.PIECE)
+        yield from _images(area.part(key), row.prefix)
     elif row is not None and row.role is Role.CHANGE:
         yield from area.bytes("not in the form index, length, value", role=PartRole.UNKNOWN)
     else:
@@ -133,64 +139,36 @@ def explain_data(area: Area, head: bytes) -> Iterator[Part]:
 
 def _images(area: Area, prefix: Prefix) -> Iterator[Part]:
     """Yield one list of columns, or the two of a record with both images."""
-    widths = IMAGE_WIDTHS[prefix]
-    if not widths:
-        yield from _columns(area)
-        return
-    fitting = [width for width in widths if _fits(area, width)]
-    width = (fitting or widths)[0]
-    if len(area.raw) < width:
-        yield from area.bytes(problem="the length of the before image is missing")
-        return
-    length = area.number(0, width)
-    assumed = ", its width is assumed" if len(widths) > 1 else ""
-    yield from area.part(0, width).bytes(f"Before image, Length {length}{assumed}")
-    before, after = area.part(width, width + length), area.part(width + length)
-    if len(before.raw) < length:
-        yield from before.bytes(problem=f"the before image should have {length} bytes")
-        return
-    yield from _columns(before, level=1)
-    yield from _columns(after)
-
-
-def _fits(area: Area, width: int) -> bool:
-    """Return whether both images are lists of columns that end exactly (trail format §10.4)."""
-    length = area.number(0, width)
-    if width + length > len(area.raw):
-        return False
-    halves = (area.part(width, width + length), area.part(width + length))
-    return all(not getattr(part, "problem", "") for half in halves for part in _columns(half))
-
-
-def _columns(area: Area, level: int = 0) -> Iterator[Part]:
-    place = 0
-    while place < len(area.raw):
-        start = place + COLUMN_HEAD
-        if start > len(area.raw):
-            yield from area.part(place).bytes(problem="no column fits here", level=level)
-            return
-        index, length = area.number(place, 2), area.number(place + 2, 2)
-        if start + length > len(area.raw):
-            problem = f"column {index} of {length} bytes is longer than the data"
-            yield from area.part(place).bytes(problem=problem, level=level)
-            return
-        yield from area.part(place, start).bytes(f"Column {index}, Length {length}", level=level)
-        yield from explain_value(area.part(start, start + length), level + 1)
-        place = start + length
+    assumed = ", its width is assumed" if len(IMAGE_WIDTHS[prefix]) > 1 else ""
+    for image in read_images(area.raw, area.order, prefix):
+        whole = image.width + image.stated <= image.length
+        level = 1 if image.width and whole else 0
+        if image.width:
+            length = area.part(image.start, image.start + image.width)
+            yield from length.bytes(f"Before image, Length {image.stated}{assumed}")
+        for column in image.columns:
+            value = column.start + COLUMN_HEAD
+            note = f"Column {column.index}, Length {len(column.raw)}"
+            yield from area.part(column.start, value).bytes(note, level=level)
+            yield from explain_value(area.part(value, value + len(column.raw)), level + 1)
+        if image.problem:
+            end = image.start + image.length
+            rest = area.part(end - len(image.rest), end)
+            yield from rest.bytes(problem=image.problem, level=level)
 
 
 def _piece(area: Area) -> Iterator[Part]:
-    head = WORD * len(PIECE_WORDS)
-    if len(area.raw) < head:
-        yield from area.bytes(problem=f"a piece of a large object has at least {head} bytes")
+    piece = read_piece(area.raw, area.order)
+    if piece is None:
+        problem = f"a piece of a large object has at least {PIECE_HEAD} bytes"
+        yield from area.bytes(problem=problem)
         return
-    for at, meaning in enumerate(PIECE_WORDS):
-        word = area.part(WORD * at, WORD * (at + 1))
-        yield from word.bytes(meaning.format(word.number(0, WORD)))
-    stated, rest = area.number(head - WORD, WORD), area.part(head)
-    wrong = stated != len(rest.raw)
-    problem = f"{stated} bytes expected" if wrong else ""
-    yield from rest.bytes(problem=problem, role=PartRole.PIECE)
+    words = zip(PIECE_WORDS, piece, strict=False)
+    for at, (meaning, word) in enumerate(words):
+        yield from area.part(WORD * at, WORD * (at + 1)).bytes(meaning.format(word))
+    wrong = piece.stated != len(piece.raw)
+    problem = f"{piece.stated} bytes expected" if wrong else ""
+    yield from area.part(PIECE_HEAD).bytes(problem=problem, role=PartRole.PIECE)
 
 
 def _text(area: Area) -> Iterator[Part]:
@@ -198,42 +176,24 @@ def _text(area: Area) -> Iterator[Part]:
         yield replace(part, label="Text", text=printable(part.raw), role=PartRole.UNKNOWN)
 
 
-def _table(area: Area) -> Iterator[Part]:
-    """Yield a table definition column by column, if the assumed layout fits exactly."""
-    record = TrailRecord(IO_METADATA, data=area.raw, order=area.order)
-    try:
-        table = read_table("", record)
-    except TrailgateError:
-        table = None
-    parts = None if table is None else _table_parts(area, table)
-    if parts is None:
-        parts = [*area.bytes("layout not public", role=PartRole.UNKNOWN)]
-    yield from parts
-
-
-# Assumed (trail format §12): as in ``trail.format.metadata``, whose columns these are.
-ATTRIBUTE_BYTES: Final = 2
+# Assumed (trail format §12): as in ``trail.records.metadata``, whose columns these are.
 ATTRIBUTES: Final = tuple(field.name for field in fields(Column))[1:]
 
 
-def _table_parts(area: Area, table: Table) -> list[Part] | None:
-    parts: list[Part] = [*area.part(0, TDR_HEAD).bytes("Head of the definition, layout assumed")]
-    place = TDR_HEAD
-    for column in table.columns:
-        name = column.name.encode()
-        start = place + 2 + len(name)
-        if area.raw[place + 2 : start] != name:
-            return None
-        named = area.part(place, start)
-        parts += named.bytes(f"Column {column.name}", role=PartRole.COLUMN_NAME)
-        for at, attribute in enumerate(ATTRIBUTES):
-            field = area.part(start + 2 * at, start + 2 * at + 2)
-            parts += field.bytes(f"{attribute} {int(getattr(column, attribute))}", level=1)
-        place = start + ATTRIBUTE_BYTES * len(ATTRIBUTES)
-        end = place + 2 + area.number(place, 2)
-        parts += area.part(place, end).bytes("remarks", level=1)
-        place = end
-    return parts if place == len(area.raw) else None
+def _table(area: Area) -> Iterator[Part]:
+    """Yield a table definition column by column, if the assumed layout fits exactly."""
+    columns = find_columns(area.raw, area.order)
+    if columns is None:
+        yield from area.bytes("layout not public", role=PartRole.UNKNOWN)
+        return
+    yield from area.part(0, TDR_HEAD).bytes("Head of the definition, layout assumed")
+    for column, start, attributes, remarks, end in columns:
+        named = area.part(start, attributes)
+        yield from named.bytes(f"Column {column.name}", role=PartRole.COLUMN_NAME)
+        for at, attribute in zip(range(attributes, remarks, 2), ATTRIBUTES, strict=True):
+            note = f"{attribute} {int(getattr(column, attribute))}"
+            yield from area.part(at, at + 2).bytes(note, level=1)
+        yield from area.part(remarks, end).bytes("remarks", level=1)
 
 
 _Explain = Callable[[Area], Iterator[Part]]
@@ -317,7 +277,6 @@ HEAD_FIELDS: Final = (
     HeadField(1, "RecCount"),
 )
 # As one release has them: TransInd comes first (trail format §5).
-_RBA_AT, _IND_AT = 24, 28  # in GHDR
 _IND = HEAD_FIELDS[10]
 MOVED_FIELDS: Final = (
     *HEAD_FIELDS[:9],
@@ -325,7 +284,6 @@ MOVED_FIELDS: Final = (
     HeadField(4, "AuditRBA", lambda value: f"{value}, after TransInd here"),
     *HEAD_FIELDS[11:],
 )
-LENGTH_AT: Final = 4  # in GHDR
 
 
 def explain_record(raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = False) -> Element:
@@ -345,7 +303,7 @@ def explain_record(raw: bytes, offset: int, order: ByteOrder, *, oracle: bool = 
         path=(RECORD,),
         parts=parts,
         name="record",
-        value=type_name(head[IO_TYPE_AT]) if len(head) == H_FIXED else "",
+        value=type_name(head[HEAD_PLACES["io_type"]]) if len(head) == H_FIXED else "",
         trailer=raw[-FRAME:],
     )
 
@@ -356,7 +314,8 @@ def _part(token: Element, area: Area, head: bytes, oracle: bool) -> Element:
     if code == HEADER:
         return replace(token, parts=tuple(_header(area, oracle)))
     if code == DATA and len(head) == H_FIXED:
-        stated = area.order.number(head[LENGTH_AT : LENGTH_AT + 2])
+        at = HEAD_PLACES["data_length"]
+        stated = area.order.number(head[at : at + 2])
         wrong = f"{len(area.raw)} bytes here, RecLength is {stated}"
         problem = () if stated == len(area.raw) else (Bytes(area.offset, b"", problem=wrong),)
         return replace(token, parts=(*problem, *explain_data(area, head)))
@@ -372,9 +331,12 @@ def _header(area: Area, oracle: bool) -> Iterator[Part]:
     if len(area.raw) <= H_FIXED:
         yield from area.bytes(problem=f"a record header has more than {H_FIXED} bytes")
         return
-    place = 0
-    moved = area.order is ByteOrder.BIG and area.raw[_IND_AT] > ONLY >= area.raw[_RBA_AT]
-    sequence = area.number(_RBA_AT + moved, 4)
+    place, rba_at = 0, HEAD_PLACES["audit_rba"]
+    moved = (
+        area.order is ByteOrder.BIG
+        and area.raw[HEAD_PLACES["trans_ind"]] > ONLY >= area.raw[rba_at]
+    )
+    sequence = area.number(rba_at + moved, 4)
     for row in MOVED_FIELDS if moved else HEAD_FIELDS:
         part = area.part(place, place + row.width)
         value = part.number(0, row.width)
@@ -388,7 +350,7 @@ def _header(area: Area, oracle: bool) -> Iterator[Part]:
 
 
 def _name_area(area: Area, head: bytes) -> Iterator[Part]:
-    partition = head[1]
+    partition = head[HEAD_PLACES["partition"]]
     if partition & BY_TABLE:
         yield from area.part(0, 2).bytes(f"Table index {area.number(0, 2)}")
         rest = area.part(2)
@@ -402,7 +364,10 @@ def _name_area(area: Area, head: bytes) -> Iterator[Part]:
         return
     name = area.raw[:end].decode("utf-8", "backslashreplace")
     yield from area.part(0, end + 1).bytes(f"Name: {name or 'none'}", role=PartRole.NAME)
-    expected = head[IO_TYPE_AT] == IO_METADATA and head[NODE_AT] == MetadataKind.PARTITION
+    expected = (
+        head[HEAD_PLACES["io_type"]] == IO_METADATA
+        and head[HEAD_PLACES["node"]] == MetadataKind.PARTITION
+    )
     yield from area.part(end + 1).bytes(
         "Partition id and flags, layout not public" if expected else "",
         problem="" if expected else "bytes after the name",

@@ -13,13 +13,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from trailgate.trail.annotation.elements import Bytes, Element, Role, content, problems
-from trailgate.trail.annotation.records import DATETIME, IO_TYPE_AT
+from trailgate.trail.annotation.records import DATETIME
+from trailgate.trail.format.record_layout import HEAD_PLACES
 from trailgate.trail.format.record_types import IO_METADATA, type_name
 from trailgate.trail.format.tokens import DATA, FRAME, USER_TOKENS, read_user_tokens
 
 # Strings of the file header that name machines, folders, databases and processes; versions stay.
 PRIVATE: Final = frozenset({"uri", "filename", "hostname", "name", "instance", ""})
 FIRST_YEAR, YEARS, MONTHS, DAYS = 1990, 40, 12, 28  # of dates
+IO_TYPE_AT: Final = 2 * FRAME + HEAD_PLACES["io_type"]  # in a record
 MOST_TRIES: Final = 1000  # to give a name one that no other has
 # By the bytes of a character in UTF-8: the first of the characters that replace it, and how many there are.
 CHARACTERS: Final = {2: (0xE0, 23), 3: (0x4E00, 20_000), 4: (0x1F600, 64)}
@@ -192,11 +194,10 @@ def _characters(text: str, stream: bytes) -> Iterator[bytes]:
 def _is_metadata(found: Element) -> bool:
     """Return whether a record describes tables."""
     raw = content(found)
-    return len(raw) > 2 * FRAME + IO_TYPE_AT and raw[2 * FRAME + IO_TYPE_AT] == IO_METADATA
+    return len(raw) > IO_TYPE_AT and raw[IO_TYPE_AT] == IO_METADATA
 
 
 def kind_of(found: Element) -> str:
     """Return the name of a record's type, for people."""
     raw = content(found)
-    at = 2 * FRAME + IO_TYPE_AT
-    return type_name(raw[at]) if len(raw) > at else "record"
+    return type_name(raw[IO_TYPE_AT]) if len(raw) > IO_TYPE_AT else "record"

@@ -43,6 +43,13 @@ RECORD_HEADS: Final[Mapping[ByteOrder, np.dtype[np.void]]] = MappingProxyType(
 )
 NAME_AT: Final = RECORD_HEADS[ByteOrder.BIG].itemsize  # the name area follows
 H_FIXED: Final = 34  # bytes of GHDR before the name area
+# Name, and where the field begins in GHDR.
+HEAD_PLACES: Final[Mapping[str, int]] = MappingProxyType(
+    {
+        name: place - (NAME_AT - H_FIXED)
+        for name, (_, place, *_) in (RECORD_HEADS[ByteOrder.BIG].fields or {}).items()
+    }
+)
 INDICATOR: Final = ord("E")
 BEFORE_IMAGE, AFTER_IMAGE = ord("B"), ord("A")
 FROM_LOG, FETCHED = ord("R"), ord("F")

@@ -18,12 +18,14 @@ import pyarrow as pa
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TruncatedError, Where
-from trailgate.trail.format.record_layout import INDICATOR
+from trailgate.trail.format.record_layout import HEAD_PLACES, INDICATOR
 from trailgate.trail.format.tokens import FRAME, HEADER, RECORD, RECORD_INFOS, TRAILER, ByteOrder
 from trailgate.trail.records import kernels
 from trailgate.trail.records.kernels import MIN_RECORD
 
-INDICATOR_AT, IO_TYPE_AT = 8, 14  # in a record (trail format §5)
+INDICATOR_AT, IO_TYPE_AT = (
+    2 * FRAME + HEAD_PLACES[name] for name in ("indicator", "io_type")
+)  # in a record
 FOLLOWERS: Final = 3  # records that must follow before a place counts as a record's begin
 
 

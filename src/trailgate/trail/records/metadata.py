@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -176,11 +176,29 @@ def _layout(order: ByteOrder) -> np.dtype[np.void]:
     return np.dtype([(name, order.value + kind) for name, kind in _ATTRIBUTES])
 
 
+class ColumnPlace(NamedTuple):
+    """A column of a TDR, and where its name, its attributes and its remarks begin and end in the data."""
+
+    column: Column
+    start: int
+    attributes: int
+    remarks: int
+    end: int
+
+
 def read_table(name: str, record: TrailRecord) -> Table | None:
     """Return the table that a TDR defines; None where the assumed layout does not fit exactly."""
-    data, order = record.data or b"", record.order
+    places = find_columns(record.data or b"", record.order)
+    if places is None:
+        return None
+    columns = tuple(place.column for place in places)
+    return Table(name, columns, columns[-1].fetch_offset + columns[-1].external_length)
+
+
+def find_columns(data: bytes, order: ByteOrder) -> list[ColumnPlace] | None:
+    """Return the columns of a TDR; None where the assumed layout does not fit exactly."""
     layout = _layout(order)
-    columns: list[Column] = []
+    found: list[ColumnPlace] = []
     place = TDR_HEAD
     while place + 2 <= len(data):
         start = place + 2
@@ -191,11 +209,10 @@ def read_table(name: str, record: TrailRecord) -> Table | None:
         column = _column(data[start:end], np.frombuffer(data[end:stop], layout)[0])
         if column is None:
             return None
-        columns.append(column)
-        place = stop + 2 + order.number(data[stop : stop + 2])
-    if place != len(data) or not columns:
-        return None
-    return Table(name, tuple(columns), columns[-1].fetch_offset + columns[-1].external_length)
+        after = stop + 2 + order.number(data[stop : stop + 2])
+        found.append(ColumnPlace(column, place, end, stop, after))
+        place = after
+    return found if place == len(data) and found else None
 
 
 def _column(raw: bytes, values: np.void) -> Column | None:

@@ -1,0 +1,45 @@
+"""The groups and fields of the file header as bytes, to be shown and copied (trail format §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from trailgate.columnar.rows import octets
+from trailgate.trail.annotation.file_header import header_order
+from trailgate.trail.format.tokens import FRAME, NORMAL, ByteOrder
+from trailgate.trail.records.record import Token, tokens_between
+
+TRAIL_INFO: Final = 0x30  # a group (trail format §4.1)
+FILE_SIZE: Final = 0x39  # a field of it
+
+
+class HeaderGroup(NamedTuple):
+    """A group: its own token, its fields, and where the payload of each field starts."""
+
+    token: Token
+    fields: tuple[Token, ...]
+    starts: tuple[int, ...]
+
+
+def header_groups(raw: bytes, order: ByteOrder) -> Iterator[HeaderGroup]:
+    """Yield the header's groups; raises DecodeError."""
+    data = octets(raw)
+    for group, start in tokens_between(data, (FRAME, len(raw) - FRAME), order):
+        fields = tokens_between(data, (start, start + len(group.payload)), order)
+        yield HeaderGroup(group, tuple(field for field, _ in fields), tuple(at for _, at in fields))
+
+
+def with_size(raw: bytes, size: int) -> bytes:
+    """Return the header with another file size, or as it is if it states none."""
+    order = header_order(raw) or ByteOrder.BIG
+    for group in header_groups(raw, order):
+        for field, at in zip(group.fields, group.starts, strict=True):
+            if (
+                group.token.code == TRAIL_INFO
+                and field.code == FILE_SIZE
+                and len(field.payload) == 8
+            ):
+                frame = raw[at - FRAME : at - FRAME + 1] + bytes((NORMAL,)) + raw[at - 2 : at]
+                return raw[: at - FRAME] + frame + order.raw(size, 8) + raw[at + 8 :]
+    return raw
