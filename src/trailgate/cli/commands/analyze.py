@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,7 +44,7 @@ def command(
     from trailgate.storage.reading.trail_file import TrailFileReader
     from trailgate.trail.annotation.elements import Damage, Element, problems
     from trailgate.trail.annotation.walk import analyze
-    from trailgate.trail.format.tokens import FILE_HEADER, RECORD
+    from trailgate.trail.format.tokens import RECORD
 
     files = files_at(path)
     begin = _offset(start)
@@ -63,9 +63,7 @@ def command(
             if name and not as_json:
                 print(f"# {name}")
             with TrailFileReader(file) as reader:
-                for one in analyze(reader.read, file.size, begin):
-                    if not header and isinstance(one, Element) and one.path == (FILE_HEADER,):
-                        continue
+                for one in _records(analyze(reader.read, file.size, begin), header=header):
                     if isinstance(one, Element) and one.path == (RECORD,) and left is not None:
                         if left == 0:
                             break
@@ -76,6 +74,15 @@ def command(
                 break
     if damaged:
         raise typer.Exit(1)
+
+
+def _records(found: Iterator[Element | Damage], *, header: bool) -> Iterator[Element | Damage]:
+    """Yield what was found, with the file header or without it."""
+    from trailgate.trail.format.tokens import FILE_HEADER
+
+    for one in found:
+        if header or getattr(one, "path", ()) != (FILE_HEADER,):
+            yield one
 
 
 def _offset(text: str) -> int:
