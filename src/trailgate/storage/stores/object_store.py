@@ -13,7 +13,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from io import RawIOBase
 from pathlib import Path
@@ -51,20 +50,7 @@ class Pending(NamedTuple):
     tags: tuple[str, ...]
 
 
-class StoreClient(ABC):
-    """What sends the requests to one store."""
-
-    @abstractmethod
-    def shown(self, key: str) -> str:
-        """Return the address of an object without credentials."""
-
-    def error(self, problem: str, key: str) -> WriteError:
-        """Return an error about an object."""
-        return WriteError(problem, where=Where(source=self.shown(key)))
-
-
-Client = TypeVar("Client", bound=StoreClient)
-
+Store = TypeVar("Store", bound="ObjectStore")
 
 PART: Final = 8 << 20
 LONGER: Final = 1000  # parts of one size; then they double, since S3 takes 10,000 at most
@@ -72,11 +58,11 @@ COPIED: Final = 1 << 30  # bytes that a store copies in a request; S3 takes 5 Gi
 NEVER: Final = sys.maxsize  # the least size of a part where a store copies none
 
 
-class Parts(ABC, Generic[Client]):
+class Parts(ABC, Generic[Store]):
     """How a store takes an object in parts; what does not hold is raised as UnmetError. ``fresh``: no object is replaced."""
 
-    def __init__(self, client: Client, key: str, *, fresh: bool) -> None:
-        self._client, self._key, self._fresh = client, key, fresh
+    def __init__(self, store: Store, key: str, *, fresh: bool) -> None:
+        self._store, self._key, self._fresh = store, key, fresh
         self._upload, self._tags = "", list[str]()
 
     @property
@@ -114,7 +100,7 @@ class Parts(ABC, Generic[Client]):
 
     def error(self, problem: str) -> WriteError:
         """Return an error about the object."""
-        return self._client.error(problem, self._key)
+        return self._store.error(problem, self._key)
 
 
 class PartedUpload(RawIOBase):
@@ -241,6 +227,10 @@ class ObjectStore(ABC):
     def complete(self, pending: Pending) -> None:
         """Make an object of an upload that was left; it may be completed already."""
 
+    def error(self, problem: str, key: str) -> WriteError:
+        """Return an error about an object."""
+        return WriteError(problem, where=Where(source=self.shown(key)))
+
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:  # noqa: B027  a store may discard them itself
         """Delete the parts of unfinished uploads of wanted keys that begin with a prefix."""
 
@@ -268,7 +258,7 @@ class ObjectStore(ABC):
                     return found.tag
                 if (None if found is None else found.tag) != over:
                     return None
-        raise WriteError(UNDECIDED, where=Where(source=self.shown(key)))
+        raise self.error(UNDECIDED, key)
 
     def begin(self, key: str, *, later: bool = False) -> PartedUpload:
         """Begin an object that must not be there when it is finished; ``later``: it is left, not finished."""
@@ -301,8 +291,8 @@ class ObjectStore(ABC):
             made.abort()
 
 
-class BucketClient(StoreClient):
-    """Requests to one bucket by the client of a kind of store, whose exceptions it knows."""
+class BucketStore(ObjectStore):
+    """One bucket whose objects are asked for over HTTP by the client of a kind of store, whose exceptions it knows."""
 
     @abstractmethod
     def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
@@ -316,6 +306,10 @@ class BucketClient(StoreClient):
     def problem_of(self, error: Exception) -> str:
         """Return what one of these exceptions means; raises UnmetError where a condition does not hold, or something is not there."""
 
+    @abstractmethod
+    def complete_once(self, pending: Pending) -> None:
+        """Make an object of an upload that was left; raises UnmetError where the upload is gone."""
+
     @contextmanager
     def asking(self, key: str) -> Iterator[None]:
         """Raise WriteError or UnmetError for an exception of the client."""
@@ -324,28 +318,10 @@ class BucketClient(StoreClient):
         except self.exceptions() as error:
             raise self.error(self.problem_of(error), key) from None
 
-
-Bucket = TypeVar("Bucket", bound=BucketClient)
-
-
-@dataclass(frozen=True)
-class BucketStore(ObjectStore, Generic[Bucket]):
-    """One bucket whose objects are asked for over HTTP."""
-
-    bucket: Bucket
-
-    @abstractmethod
-    def complete_once(self, pending: Pending) -> None:
-        """Make an object of an upload that was left; raises UnmetError where the upload is gone."""
-
-    def shown(self, key: str) -> str:
-        """Return the address of an object without credentials."""
-        return self.bucket.shown(key)
-
     def read(self, key: str) -> Stored | None:
         """Return an object; None where there is none."""
         try:
-            return self.bucket.body(key)
+            return self.body(key)
         except UnmetError:
             return None
 
@@ -354,9 +330,9 @@ class BucketStore(ObjectStore, Generic[Bucket]):
         if piece.begin == piece.end:
             return b""
         try:
-            return self.bucket.body(*piece).data
+            return self.body(*piece).data
         except UnmetError:
-            raise self.bucket.error("the object is gone", piece.key) from None
+            raise self.error("the object is gone", piece.key) from None
 
     def complete(self, pending: Pending) -> None:
         """Make an object of an upload that was left, unless another run has completed it."""
@@ -364,7 +340,7 @@ class BucketStore(ObjectStore, Generic[Bucket]):
             self.complete_once(pending)
         except UnmetError:
             if pending.key not in (key for key, _ in self.list_keys(pending.key)):
-                raise self.bucket.error(GONE, pending.key) from None
+                raise self.error(GONE, pending.key) from None
 
 
 def check_imports(problem: str, extra: str, *modules: str) -> None:
