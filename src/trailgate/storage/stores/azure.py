@@ -247,10 +247,7 @@ class AzureParts(Parts[AzureStore]):
         name = self._next()
         span = {"source_offset": begin, "source_length": end - begin}
         asked = {"block_id": name, **span, **self._store.source(source)}
-        try:
-            self._store.call("stage_block_from_url", self._key, **asked)
-        except UnmetError:
-            raise self._store.error("the object is gone", source) from None
+        self._store.call("stage_block_from_url", self._key, **asked)
         self._tags.append(name)
 
     def _next(self) -> str:

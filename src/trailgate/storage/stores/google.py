@@ -208,12 +208,7 @@ class GoogleParts(Parts[GoogleStore]):
         super().__init__(store, key, fresh=fresh)
         self._name = f"{UPLOADS}{key}/{uuid.uuid4().hex}" if later else key
         self._condition: dict[str, Any] = {"ifGenerationMatch": 0} if fresh and not later else {}
-        self._at, self._count, self._held = 0, 0, b""
-
-    @property
-    def count(self) -> int:
-        """Return how many parts were taken."""
-        return self._count
+        self._at, self._held = 0, b""
 
     def whole(self, data: bytes) -> None:
         """Make the object of bytes in one request."""
@@ -224,7 +219,6 @@ class GoogleParts(Parts[GoogleStore]):
         if self._held:
             self._send("*")
         self._held = data
-        self._count += 1
 
     def _send(self, size: str) -> None:
         """Send the part that is held; the store makes the object where it infers its size."""

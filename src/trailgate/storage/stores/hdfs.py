@@ -23,6 +23,7 @@ from trailgate.errors import Where, WriteError
 from trailgate.storage.files.hadoop import UNREACHED, RefusedError, ask, check_installed, hdfs_place
 from trailgate.storage.stores.object_store import (
     GONE,
+    NO_OBJECT,
     UNDECIDED,
     ObjectStore,
     Parts,
@@ -310,7 +311,7 @@ class HdfsStore(ObjectStore):
             file = self.call("open", piece.key)
             return bytes(self.call("range", piece.key, file, piece.begin, piece.end))
         except FileNotFoundError:
-            raise self.error("the object is gone", piece.key) from None
+            raise self.error(NO_OBJECT, piece.key) from None
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
         """Write a file where the condition holds."""
@@ -431,12 +432,6 @@ class HdfsParts(Parts[HdfsStore]):
         super().__init__(store, key, fresh=fresh)
         self._upload = writing_name(key, uuid.uuid4().hex)
         self._file: Any = None
-        self._count = 0
-
-    @property
-    def count(self) -> int:
-        """Return how many parts were sent."""
-        return self._count
 
     def whole(self, data: bytes) -> None:
         """Make the file of bytes."""
@@ -456,7 +451,6 @@ class HdfsParts(Parts[HdfsStore]):
         """Write the next part."""
         if self._file is None:
             self._file = self._store.call("create", self._upload)
-        self._count += 1
         if data:
             self._ask("append", data)
 

@@ -20,6 +20,7 @@ from typing import IO, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from trailgate.errors import MissingDependencyError, StorageError, Where, WriteError
 
+NO_OBJECT: Final = "the object is gone"
 GONE: Final = "the upload is gone"  # another run has deleted it, or the store has
 
 
@@ -65,11 +66,6 @@ class Parts(ABC, Generic[Store]):
         self._store, self._key, self._fresh = store, key, fresh
         self._upload, self._tags = "", list[str]()
 
-    @property
-    def count(self) -> int:
-        """Return how many parts were sent."""
-        return len(self._tags)
-
     @abstractmethod
     def whole(self, data: bytes) -> None:
         """Make the object of bytes in one request."""
@@ -98,9 +94,9 @@ class Parts(ABC, Generic[Store]):
     def discard(self) -> None:
         """Delete what was sent, if there is any; nothing happens where the store does that itself."""
 
-    def error(self, problem: str) -> WriteError:
-        """Return an error about the object."""
-        return self._store.error(problem, self._key)
+    def error(self, problem: str, key: str = "") -> WriteError:
+        """Return an error about the object, or another one."""
+        return self._store.error(problem, key or self._key)
 
 
 class PartedUpload(RawIOBase):
@@ -108,7 +104,7 @@ class PartedUpload(RawIOBase):
 
     def __init__(self, parts: Parts[Any], *, fresh: bool) -> None:
         self._parts, self._fresh = parts, fresh
-        self._buffer, self._size = bytearray(), 0
+        self._buffer, self._size, self._count = bytearray(), 0, 0
         self._done = False
 
     @property
@@ -139,10 +135,11 @@ class PartedUpload(RawIOBase):
             self._parts.send(bytes(self._buffer[:size]))
         except UnmetError:
             raise self._parts.error(GONE) from None
+        self._count += 1
         del self._buffer[:size]
 
     def _part(self) -> int:
-        return PART << (self._parts.count // LONGER)
+        return PART << (self._count // LONGER)
 
     def add(self, piece: Range, read: Callable[[Range], bytes]) -> None:
         """Take bytes of another object, which the store copies; those too few for a part are read."""
@@ -158,7 +155,11 @@ class PartedUpload(RawIOBase):
             else:
                 stop = end if left <= COPIED + least else at + COPIED
                 self._send_held()
-                self._parts.copy(key, at, stop)
+                try:
+                    self._parts.copy(key, at, stop)
+                except UnmetError:
+                    raise self._parts.error(NO_OBJECT, key) from None
+                self._count += 1
             at = stop
 
     def _send_held(self) -> None:
@@ -175,7 +176,7 @@ class PartedUpload(RawIOBase):
 
     def make(self) -> None:
         """Make the object; raises UnmetError."""
-        if self._parts.count:
+        if self._count:
             self._send_held()
             self._parts.complete()
         else:
@@ -184,7 +185,7 @@ class PartedUpload(RawIOBase):
 
     def leave(self) -> Pending:
         """Send what is held, and return what another process completes."""
-        if self._buffer or not self._parts.count:
+        if self._buffer or not self._count:
             self._send(len(self._buffer))
         self._done = True
         return self._parts.left()
@@ -332,7 +333,7 @@ class BucketStore(ObjectStore):
         try:
             return self.body(*piece).data
         except UnmetError:
-            raise self.error("the object is gone", piece.key) from None
+            raise self.error(NO_OBJECT, piece.key) from None
 
     def complete(self, pending: Pending) -> None:
         """Make an object of an upload that was left, unless another run has completed it."""

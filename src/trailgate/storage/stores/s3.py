@@ -7,10 +7,11 @@ other objects are copied by the store itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.storage.files.accounts import S3Settings, s3_settings
@@ -103,14 +104,25 @@ class S3Store(BucketStore):
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
-        more = {"StartAfter": after} if after else {}
-        while True:
-            found = self.call("list_objects_v2", Prefix=prefix, **more)
+        first = {"StartAfter": after} if after else {}
+        for found in self._pages("list_objects_v2", prefix, ("ContinuationToken",), first):
             for entry in found.get("Contents", ()):
                 yield str(entry["Key"]), int(entry["Size"])
+
+    def _pages(
+        self,
+        operation: str,
+        prefix: str,
+        markers: Sequence[str],
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> Iterator[Any]:
+        """Yield the answers of a listing, each of which has 1,000 entries at most; ``markers`` name where the next one begins."""
+        while True:
+            found = self.call(operation, Prefix=prefix, **more)
+            yield found
             if not found.get("IsTruncated"):
                 return
-            more = {"ContinuationToken": found["NextContinuationToken"]}
+            more = {name: found[f"Next{name}"] for name in markers}
 
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects."""
@@ -124,24 +136,12 @@ class S3Store(BucketStore):
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
         """Delete the parts of unfinished uploads."""
-        for key, upload in self._unfinished_uploads(prefix):
-            if wanted(key):
-                with suppress(UnmetError):  # it was finished just now
-                    self.call("abort_multipart_upload", key, UploadId=upload)
-
-    def _unfinished_uploads(self, prefix: str) -> Iterator[tuple[str, str]]:
-        """Yield the keys of unfinished uploads and their ids, of which an answer has 1,000 at most."""
-        more: dict[str, str] = {}
-        while True:
-            found = self.call("list_multipart_uploads", Prefix=prefix, **more)
+        for found in self._pages("list_multipart_uploads", prefix, ("KeyMarker", "UploadIdMarker")):
             for entry in found.get("Uploads", ()):
-                yield str(entry["Key"]), str(entry["UploadId"])
-            if not found.get("IsTruncated"):
-                return
-            more = {
-                "KeyMarker": found["NextKeyMarker"],
-                "UploadIdMarker": found["NextUploadIdMarker"],
-            }
+                key, upload = str(entry["Key"]), str(entry["UploadId"])
+                if wanted(key):
+                    with suppress(UnmetError):  # it was finished just now
+                        self.call("abort_multipart_upload", key, UploadId=upload)
 
 
 @lru_cache(maxsize=32)
@@ -196,17 +196,14 @@ class S3Parts(Parts[S3Store]):
 
     def copy(self, source: str, begin: int, end: int) -> None:
         """Have the store copy bytes [begin, end) of another object as the next part."""
-        try:
-            found = self._store.call(
-                "upload_part_copy",
-                self._key,
-                UploadId=self._begun(),
-                PartNumber=len(self._tags) + 1,
-                CopySource={"Bucket": self._store.settings.bucket, "Key": source},
-                CopySourceRange=f"bytes={begin}-{end - 1}",
-            )
-        except UnmetError:
-            raise self._store.error("the object is gone", source) from None
+        found = self._store.call(
+            "upload_part_copy",
+            self._key,
+            UploadId=self._begun(),
+            PartNumber=len(self._tags) + 1,
+            CopySource={"Bucket": self._store.settings.bucket, "Key": source},
+            CopySourceRange=f"bytes={begin}-{end - 1}",
+        )
         self._tags.append(found["CopyPartResult"]["ETag"])
 
     def _begun(self) -> str:
