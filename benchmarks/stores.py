@@ -24,7 +24,7 @@ from benchmarks.report import Figure, Target
 from trailgate.jobs.capture.job import CaptureOptions, prepare
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.capture.running import run_local
-from trailgate.storage.stores.s3 import S3Bucket
+from trailgate.storage.stores.s3 import S3Store
 
 FLAT: Final = Target(1.2, at_most=True)
 BUCKET: Final = "benchmark"
@@ -94,9 +94,9 @@ def _measured(megabytes: int, *, where: str) -> Captured:
 def main(messages: str, properties: str, target: str) -> None:
     """Capture in this process, and print what it needed."""
     sent: list[str] = []
-    real = S3Bucket.call
+    real = S3Store.call
 
-    def counting(self: S3Bucket, operation: str, key: str = "", **arguments: Any) -> Any:
+    def counting(self: S3Store, operation: str, key: str = "", **arguments: Any) -> Any:
         sent.append(operation)
         return real(self, operation, key, **arguments)
 
@@ -104,8 +104,8 @@ def main(messages: str, properties: str, target: str) -> None:
         from trailgate.storage.stores.kinds import writable_store  # noqa: PLC0415
 
         store: Any = writable_store(target, "a trail")[0]
-        store.bucket.call("create_bucket")
-        setattr(S3Bucket, "call", counting)  # noqa: B010  a method, to count its calls
+        store.call("create_bucket")
+        setattr(S3Store, "call", counting)  # noqa: B010  a method, to count its calls
     else:
         Path(target).parent.mkdir()
     options = CaptureOptions(message_per_line=True, max_bytes=FILE_BYTES)

@@ -6,7 +6,8 @@ import random
 from pathlib import Path
 from typing import Any
 
-from trailgate.storage.live.growing_file import Disk, WrittenFile
+from trailgate.storage.files.durable import WrittenFile
+from trailgate.storage.live.growing_file import Disk
 
 
 class KilledError(Exception):

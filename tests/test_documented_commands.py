@@ -82,14 +82,14 @@ def stores() -> None:
     """A bucket that has the sample, and a file of records."""
     unpack(Path("sample"))
     store = cast("Any", writable_store("s3://shop", "a test")[0])
-    store.bucket.call("create_bucket")
+    store.call("create_bucket")
     store.delete(key for key, _ in store.list_keys(""))
     for path in Path("sample").rglob("*"):
         if path.is_file():
             key = path.relative_to("sample").as_posix()
-            store.bucket.call("put_object", key, Body=path.read_bytes())
-    store.bucket.call("put_object", "dirprm/account.cpy", Body=ACCOUNT.encode())
-    store.bucket.call("put_object", "data/accounts.dat", Body="1234NAMED ".encode("cp037"))
+            store.call("put_object", key, Body=path.read_bytes())
+    store.call("put_object", "dirprm/account.cpy", Body=ACCOUNT.encode())
+    store.call("put_object", "data/accounts.dat", Body="1234NAMED ".encode("cp037"))
 
 
 GIVEN: Final[dict[str, Callable[[], None]]] = {

@@ -41,7 +41,7 @@ from trailgate.spark.trail_sink import (
 )
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.storage.stores.s3 import S3Bucket
+from trailgate.storage.stores.s3 import S3Store
 from trailgate.storage.writing.table_writing import NEEDED
 
 Rows = Iterator[pa.RecordBatch]
@@ -80,9 +80,9 @@ def struck(file: str, method: str, batch: int = 0) -> Iterator[None]:
         yield
         return
     taken = path.rename(path.with_name("taken"))
-    real, puts = S3Bucket.call, 0
+    real, puts = S3Store.call, 0
 
-    def call(self: S3Bucket, operation: str, key: str = "", **arguments: Any) -> Any:
+    def call(self: S3Store, operation: str, key: str = "", **arguments: Any) -> Any:
         nonlocal puts
         puts += operation == "put_object" and strike.key in key
         if puts == strike.number and not strike.after:
@@ -92,7 +92,7 @@ def struck(file: str, method: str, batch: int = 0) -> Iterator[None]:
             strike.kill(taken)
         return found
 
-    S3Bucket.call = call  # type: ignore[method-assign]
+    S3Store.call = call  # type: ignore[method-assign]
     yield
     raise AssertionError("the process was not killed")
 
@@ -228,7 +228,7 @@ class Writes:
             assert rows(trail) == rows(str(self.source)) * times
             assert check_trail(trail).whole
         store = cast("Any", writable_store(self.bucket, "a test")[0])
-        found = store.bucket.call("list_multipart_uploads").get("Uploads", ())
+        found = store.call("list_multipart_uploads").get("Uploads", ())
         left = [key for key, _ in store.list_keys(f"dirdat/.{name}")]
         assert not [*left, *found], left
         assert not [*Path(gettempdir()).glob("trailgate-staged-*")]

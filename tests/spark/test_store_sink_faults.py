@@ -25,7 +25,7 @@ from trailgate.storage.publish import store_folder
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.stores import object_store as parted_upload
 from trailgate.storage.stores import s3
-from trailgate.storage.stores.s3 import S3Bucket
+from trailgate.storage.stores.s3 import S3Store
 from trailgate.storage.writing.table_writing import NEEDED
 
 # A process that is gone, a request that fails, one that is done and whose answer is lost, and a store that is gone until the batch is given again.
@@ -49,9 +49,9 @@ WHOLE: Final = (((0, 1), (1, 4)), ((4, 7), (7, 8)), ((0, 1), (7, 8)))
 @contextmanager
 def struck(fault: Fault) -> Iterator[list[int]]:
     """Let a fault happen; give how many requests were sent."""
-    sent, lock, real = [0], threading.Lock(), S3Bucket.call
+    sent, lock, real = [0], threading.Lock(), S3Store.call
 
-    def call(self: S3Bucket, *given: Any, **arguments: Any) -> Any:
+    def call(self: S3Store, *given: Any, **arguments: Any) -> Any:
         with lock:
             sent[0] += 1
             number = sent[0]
@@ -64,7 +64,7 @@ def struck(fault: Fault) -> Iterator[list[int]]:
         return real(self, *given, **arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(S3Bucket, "call", call)
+        patch.setattr(S3Store, "call", call)
         yield sent
 
 

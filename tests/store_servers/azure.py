@@ -81,7 +81,7 @@ class AzureServer:
         return self.base(name).replace("?", f"/{key}?")
 
     def create(self, store: Any) -> None:
-        store.bucket.call("create_container")
+        store.call("create_container")
 
     def uploads(self, _: Any) -> list[str]:
         return []  # blocks of nobody are discarded by the store

@@ -7,16 +7,16 @@ from typing import Any, Protocol
 
 from store_servers.hdfs import Below
 from trailgate.errors import StorageError
-from trailgate.storage.stores.azure import AzureContainer
-from trailgate.storage.stores.google import GoogleBucket
-from trailgate.storage.stores.hdfs import HdfsTree
+from trailgate.storage.stores.azure import AzureStore
+from trailgate.storage.stores.google import GoogleStore
+from trailgate.storage.stores.hdfs import HdfsStore
 from trailgate.storage.stores.kinds import writable_store
-from trailgate.storage.stores.s3 import S3Bucket
+from trailgate.storage.stores.s3 import S3Store
 
 KINDS = ("s3", "azure", "gs", "hdfs")
 NUMBERS = itertools.count(1)
 # What sends requests, by each kind of store: all of them go through its method call.
-SENDERS: tuple[Any, ...] = (S3Bucket, AzureContainer, GoogleBucket, HdfsTree)
+SENDERS: tuple[Any, ...] = (S3Store, AzureStore, GoogleStore, HdfsStore)
 
 
 class Server(Protocol):

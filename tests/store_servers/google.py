@@ -69,9 +69,9 @@ class GoogleServer:
         return self.base(name).replace("?", f"/{key}?")
 
     def create(self, store: Any) -> None:
-        body = json.dumps({"name": store.bucket.place.bucket}).encode()
+        body = json.dumps({"name": store.place.bucket}).encode()
         own = {"Content-Type": "application/json"}
-        store.bucket.call("create", "", Asked("POST", "/storage/v1/b", body, own))
+        store.call("create", "", Asked("POST", "/storage/v1/b", body, own))
 
     def uploads(self, store: Any, /) -> list[str]:
         found = (name for name, _ in store._list(UPLOADS))

@@ -81,7 +81,7 @@ class HdfsServer:
         """Do nothing: folders are made with the files in them."""
 
     def uploads(self, store: Any) -> list[str]:
-        tree, above = store.store.tree, store.above.rstrip("/")
+        tree, above = store.store, store.above.rstrip("/")
         if tree.status(above) is None:
             return []
         paths = [entry.path[1:] for entry in tree.call("entries", above, True)]
@@ -109,11 +109,6 @@ class Below:
 
     def __init__(self, store: Any, above: str) -> None:
         self.store, self.above = store, above
-
-    @property
-    def bucket(self) -> Any:
-        """Return what sends requests."""
-        return self.store.tree
 
     def shown(self, key: str) -> str:
         return str(self.store.shown(self.above + key))

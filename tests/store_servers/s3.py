@@ -67,10 +67,10 @@ class S3Server:
         return self.base(name).replace("?", f"/{key}?")
 
     def create(self, store: Any) -> None:
-        store.bucket.call("create_bucket")
+        store.call("create_bucket")
 
     def uploads(self, store: Any) -> list[str]:
-        found = store.bucket.call("list_multipart_uploads")
+        found = store.call("list_multipart_uploads")
         return [entry["Key"] for entry in found.get("Uploads", ())]
 
     def stop(self) -> None:

@@ -23,9 +23,9 @@ from trailgate.errors import (
 from trailgate.jobs.capture.job import CaptureOptions
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions
+from trailgate.storage.files import durable
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.manifest import TransactionMark, read_checkpoint
-from trailgate.storage.live import growing_file as disk
 from trailgate.storage.live import recovery
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.growing_file import Disk, GrowingFile
@@ -103,7 +103,7 @@ def test_a_new_files_name_lasts_before_its_bytes_are_promised(
     prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr(disk, "sync_folder", synced.append)
+    monkeypatch.setattr(durable, "sync_folder", synced.append)
     file = Disk().open(prefix)
     try:
         file.write(0, b"bytes")

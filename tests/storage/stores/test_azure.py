@@ -38,6 +38,6 @@ def test_a_shared_access_signature_is_a_login(
 def test_folders_that_are_objects_are_not_listed(azure_bucket: Bucket) -> None:
     azure_bucket.put("a/x", b"1")
     marked = {"data": b"", "metadata": {"hdi_isfolder": "true"}}
-    azure_bucket.store.bucket.call("upload_blob", "a", **marked)
+    azure_bucket.store.call("upload_blob", "a", **marked)
 
     assert azure_bucket.keys() == ["a/x"]

@@ -14,7 +14,7 @@ from store_servers.s3 import S3Server
 from trailgate.errors import OptionError, WriteError
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import PART
-from trailgate.storage.stores.s3 import S3Bucket
+from trailgate.storage.stores.s3 import S3Store
 
 
 def test_addresses_have_the_parameters_of_pyarrow(s3_server: S3Server, s3_bucket: Bucket) -> None:
@@ -65,13 +65,13 @@ def test_an_error_is_kept_where_its_upload_is_gone_already(
     s3_bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "x").write_bytes(bytes(PART + 1))
-    real = S3Bucket.complete
+    real = S3Store.complete_upload
 
-    def losing(self: S3Bucket, key: str, *given: Any, **condition: str) -> None:
+    def losing(self: S3Store, key: str, *given: Any, **condition: str) -> None:
         real(self, key, *given, **condition)
         raise self.error("the answer is lost", key)
 
-    monkeypatch.setattr(S3Bucket, "complete", losing)
+    monkeypatch.setattr(S3Store, "complete_upload", losing)
 
     with pytest.raises(WriteError, match="the answer is lost"):
         s3_bucket.store.upload("x", tmp_path / "x")

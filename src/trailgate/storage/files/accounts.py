@@ -1,15 +1,11 @@
-"""The parameters of an address in a store, after its question mark.
+"""How stores are reached: their addresses as pyarrow.fs understands them, and the variables of each cloud's own tools.
 
-Accounts of Azure's Blob Storage: addresses as pyarrow.fs understands them, and the variables of Azure's command line.
+An address has a login before its host, and parameters after its question mark; one that is not obeyed is refused.
 
-``abfs://container@account.dfs.core.windows.net/dirdat/ot``, ``abfs://account.blob.core.windows.net/container/dirdat/ot``,
-``abfs://account@host:10000/container/dirdat/ot`` and ``abfs://account@container/dirdat/ot``, with a key after the user's name and a colon.
-
-Accounts of Google Cloud Storage: addresses as pyarrow.fs understands them, and the variable that names an emulator.
-
-``gs://bucket/dirdat/ot``; ``gs://anonymous@bucket/dirdat/ot?endpoint_override=host:port&scheme=http`` for other servers.
-
-Addresses of S3 as pyarrow.fs understands them: ``s3://KEY:SECRET@bucket/dirdat/ot?region=...&endpoint_override=...``.
+    Azure   ``abfs://container@account.dfs.core.windows.net/dirdat/ot``, ``abfs://account.blob.core.windows.net/container/dirdat/ot``,
+            ``abfs://account@host:10000/container/dirdat/ot`` and ``abfs://account@container/dirdat/ot``; a key follows the user's name and a colon
+    Google  ``gs://bucket/dirdat/ot``; ``gs://anonymous@bucket/dirdat/ot?endpoint_override=host:port&scheme=http`` for other servers
+    S3      ``s3://KEY:SECRET@bucket/dirdat/ot?region=...&endpoint_override=...``
 """
 
 from __future__ import annotations

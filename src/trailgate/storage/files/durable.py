@@ -1,7 +1,4 @@
-"""Files that last: written whole or not at all, and folders whose renames and removals are safe.
-
-The lock that a run holds on the trail, or the journal, that it writes.
-"""
+"""Files that last: written whole or not at all, or in place; folders whose renames and removals are safe; the lock of a run on what it writes."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from trailgate.errors import StorageError, Where, WriteError
 
@@ -74,6 +71,40 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+class WrittenFile:
+    """One file that is written in place; it is made where it is not there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._is_named = path, False
+        with writing(path):
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+
+    def write(self, offset: int, data: Any) -> None:
+        """Write bytes at a place; readers see them at once."""
+        rest = memoryview(data)
+        with writing(self.path):
+            while rest:
+                written = os.pwrite(self._handle, rest, offset)
+                offset, rest = offset + written, rest[written:]
+
+    def truncate(self, size: int) -> None:
+        """Cut the file off."""
+        with writing(self.path):
+            os.ftruncate(self._handle, size)
+
+    def sync(self) -> None:
+        """Return when bytes and name last."""
+        with writing(self.path):
+            os.fsync(self._handle)
+            if not self._is_named:
+                sync_folder(self.path.parent)
+                self._is_named = True
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._handle)
 
 
 RETRY_SECONDS: Final = 0.1

@@ -1,8 +1,6 @@
 """Files found by address: single ones, those of folders, and those that a pattern matches.
 
-Where input is cut into parts of one size, so that no core is idle while another reads the last one.
-
-Copybooks and their COPY members, found in folders of a local disk or of any store.
+Also where they are split into parts of one size, so that no core is idle while another reads the last one, and copybooks with their COPY members.
 """
 
 from __future__ import annotations
@@ -118,8 +116,12 @@ def _note_folders(store: fs.FileSystem, folder: fs.FileInfo, address: str) -> No
     names = (e.base_name for e in entries if e.type == fs.FileType.Directory)
     below = sorted(name for name in names if name[0] not in "._")
     if below:
-        named = ", ".join(below[:3]) + (", ..." if len(below) > 3 else "")
-        LOG.warning(UNSEARCHED, mask_logins(address), named, mask_logins(address_in(address, DEEP)))
+        searched = mask_logins(address_in(address, DEEP))
+        LOG.warning(UNSEARCHED, mask_logins(address), _first_names(below), searched)
+
+
+def _first_names(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _infos(store: fs.FileSystem, place: str) -> list[fs.FileInfo]:
@@ -191,13 +193,9 @@ def _without_files(
     if not folders:
         hint = "Names that begin with . or _ are not read"
         return StorageError(problem, where=where, hint=hint)
-    named = ", ".join(folders[:3]) + (", ..." if len(folders) > 3 else "")
-    problem += f", only folders: {named}"
-    return StorageError(
-        problem,
-        where=where,
-        hint=f"They are not searched; {address_in(address, DEEP)} searches all",
-    )
+    problem += f", only folders: {_first_names(folders)}"
+    hint = f"They are not searched; {address_in(address, DEEP)} searches all"
+    return StorageError(problem, where=where, hint=hint)
 
 
 def even_step(size: int, most: int) -> int:

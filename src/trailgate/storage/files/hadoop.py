@@ -1,11 +1,7 @@
-"""What a namenode, or the way to it, refuses: one line of text, and what to try.
+"""The files of a cluster of Hadoop, through hdfs-native, which speaks the protocols of its namenodes and datanodes without Java.
 
-Requests to a cluster of Hadoop by hdfs-native, which speaks the protocols of its namenodes and datanodes without Java.
-
-The files of a cluster of Hadoop as a file system of pyarrow's, to read from.
-
-Places in HDFS: addresses with a namenode, with a name service of ``HADOOP_CONF_DIR``, or with neither.
-
+``ask`` sends each request by the client of this process; a refusal is one line of text, with what to try (``RefusedError``). ``HadoopFiles`` is the cluster as
+a file system of pyarrow's, to read from. Addresses name a namenode, a name service of ``HADOOP_CONF_DIR``, or neither:
 ``hdfs://host:8020/dirdat/ot``, ``hdfs://cluster/dirdat/ot``, and ``hdfs:///dirdat/ot`` for the cluster that ``fs.defaultFS`` names.
 """
 

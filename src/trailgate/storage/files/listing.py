@@ -1,7 +1,4 @@
-"""The numbered files of a trail, listed in a store; what is missing or wrong is left to the caller.
-
-Definitions of a trail's tables: the file next to it, and files named by options.
-"""
+"""The numbered files of a trail, listed in a store, and the definitions of its tables; what is missing or wrong is left to the caller."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""The manifest of a trail: the files that are published, and what the last run was.
+"""The files beside a trail that state what counts of it: the manifest, the list of captured files, and the checkpoint of a live trail.
 
 Only what a manifest lists is part of the trail. It is written last, so that a run that was
-interrupted has published nothing.
-
-The message files that were captured into the trail are listed in ``PREFIX.captured.jsonl`` beside it. The manifest states
-how many bytes of that file count, so files are remembered exactly where their run was published.
-
-The write checkpoint of a live trail: up to where it is vouched for, and what the source needs.
+interrupted has published nothing. The message files that were captured into the trail are listed in ``PREFIX.captured.jsonl``. The manifest states
+how many bytes of that file count, so files are remembered exactly where their run was published. A live trail has a checkpoint instead: up to
+where it is vouched for, and what the source needs.
 """
 
 from __future__ import annotations
@@ -20,23 +17,9 @@ from typing import Any, Final, Self
 from pyarrow import fs
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.addresses import LOCAL, bytes_if_present, read_whole
+from trailgate.storage.files.addresses import LOCAL, bytes_if_present
 from trailgate.storage.files.durable import write_whole
 from trailgate.storage.files.listing import NUMBERED
-
-FIELDS: Final = (
-    "quarantine",
-    "last_run",
-    "summary",
-    "sources",
-    "captured",
-    "last_id",
-    "queries",
-    "positions",
-    "unfinished",
-    "edition",
-    "decided",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +126,8 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
         files = tuple(Published.of(entry) for entry in fields["files"])
         growing = fields.get("growing")
         growing = None if growing is None else Growing(**growing)
-        named = {name: fields[name] for name in FIELDS if name in fields}
+        others = fields.keys() & set(Manifest.__slots__) - {"files", "growing"}
+        named = {name: fields[name] for name in others}
         positions = named.get("positions", {})
         named["positions"] = {query: QueryPosition(**one) for query, one in positions.items()}
         return Manifest(files, growing=growing, **named)
@@ -175,21 +159,7 @@ class CapturedFile:
     modified: int | None = None
 
 
-def captured_path(prefix: str) -> Path:
-    """Return where the captured files of a local trail are listed."""
-    return Path(f"{prefix}.captured.jsonl")
-
-
 CAPTURED_HINT: Final = "Restore it, or capture with --again, which does not read it"
-
-
-def read_captured(prefix: str, size: int) -> tuple[CapturedFile, ...]:
-    """Return the files that were captured into a trail, of which the manifest states ``size`` bytes.
-
-    Raises StorageError where the list is not that long, or cannot be understood.
-    """
-    path = str(captured_path(prefix))
-    return parse_captured(read_whole(path), size, path) if size else ()
 
 
 def parse_captured(text: bytes, size: int, path: str) -> tuple[CapturedFile, ...]:

@@ -1,7 +1,4 @@
-"""One open file whose size is known: bytes from any place, never fewer than it is to have.
-
-One compressed file, which is unpacked as it is read from its beginning to its end.
-"""
+"""One open file: bytes from any place of one whose size is known, or of a compressed one that is unpacked from its beginning to its end."""
 
 from __future__ import annotations
 

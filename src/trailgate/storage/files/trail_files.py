@@ -1,8 +1,7 @@
-"""The files of a trail that readers are given: complete, in order, as the manifest lists them.
+"""The files of a trail as readers are given them (``find_trail``), and as checks are (``look_at``).
 
-What is stored under a prefix, however incomplete: nothing is refused, so that a check can report it.
-
-``trail_files.find_trail`` is what readers use; it raises where a trail is not whole.
+Readers get complete files in order, as the manifest lists them; what is not whole is refused. Checks get all that is stored under a prefix,
+so that they can report what is wrong.
 """
 
 from __future__ import annotations

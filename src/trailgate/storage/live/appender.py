@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Self
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,6 +26,7 @@ from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.live.growing_file import Disk
 from trailgate.storage.live.live_trail import AppendOptions, LiveTrail, Recovery, known_checkpoint
 from trailgate.storage.live.recovery import Recovered, mark_of
+from trailgate.storage.writing.segments import fitting
 from trailgate.storage.writing.table_writing import conform
 from trailgate.storage.writing.target import local_prefix, local_trail, tables_of
 from trailgate.storage.writing.transaction_chain import BETWEEN, followed
@@ -143,15 +143,12 @@ class TrailAppender:
     def _write(self, batch: ChangeBatch, encoded: Encoded, begin: int) -> int:
         """Write what fits into the file, or begin another; return the operation that comes next."""
         files = self._trail.files
-        first = int(encoded.starts[begin])
-        room = self._options.max_bytes - files.size + first
-        end = int(np.searchsorted(encoded.starts, room, "right")) - 1
-        end = max(end, begin + 1 if files.is_empty else begin)  # an empty file takes any operation
+        end = fitting(encoded, begin, self._options.max_bytes - files.size, is_empty=files.is_empty)
         if not files.is_open or end == begin:
             if files.is_open:
                 files.finish()
             self._trail.begin(mark_of(batch, begin))
             return begin
-        body = memoryview(encoded.body)[first : int(encoded.starts[end])]
+        body = memoryview(encoded.body)[int(encoded.starts[begin]) : int(encoded.starts[end])]
         files.write(body, (mark_of(batch, begin), mark_of(batch, end - 1)))
         return end

@@ -17,7 +17,6 @@ from typing import Final
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import lock, writing
-from trailgate.storage.files.listing import trail_definitions
 from trailgate.storage.files.manifest import (
     Growing,
     Manifest,
@@ -36,7 +35,7 @@ from trailgate.storage.writing.growing_header import (
 )
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.target import Target, check_trail
-from trailgate.storage.writing.trail_location import Publication, number_text, numbered_files
+from trailgate.storage.writing.trail_location import number_text, numbered_files
 from trailgate.storage.writing.transaction_chain import Ends, follow_chain
 
 
@@ -72,15 +71,33 @@ def left_unfinished(
     return {} if left is None else {"query": batch.query, "transaction": left}
 
 
-def moved_positions(
-    manifest: Manifest, batch: Batch, files: Sequence[Published], parts: Sequence[BatchPart]
-) -> dict[str, QueryPosition]:
-    """Return where the queries are after a batch; one without operations leaves its query where it was."""
+def manifest_after(
+    before: Manifest,
+    batch: Batch,
+    parts: Sequence[BatchPart],
+    files: Sequence[Published],
+    unfinished: dict[str, str],
+) -> Manifest:
+    """Return the manifest with a batch; one without operations leaves its query at the position where it was."""
+    positions = before.positions
     ids = [part.ends.seq_id for part in parts if part.ends is not None]
-    if not ids:
-        return manifest.positions
-    position = QueryPosition(ids[-1], files[-1].number, files[-1].size)
-    return {**manifest.positions, batch.query: position}
+    if ids:
+        position = QueryPosition(ids[-1], files[-1].number, files[-1].size)
+        positions = {**positions, batch.query: position}
+    return replace(
+        before,
+        files=tuple(files),
+        last_run=f"{batch.query}-{batch.number}",
+        queries={**before.queries, batch.query: batch.number},
+        positions=positions,
+        unfinished=unfinished,
+        growing=None,
+    )
+
+
+def is_committed(manifest: Manifest | None, batch: Batch) -> bool:
+    """Return whether a trail has a batch."""
+    return manifest is not None and manifest.queries.get(batch.query, -1) >= batch.number
 
 
 TRIED: Final = 10  # times, where others publish to the trail too
@@ -94,13 +111,18 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
     for _ in range(TRIED):
         location, manifest = target.location.recover()
         check_trail(location, manifest, target.options)
-        before = manifest or Manifest()
-        if before.queries.get(batch.query, -1) >= batch.number:
+        if is_committed(manifest, batch):
             return False
-        own = replace(target, location=location)
-        publication = _plan_images(own, before, batch, parts)
+        before = manifest or Manifest()
+        unfinished = left_unfinished(target.prefix, before, batch, parts)
+        segments = [segment for part in parts for segment in part.segments]
+        placed, published = numbered_files(target, segments, before)
+        after = manifest_after(before, batch, parts, (*before.files, *published), unfinished)
         try:
-            location.publish(publication, target.staging)
+            own = replace(
+                target, location=location, definitions=location.merged(target.definitions)
+            )
+            location.publish(own, before, after, placed)
         except OvertakenError:
             continue
         return True
@@ -108,36 +130,9 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
     raise StorageError(problem, where=Where(source=target.prefix))
 
 
-def _plan_images(
-    target: Target, before: Manifest, batch: Batch, parts: Sequence[BatchPart]
-) -> Publication:
-    unfinished = left_unfinished(target.prefix, before, batch, parts)
-    segments = [segment for part in parts for segment in part.segments]
-    placed, published = numbered_files(target, segments, before)
-    known = target.location.definitions()
-    tables = target.definitions if known is None else known.merge(target.definitions)
-    files = (*before.files, *published)
-    after = replace(
-        before,
-        files=files,
-        last_run=f"{batch.query}-{batch.number}",
-        queries={**before.queries, batch.query: batch.number},
-        positions=moved_positions(before, batch, files, parts),
-        unfinished=unfinished,
-        growing=None,
-    )
-    return Publication(before, after, placed, write_sourcedefs(tables))
-
-
 GATHERED: Final = (
     8 << 20
 )  # bytes of a staged file that are copied after others; a longer one becomes a file
-
-
-def is_committed(prefix: str, batch: Batch) -> bool:
-    """Return whether a trail has a batch."""
-    manifest = read_manifest(prefix)
-    return manifest is not None and manifest.queries.get(batch.query, -1) >= batch.number
 
 
 def commit_batch(
@@ -153,9 +148,9 @@ def commit_batch(
     if not target.location.backend.appends:
         return commit_files(target, batch, parts)
     with lock(target.prefix):
-        if is_committed(target.prefix, batch):
-            return False
         manifest = read_manifest(target.prefix)
+        if is_committed(manifest, batch):
+            return False
         check_trail(target.location, manifest, target.options)
         disk = disk or Disk()
         if manifest is None:
@@ -168,16 +163,8 @@ def commit_batch(
         for part in parts:
             for segment in part.segments:
                 commit.add(segment, part.begin)
-        queries = {**manifest.queries, batch.query: batch.number}
-        done = replace(
-            manifest,
-            files=tuple(commit.files),
-            last_run=f"{batch.query}-{batch.number}",
-            queries=queries,
-            positions=moved_positions(manifest, batch, commit.files, parts),
-            unfinished=unfinished,
-            growing=commit.growing,
-        )
+        after = manifest_after(manifest, batch, parts, commit.files, unfinished)
+        done = replace(after, growing=commit.growing)
         disk.replace(manifest_path(target.prefix), encode_manifest(done))
         return True
 
@@ -195,13 +182,10 @@ class _Commit:
 
     def write_definitions(self) -> None:
         """Write the definitions of all tables beside the trail, where they are not there yet."""
-        path = Path(f"{self.target.prefix}.def")
-        known = trail_definitions(self.target.prefix)
-        wanted = self.target.definitions
-        merged = wanted if known is None else known.merge(wanted)
-        data = write_sourcedefs(merged)
-        if known is None or path.read_bytes() != data:
-            self.disk.replace(path, data)
+        location = self.target.location
+        data = write_sourcedefs(location.merged(self.target.definitions))
+        if location.backend.read(".def") != data:
+            self.disk.replace(Path(f"{location.prefix}.def"), data)
 
     def add(self, segment: Segment, begin: int) -> None:
         """Add a staged file: to the last file if it fits, else as the next one."""

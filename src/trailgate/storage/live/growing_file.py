@@ -1,55 +1,20 @@
-"""What a live trail does to a disk, one method a step, so that a test can stop it at each.
+"""The last file of a trail that grows: written in place, and closed by filling in its header.
 
-The last file of a trail that grows: written in place, closed by filling in its header.
+All that is done to the disk is a method of ``Disk`` or ``WrittenFile``, so that a test can stop it at each step.
 """
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from trailgate.errors import StorageError
-from trailgate.storage.files.durable import sync_folder, write_whole, writing
+from trailgate.storage.files.durable import WrittenFile, sync_folder, write_whole, writing
 from trailgate.storage.files.manifest import TransactionMark
 from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.live.recovery import file_path
 from trailgate.trail.format.file_header import FileHeader, encode_header
-
-
-class WrittenFile:
-    """One file that is written in place; it is made where it is not there."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self._is_named = path, False
-        with writing(path):
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-
-    def write(self, offset: int, data: Any) -> None:
-        """Write bytes at a place; readers see them at once."""
-        rest = memoryview(data)
-        with writing(self.path):
-            while rest:
-                written = os.pwrite(self._handle, rest, offset)
-                offset, rest = offset + written, rest[written:]
-
-    def truncate(self, size: int) -> None:
-        """Cut the file off."""
-        with writing(self.path):
-            os.ftruncate(self._handle, size)
-
-    def sync(self) -> None:
-        """Return when bytes and name last."""
-        with writing(self.path):
-            os.fsync(self._handle)
-            if not self._is_named:
-                sync_folder(self.path.parent)
-                self._is_named = True
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._handle)
 
 
 class Disk:

@@ -1,9 +1,8 @@
-"""The ids of the messages that were stored last: what a broker gives again is recognised by them.
-
-The journal between a broker and a trail: what it holds is never lost, though the broker has forgotten it.
+"""The journal between a broker and a trail: what it holds is never lost, though the broker has forgotten it.
 
 ``PREFIX.journal`` is a folder of numbered segments. Messages are numbered from 0 on; what has a number lasts. A segment is removed
-when the trail has all of it; its ids are kept for as long as messages may be given again (docs/guarantees.md).
+when the trail has all of it; its ids are kept for as long as messages may be given again (docs/guarantees.md): what a broker gives
+again is recognised by them.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from trailgate.storage.live.journal_segments import (
     HEAD,
     IDS,
     SEGMENT,
-    Frame,
     GrowingSegment,
     JournalFile,
     encode_frame,
     file_path,
     journal_files,
     read_frames,
+    segment_frames,
 )
 
 # The rows of a file of ids: the CRC-32 of the body beside each id. Files of earlier versions do not have it.
@@ -205,12 +204,10 @@ class Journal:
             problem = f"the journal holds messages {self.first} to {self.next}, not {number}"
             hint = "It is not the journal that belongs to the trail's checkpoint: restore that one"
             raise StorageError(problem, where=Where(source=str(self.folder)), hint=hint)
-        for file in journal_files(self.folder):
-            if file.kind == SEGMENT:
-                for frame in read_frames(file.path):
-                    stored = _store(file, frame)
-                    if stored.end > number:
-                        yield stored.after(number)
+        for file, frame in segment_frames(self.folder):
+            stored = Stored(frame.number, file.number, frame.begin, frame.batch)
+            if stored.end > number:
+                yield stored.after(number)
 
     def release(self, number: int) -> None:
         """Remove the segments whose messages all have lower numbers; ids are kept as long as they are needed."""
@@ -298,7 +295,3 @@ class Journal:
             with writing(file.path):
                 file.path.unlink()
                 sync_folder(self.folder)
-
-
-def _store(file: JournalFile, frame: Frame) -> Stored:
-    return Stored(frame.number, file.number, frame.begin, frame.batch)

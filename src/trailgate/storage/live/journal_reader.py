@@ -1,6 +1,6 @@
-"""What a journal holds, as tables; nothing is locked, and a journal that is being written can be read.
+"""Messages of a journal by their numbers, for readers that follow it, and as tables and lines for those that look at it.
 
-Messages of a journal by their numbers, for readers that follow it; nothing is locked and nothing removed.
+Nothing is locked and nothing removed: a journal that is being written can be read.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from trailgate.storage.live.journal_segments import (
     file_path,
     journal_files,
     read_frames,
+    segment_frames,
     walk_heads,
 )
 
@@ -71,39 +72,31 @@ def segments_of(folder: Path) -> pa.RecordBatch:
 
 def messages_of(folder: Path, number: int = 0) -> Iterator[pa.RecordBatch]:
     """Yield the messages from a number on: number, id, time of receipt, headers, body as text, and why it has none."""
-    for file in journal_files(folder):
-        if file.kind != SEGMENT:
+    for _, frame in segment_frames(folder):
+        left_out = max(0, number - frame.number)
+        batch = frame.batch.slice(left_out)
+        if not len(batch):
             continue
-        for frame in read_frames(file.path):
-            left_out = max(0, number - frame.number)
-            batch = frame.batch.slice(left_out)
-            if not len(batch):
-                continue
-            first = frame.number + left_out
-            bodies = [
-                body.decode("utf-8", "backslashreplace") for body in batch["body"].to_pylist()
-            ]
-            columns = {
-                "number": np.arange(first, first + len(batch)),
-                "id": batch["id"],
-                "received": batch["received"].cast(RECEIPT),
-                "headers": batch["headers"],
-                "body": pa.array(bodies, pa.string()),
-                "fault": batch["fault"],
-            }
-            yield pa.RecordBatch.from_pydict(columns)
+        first = frame.number + left_out
+        bodies = [body.decode("utf-8", "backslashreplace") for body in batch["body"].to_pylist()]
+        columns = {
+            "number": np.arange(first, first + len(batch)),
+            "id": batch["id"],
+            "received": batch["received"].cast(RECEIPT),
+            "headers": batch["headers"],
+            "body": pa.array(bodies, pa.string()),
+            "fault": batch["fault"],
+        }
+        yield pa.RecordBatch.from_pydict(columns)
 
 
 def lines_of(folder: Path, number: int = 0) -> Iterator[bytes]:
     """Yield the messages from a number on as the JSON lines that a capture reads."""
-    for file in journal_files(folder):
-        if file.kind != SEGMENT:
-            continue
-        for frame in read_frames(file.path):
-            for at, row in enumerate(frame.batch.to_pylist(), frame.number):
-                if at >= number:
-                    place = (file.path.name, file.number, at - frame.number)
-                    yield write_line(row["body"], dict(row["headers"]), place, row["fault"] or "")
+    for file, frame in segment_frames(folder):
+        for at, row in enumerate(frame.batch.to_pylist(), frame.number):
+            if at >= number:
+                place = (file.path.name, file.number, at - frame.number)
+                yield write_line(row["body"], dict(row["headers"]), place, row["fault"] or "")
 
 
 class Held(NamedTuple):

@@ -1,11 +1,10 @@
-"""Frames of a journal's segments: some messages in Arrow's stream format, with their number, length and checksum.
+"""The files of a journal: segments of messages, and the ids of segments whose messages are in the trail.
 
-The files of a journal: segments of messages, and the ids of segments whose messages are in the trail.
+Both consist of frames: some messages in Arrow's stream format, with their number, length and checksum.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import zlib
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 import pyarrow as pa
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.durable import sync_folder, writing
+from trailgate.storage.files.durable import WrittenFile
 
 MAGIC: Final = b"TGJ1"
 # After the magic, big-endian: bytes of the payload, the first message's number, and the CRC-32 of both and the payload.
@@ -163,6 +162,14 @@ def journal_files(folder: Path) -> list[JournalFile]:
     return files
 
 
+def segment_frames(folder: Path) -> Iterator[tuple[JournalFile, Frame]]:
+    """Yield the frames of messages that a journal has, each with its segment."""
+    for file in journal_files(folder):
+        if file.kind == SEGMENT:
+            for frame in read_frames(file.path):
+                yield file, frame
+
+
 def file_path(folder: Path, number: int, kind: str) -> Path:
     """Return the path of a journal's file."""
     return folder / f"{number:010d}.{kind}"
@@ -173,29 +180,23 @@ class GrowingSegment:
 
     def __init__(self, folder: Path, number: int, size: int) -> None:
         self.path, self.number, self.size = file_path(folder, number, SEGMENT), number, size
-        with writing(self.path):
-            self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
-            os.ftruncate(self._handle, size)
-            os.fsync(self._handle)
-            sync_folder(folder)
+        self._file = WrittenFile(self.path)
+        self._file.truncate(size)
+        self._file.sync()
 
     def append(self, *parts: Any) -> None:
         """Add bytes; they last when this returns. Where that fails the segment is as it was."""
         begin = self.size
         try:
-            with writing(self.path):
-                at = begin
-                for part in parts:
-                    rest = memoryview(part)
-                    while rest:
-                        written = os.pwrite(self._handle, rest, at)
-                        at, rest = at + written, rest[written:]
-                os.fsync(self._handle)
+            for part in parts:
+                self._file.write(self.size, part)
+                self.size += len(part)
+            self._file.sync()
         except BaseException:
-            os.ftruncate(self._handle, begin)
+            self.size = begin
+            self._file.truncate(begin)
             raise
-        self.size = at
 
     def close(self) -> None:
         """Close the file."""
-        os.close(self._handle)
+        self._file.close()

@@ -1,7 +1,4 @@
-"""How a live trail is written.
-
-A live trail on its disk: its checkpoint, its growing file, and how both are taken up again.
-"""
+"""A live trail on its disk: how it is written, its checkpoint, its growing file, and how both are taken up again."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ from trailgate.storage.files.durable import lock, remove_folder, sync_folder, wr
 from trailgate.storage.files.quarantine import append_lines
 from trailgate.storage.publish.protocol import (
     RUN_RECORD,
+    Backend,
     Commit,
     IsPublished,
     Patches,
@@ -29,13 +30,17 @@ RUNS: Final = "staging"  # the folder of runs that hold the trail one after the 
 
 
 @dataclass(frozen=True, slots=True)
-class LocalDisk:
+class LocalDisk(Backend):
     """A prefix of a trail, or a folder; ``state_name`` is the name of the state file in the folder."""
 
-    name: str
+    path: str
     state_name: str
     is_folder: bool = False
-    generation: int = 0
+
+    @property
+    def name(self) -> str:
+        """Return the path."""
+        return self.path
 
     @property
     def folder(self) -> Path:
@@ -168,12 +173,9 @@ class LocalDisk:
         """Remove the folder of the query: its batches follow one another."""
         remove_folder(staging.parent)
 
-    def sweep(self, is_published: IsPublished) -> None:
-        """Do nothing: each run empties what it stages in."""
-
     def absolute(self) -> Self:
         """Return the backend with its absolute path."""
-        return replace(self, name=absolute(self.name))
+        return replace(self, path=absolute(self.path))
 
 
 def replace_state(path: Path, data: bytes) -> None:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, NamedTuple, Protocol, Self
@@ -103,11 +103,17 @@ class Recovered(NamedTuple):
 
 
 class Backend(Protocol):
-    """Where a trail or a folder is published. Values can be pickled; staged files are in folders, which ``staging`` names."""
+    """Where a trail or a folder is published. Values can be pickled; staged files are in folders, which ``staging`` names.
+
+    What has a body here is the same for backends that have nothing to do in that step.
+    """
+
+    __slots__ = ()
 
     @property
     def generation(self) -> int:
         """Return the generation of the state that was recovered; 0 on a local disk."""
+        return 0
 
     @property
     def name(self) -> str:
@@ -119,6 +125,7 @@ class Backend(Protocol):
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the trail or folder for one run, where the backend can; raises StorageError where another run holds it."""
+        return nullcontext()
 
     def check(self) -> None:
         """Raise StorageError where the backend cannot decide between two runs."""
@@ -145,10 +152,16 @@ class Backend(Protocol):
         """Return an empty folder of staged files, and the time of an earlier run of this fingerprint that was interrupted, else ``now``."""
 
     def make(self, staging: Path) -> None:
-        """Make a folder of staged files."""
+        """Make a folder of staged files; a store has none."""
+        del staging
 
     def is_made(self, staging: Path) -> bool:
-        """Return whether files can be staged in a folder: it was made, and not discarded."""
+        """Return whether files can be staged in a folder: it was made, and not discarded.
+
+        A store has no folders: what a task stages after its job ended is deleted by the next publication.
+        """
+        del staging
+        return True
 
     def filling(self, staging: Path) -> AbstractContextManager[Path]:
         """Give a local folder; the files that are in it at the end are staged, where nothing raises."""
@@ -173,10 +186,12 @@ class Backend(Protocol):
         """Delete what the batches of a query staged up to the one of this folder, which is committed."""
 
     def sweep(self, is_published: IsPublished) -> None:
-        """Delete what killed runs have left that nobody can publish any more."""
+        """Delete what killed runs have left that nobody can publish any more; on a local disk each run empties what it stages in."""
+        del is_published
 
     def absolute(self) -> Self:
         """Return the backend as other working folders name it."""
+        return self
 
 
 def encode_run(fingerprint: str, now: int) -> bytes:

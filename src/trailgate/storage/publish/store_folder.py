@@ -19,7 +19,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +29,7 @@ from trailgate.errors import StorageError, Where
 from trailgate.storage.files.durable import writing
 from trailgate.storage.publish.protocol import (
     RUN_RECORD,
+    Backend,
     Commit,
     IsPublished,
     OvertakenError,
@@ -143,18 +144,16 @@ def _bytes(text: str) -> bytes:
 
 def record_of(state: bytes) -> str:
     """Return the commit record that a state names; empty where it names none."""
-    try:
+    with suppress(ValueError, LookupError, TypeError, RecursionError):
         return str(json.loads(state)["decided"]["record"])
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return ""
+    return ""
 
 
 def generation_of(state: bytes) -> int:
     """Return the generation of a state; 0 where it has none, before which nothing is swept."""
-    try:
+    with suppress(ValueError, LookupError, TypeError, RecursionError):
         return int(json.loads(state)["edition"])
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return 0
+    return 0
 
 
 def scratch_folder() -> str | None:
@@ -169,7 +168,7 @@ def scratch_folder() -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreFolder:
+class StoreFolder(Backend):
     """A prefix of a trail, or a folder of a bucket: ``folder`` is what keys begin with, ``stem`` what the names of a trail do.
 
     ``base`` is the tag of the state that is published over, None: there was none.
@@ -220,10 +219,6 @@ class StoreFolder:
     def _runs(self) -> str:
         """Return what the keys begin with that runs stage, followed by their generation."""
         return f"{self._hidden}staging/" if self.stem else f"{self.folder}{STAGED}/"
-
-    def held(self) -> AbstractContextManager[None]:
-        """Hold nothing: what a run publishes over is what it has read."""
-        return nullcontext()
 
     def check(self) -> None:
         """Check that the store obeys conditions."""
@@ -285,14 +280,6 @@ class StoreFolder:
         staging = self.staging(f"{wanted}-{uuid.uuid4().hex[:8]}")
         self.store.put(f"{staging}/{RUN_RECORD}", encode_run(fingerprint, now), None)
         return staging, now
-
-    def make(self, staging: Path) -> None:
-        """Do nothing: a store has no folders."""
-
-    def is_made(self, staging: Path) -> bool:
-        """Return True: what a task stages after its job ended is deleted by the next publication."""
-        del staging
-        return True
 
     @contextmanager
     def _overtaken_first(self, staging: Path) -> Iterator[None]:
@@ -507,7 +494,3 @@ class StoreFolder:
         """Delete staged objects, and the parts of those that were not finished."""
         self.store.delete(key for key, _ in self.store.list_keys(above) if wanted(key))
         self.store.abandon(above, wanted)
-
-    def absolute(self) -> Self:
-        """Return the backend: its address is absolute."""
-        return self

@@ -19,7 +19,6 @@ from typing import Any, Final
 from trailgate.storage.files.accounts import AzureAccount, AzurePlace, azure_place
 from trailgate.storage.stores.object_store import (
     UNDECIDED,
-    BucketClient,
     BucketStore,
     ObjectStore,
     Parts,
@@ -38,11 +37,16 @@ UNMET: Final = frozenset(
 SOURCE: Final = "CannotVerifyCopySource"  # where what is copied is not there, or may not be read
 COPYING: Final = timedelta(hours=1)  # that a permission to read what is copied lasts
 SCOPE: Final = "https://storage.azure.com/.default"
+DELETED: Final = 256  # blobs in a request
+GONE: Final = (200, 202, 404)  # answers to a deletion after which a blob is not there
+COMPOSED: Final = 8  # times that an object is composed whose blocks another writer's list discards
+APART: Final = 0.05  # seconds that writers wait then, at most twice as long each time
+FOLDER: Final = "hdi_isfolder"  # what accounts with a hierarchy of folders note of these
 WHOLE: Final = 5000 << 20  # bytes that are put or read in one request
 
 
 @dataclass(frozen=True)
-class AzureContainer(BucketClient):
+class AzureStore(BucketStore):
     """One container, and how it is reached."""
 
     place: AzurePlace
@@ -72,7 +76,7 @@ class AzureContainer(BucketClient):
             pages = found.by_page(token)
             return list(next(pages)), pages.continuation_token
 
-    def delete(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
+    def delete_some(self, keys: Sequence[str]) -> list[tuple[str, int, str]]:
         """Delete blobs, and return the status and reason that each was answered with; raises as ``call`` does."""
         found = self.call("delete_blobs", "", *keys, raise_on_any_failure=False)
         with self.asking(keys[0]):
@@ -122,6 +126,58 @@ class AzureContainer(BucketClient):
             raise UnmetError(code)
         return f"the store refuses it: ({code}) {_first_line(error)}"
 
+    def put_once(self, key: str, data: bytes, over: str | None) -> str:
+        """Write a blob where the condition holds."""
+        from azure.core import MatchConditions  # noqa: PLC0415  an extra
+
+        condition: dict[str, Any] = {"overwrite": over is not None}
+        if over is not None:
+            condition |= {"etag": over, "match_condition": MatchConditions.IfNotModified}
+        return str(self.call("upload_blob", key, data=data, **condition)["etag"])
+
+    def parts(self, key: str, *, fresh: bool, later: bool = False) -> AzureParts:
+        """Return what takes a blob in blocks, which are not seen."""
+        del later
+        return AzureParts(self, key, fresh=fresh)
+
+    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
+        """Write a blob of bytes and parts of others; again where another writer's list has discarded its blocks."""
+        for turn in range(COMPOSED):
+            try:
+                with self.filled(key, pieces) as made:
+                    return made.make()
+            except UnmetError:
+                # Both would discard each other's for ever.
+                time.sleep(random.uniform(0, APART * 2**turn))  # noqa: S311  no secret
+        raise self.error(UNDECIDED, key)
+
+    def complete_once(self, pending: Pending) -> None:
+        """Make a blob of an upload that was left."""
+        commit(self, pending.key, pending.tags, fresh=False)
+
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        """Yield keys and sizes."""
+        token: str | None = None
+        while True:
+            found, token = self.page(prefix, token)
+            for blob in found:
+                is_folder = str((blob.metadata or {}).get(FOLDER, "")).casefold() == "true"
+                if blob.name > after and not is_folder:
+                    yield str(blob.name), int(blob.size)
+            if not token:
+                return
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete blobs."""
+        to_delete = list(keys)
+        for at in range(0, len(to_delete), DELETED):
+            some = to_delete[at : at + DELETED]
+            found = self.delete_some(some)
+            for key, status, reason in found:
+                if status not in GONE:
+                    problem = f"the store refuses to delete it: {reason}"
+                    raise self.error(problem, key)
+
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
@@ -158,15 +214,15 @@ def _client(account: AzureAccount, container: str, process: int) -> Any:
     )
 
 
-class AzureParts(Parts[AzureContainer]):
+class AzureParts(Parts[AzureStore]):
     """Blocks that are staged, and become a blob by a list of them.
 
     Names of blocks are an upload's own, since blocks of all uploads to one name are in one set. Who commits a list discards the blocks of
     the others, whose lists are refused then; blocks of nobody are discarded by the store after a week.
     """
 
-    def __init__(self, client: AzureContainer, key: str, *, fresh: bool) -> None:
-        super().__init__(client, key, fresh=fresh)
+    def __init__(self, store: AzureStore, key: str, *, fresh: bool) -> None:
+        super().__init__(store, key, fresh=fresh)
         self._upload = uuid.uuid4().hex
 
     @property
@@ -176,25 +232,22 @@ class AzureParts(Parts[AzureContainer]):
 
     def whole(self, data: bytes) -> None:
         """Make the blob of bytes in one request."""
-        self._client.call("upload_blob", self._key, data=data, overwrite=not self._fresh)
+        self._store.call("upload_blob", self._key, data=data, overwrite=not self._fresh)
 
     def send(self, data: bytes) -> None:
         """Stage the next block; one of no bytes is none."""
         if data:
             name = self._next()
             own = {"block_id": name, "length": len(data)}
-            self._client.call("stage_block", self._key, data=data, **own)
+            self._store.call("stage_block", self._key, data=data, **own)
             self._tags.append(name)
 
     def copy(self, source: str, begin: int, end: int) -> None:
         """Have the store copy bytes [begin, end) of another blob as the next block."""
         name = self._next()
         span = {"source_offset": begin, "source_length": end - begin}
-        asked = {"block_id": name, **span, **self._client.source(source)}
-        try:
-            self._client.call("stage_block_from_url", self._key, **asked)
-        except UnmetError:
-            raise self._client.error("the object is gone", source) from None
+        asked = {"block_id": name, **span, **self._store.source(source)}
+        self._store.call("stage_block_from_url", self._key, **asked)
         self._tags.append(name)
 
     def _next(self) -> str:
@@ -202,24 +255,17 @@ class AzureParts(Parts[AzureContainer]):
 
     def complete(self) -> None:
         """Make the blob of its blocks."""
-        commit(self._client, self._key, self._tags, fresh=self._fresh)
+        commit(self._store, self._key, self._tags, fresh=self._fresh)
 
 
-def commit(container: AzureContainer, key: str, blocks: Sequence[str], *, fresh: bool) -> None:
+def commit(store: AzureStore, key: str, blocks: Sequence[str], *, fresh: bool) -> None:
     """Make a blob of blocks; raises UnmetError where they are gone, or a blob is there that is not replaced."""
     from azure.core import MatchConditions  # noqa: PLC0415  an extra
     from azure.storage.blob import BlobBlock  # noqa: PLC0415  an extra
 
     condition: dict[str, Any] = {"match_condition": MatchConditions.IfMissing} if fresh else {}
     listed = [BlobBlock(name) for name in blocks]
-    container.call("commit_block_list", key, block_list=listed, **condition)
-
-
-DELETED: Final = 256  # blobs in a request
-GONE: Final = (200, 202, 404)  # answers to a deletion after which a blob is not there
-COMPOSED: Final = 8  # times that an object is composed whose blocks another writer's list discards
-APART: Final = 0.05  # seconds that writers wait then, at most twice as long each time
-FOLDER: Final = "hdi_isfolder"  # what accounts with a hierarchy of folders note of these
+    store.call("commit_block_list", key, block_list=listed, **condition)
 
 
 def azure_store(address: str) -> tuple[ObjectStore, str]:
@@ -227,60 +273,4 @@ def azure_store(address: str) -> tuple[ObjectStore, str]:
     place = azure_place(address)
     problem = "writing to abfs:// needs azure-storage-blob and azure-identity"
     check_imports(problem, "azure", "azure.identity", "azure.storage.blob")
-    return AzureStore(AzureContainer(place)), place.key
-
-
-class AzureStore(BucketStore[AzureContainer]):
-    """One container."""
-
-    def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write a blob where the condition holds."""
-        from azure.core import MatchConditions  # noqa: PLC0415  an extra
-
-        condition: dict[str, Any] = {"overwrite": over is not None}
-        if over is not None:
-            condition |= {"etag": over, "match_condition": MatchConditions.IfNotModified}
-        return str(self.bucket.call("upload_blob", key, data=data, **condition)["etag"])
-
-    def parts(self, key: str, *, fresh: bool, later: bool = False) -> AzureParts:
-        """Return what takes a blob in blocks, which are not seen."""
-        del later
-        return AzureParts(self.bucket, key, fresh=fresh)
-
-    def compose(self, key: str, pieces: Sequence[bytes | Range]) -> None:
-        """Write a blob of bytes and parts of others; again where another writer's list has discarded its blocks."""
-        for turn in range(COMPOSED):
-            try:
-                with self.filled(key, pieces) as made:
-                    return made.make()
-            except UnmetError:
-                # Both would discard each other's for ever.
-                time.sleep(random.uniform(0, APART * 2**turn))  # noqa: S311  no secret
-        raise self.bucket.error(UNDECIDED, key)
-
-    def complete_once(self, pending: Pending) -> None:
-        """Make a blob of an upload that was left."""
-        commit(self.bucket, pending.key, pending.tags, fresh=False)
-
-    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield keys and sizes."""
-        token: str | None = None
-        while True:
-            found, token = self.bucket.page(prefix, token)
-            for blob in found:
-                is_folder = str((blob.metadata or {}).get(FOLDER, "")).casefold() == "true"
-                if blob.name > after and not is_folder:
-                    yield str(blob.name), int(blob.size)
-            if not token:
-                return
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Delete blobs."""
-        to_delete = list(keys)
-        for at in range(0, len(to_delete), DELETED):
-            some = to_delete[at : at + DELETED]
-            found = self.bucket.delete(some)
-            for key, status, reason in found:
-                if status not in GONE:
-                    problem = f"the store refuses to delete it: {reason}"
-                    raise self.bucket.error(problem, key)
+    return AzureStore(place), place.key

@@ -18,7 +18,6 @@ from urllib.parse import quote
 
 from trailgate.storage.files.accounts import GooglePlace, google_place
 from trailgate.storage.stores.object_store import (
-    BucketClient,
     BucketStore,
     ObjectStore,
     Parts,
@@ -34,6 +33,11 @@ SECONDS: Final = (10, 300)  # that connecting, and waiting for more of an answer
 SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 GONE: Final = 404
 CONTINUED: Final = 308  # the answer to a part of an upload that is not the last one
+LISTED: Final = "items(name,size),nextPageToken"
+DELETING: Final = 8  # objects at once
+UPLOADED: Final = "/upload/storage/v1"
+CONDITION: Final = 412
+UPLOADS: Final = ".trailgate-uploads/"  # what is uploaded and gets its name later, in each bucket
 
 
 class Asked(NamedTuple):
@@ -47,7 +51,7 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GoogleBucket(BucketClient):
+class GoogleStore(BucketStore):
     """One bucket, and how it is reached."""
 
     place: GooglePlace
@@ -104,6 +108,61 @@ class GoogleBucket(BucketClient):
         """Return what it means: answers of the store are not exceptions."""
         return f"the store cannot be reached: {error}"
 
+    def put_once(self, key: str, data: bytes, over: str | None) -> str:
+        """Write an object where the condition holds."""
+        return put(self, key, data, ifGenerationMatch=0 if over is None else int(over))
+
+    def parts(self, key: str, *, fresh: bool, later: bool = False) -> GoogleParts:
+        """Return what takes an object in parts."""
+        return GoogleParts(self, key, fresh=fresh, later=later)
+
+    def complete_once(self, pending: Pending) -> None:
+        """Give an upload that was left its name, by a copy in the store."""
+        source, target = self.path(pending.upload), self.path(pending.key, "")
+        asked = Asked("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
+        own: dict[str, Any] = {"ifGenerationMatch": 0}
+        while not (found := self.call("copy", pending.key, asked, **own).json())["done"]:
+            own["rewriteToken"] = found["rewriteToken"]
+
+    def complete(self, pending: Pending) -> None:
+        """Give an upload that was left its name, and delete its hidden one."""
+        super().complete(pending)
+        self.delete([pending.upload])
+
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        """Yield keys and sizes."""
+        for key, size in self._list(prefix, after):
+            if key > after and not key.startswith(UPLOADS):
+                yield key, size
+
+    def _list(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        own: dict[str, Any] = {"prefix": prefix, "fields": LISTED}
+        if after:
+            own["startOffset"] = after
+        while True:
+            found = self.call("list", prefix, Asked("GET", self.objects), **own).json()
+            for entry in found.get("items", ()):
+                yield str(entry["name"]), int(entry["size"])
+            if not found.get("nextPageToken"):
+                return
+            own["pageToken"] = found["nextPageToken"]
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects."""
+        with ThreadPoolExecutor(DELETING) as pool:
+            for _ in pool.map(self._delete, list(keys)):
+                pass
+
+    def _delete(self, key: str) -> None:
+        with suppress(UnmetError):
+            asked = Asked("DELETE", self.path(key), unmet=(GONE,))
+            self.call("delete", key, asked)
+
+    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
+        """Delete uploads that were left."""
+        found = [name for name, _ in self._list(UPLOADS + prefix)]
+        self.delete(n for n in found if wanted(n.removeprefix(UPLOADS).rpartition("/")[0]))
+
 
 def _reason(found: Any) -> str:
     """Return the store's own words."""
@@ -139,50 +198,39 @@ def _session(anonymous: bool, _process: int) -> Any:
     return session
 
 
-UPLOADS: Final = ".trailgate-uploads/"  # what is uploaded and gets its name later, in each bucket
-CONDITION: Final = 412
-UPLOADED: Final = "/upload/storage/v1"
-
-
-class GoogleParts(Parts[GoogleBucket]):
+class GoogleParts(Parts[GoogleStore]):
     """A resumable upload, whose last part makes the object; so each part is held until there is another one.
 
     What gets its name later is an object of another name until then, since only its last part ends an upload.
     """
 
-    def __init__(self, client: GoogleBucket, key: str, *, fresh: bool, later: bool = False) -> None:
-        super().__init__(client, key, fresh=fresh)
+    def __init__(self, store: GoogleStore, key: str, *, fresh: bool, later: bool = False) -> None:
+        super().__init__(store, key, fresh=fresh)
         self._name = f"{UPLOADS}{key}/{uuid.uuid4().hex}" if later else key
         self._condition: dict[str, Any] = {"ifGenerationMatch": 0} if fresh and not later else {}
-        self._at, self._count, self._held = 0, 0, b""
-
-    @property
-    def count(self) -> int:
-        """Return how many parts were taken."""
-        return self._count
+        self._at, self._held = 0, b""
 
     def whole(self, data: bytes) -> None:
         """Make the object of bytes in one request."""
-        put(self._client, self._name, data, **self._condition)
+        put(self._store, self._name, data, **self._condition)
 
     def send(self, data: bytes) -> None:
         """Take the next part, and send the one before it."""
         if self._held:
             self._send("*")
         self._held = data
-        self._count += 1
 
     def _send(self, size: str) -> None:
         """Send the part that is held; the store makes the object where it infers its size."""
         if not self._upload:
-            asked = Asked("POST", f"{UPLOADED}/b/{self._client.place.bucket}/o", b"")
+            asked = Asked("POST", f"{UPLOADED}/b/{self._store.place.bucket}/o", b"")
             own = {"uploadType": "resumable", "name": self._name, **self._condition}
-            found = self._client.call("begin_upload", self._key, asked, **own)
+            found = self._store.call("begin_upload", self._key, asked, **own)
             self._upload = found.headers["Location"]
         end = self._at + len(self._held)
         headers = {"Content-Range": f"bytes {self._at}-{end - 1}/{size}"}
         asked = Asked("PUT", self._upload, self._held, headers, (CONDITION,))
-        self._client.call("upload_part", self._key, asked)
+        self._store.call("upload_part", self._key, asked)
         self._at, self._held = end, b""
 
     def complete(self) -> None:
@@ -202,20 +250,16 @@ class GoogleParts(Parts[GoogleBucket]):
         if self._upload:
             asked = Asked("DELETE", self._upload, unmet=(499, 404, 405))
             with suppress(UnmetError):  # which is how the store answers
-                self._client.call("abort_upload", self._key, asked)
+                self._store.call("abort_upload", self._key, asked)
 
 
-def put(bucket: GoogleBucket, key: str, data: bytes, **condition: Any) -> str:
+def put(store: GoogleStore, key: str, data: bytes, **condition: Any) -> str:
     """Put an object in one request, and return its generation; raises UnmetError where the condition does not hold."""
     headers = {"Content-Type": "application/octet-stream"}
-    path = f"{UPLOADED}/b/{bucket.place.bucket}/o"
+    path = f"{UPLOADED}/b/{store.place.bucket}/o"
     asked = Asked("POST", path, data, headers, (CONDITION,))
     own = {"uploadType": "media", "name": key, **condition}
-    return str(bucket.call("put", key, asked, **own).json()["generation"])
-
-
-DELETING: Final = 8  # objects at once
-LISTED: Final = "items(name,size),nextPageToken"
+    return str(store.call("put", key, asked, **own).json()["generation"])
 
 
 def google_store(address: str) -> tuple[ObjectStore, str]:
@@ -223,65 +267,4 @@ def google_store(address: str) -> tuple[ObjectStore, str]:
     place = google_place(address)
     problem = "writing to gs:// needs google-auth and requests"
     check_imports(problem, "gs", "google.auth", "requests")
-    return GoogleStore(GoogleBucket(place)), place.key
-
-
-class GoogleStore(BucketStore[GoogleBucket]):
-    """One bucket."""
-
-    def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object where the condition holds."""
-        return put(self.bucket, key, data, ifGenerationMatch=0 if over is None else int(over))
-
-    def parts(self, key: str, *, fresh: bool, later: bool = False) -> GoogleParts:
-        """Return what takes an object in parts."""
-        return GoogleParts(self.bucket, key, fresh=fresh, later=later)
-
-    def complete_once(self, pending: Pending) -> None:
-        """Give an upload that was left its name, by a copy in the store."""
-        source, target = self.bucket.path(pending.upload), self.bucket.path(pending.key, "")
-        asked = Asked("POST", f"{source}/rewriteTo{target}", b"", {}, (GONE, CONDITION))
-        own: dict[str, Any] = {"ifGenerationMatch": 0}
-        while not (found := self.bucket.call("copy", pending.key, asked, **own).json())["done"]:
-            own["rewriteToken"] = found["rewriteToken"]
-
-    def complete(self, pending: Pending) -> None:
-        """Give an upload that was left its name, and delete its hidden one."""
-        super().complete(pending)
-        self.delete([pending.upload])
-
-    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield keys and sizes."""
-        for key, size in self._list(prefix, after):
-            if key > after and not key.startswith(UPLOADS):
-                yield key, size
-
-    def _list(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        own: dict[str, Any] = {"prefix": prefix, "fields": LISTED}
-        if after:
-            own["startOffset"] = after
-        while True:
-            found = self.bucket.call(
-                "list", prefix, Asked("GET", self.bucket.objects), **own
-            ).json()
-            for entry in found.get("items", ()):
-                yield str(entry["name"]), int(entry["size"])
-            if not found.get("nextPageToken"):
-                return
-            own["pageToken"] = found["nextPageToken"]
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects."""
-        with ThreadPoolExecutor(DELETING) as pool:
-            for _ in pool.map(self._delete, list(keys)):
-                pass
-
-    def _delete(self, key: str) -> None:
-        with suppress(UnmetError):
-            asked = Asked("DELETE", self.bucket.path(key), unmet=(GONE,))
-            self.bucket.call("delete", key, asked)
-
-    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
-        """Delete uploads that were left."""
-        found = [name for name, _ in self._list(UPLOADS + prefix)]
-        self.delete(n for n in found if wanted(n.removeprefix(UPLOADS).rpartition("/")[0]))
+    return GoogleStore(place), place.key

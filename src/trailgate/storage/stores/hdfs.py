@@ -23,12 +23,12 @@ from trailgate.errors import Where, WriteError
 from trailgate.storage.files.hadoop import UNREACHED, RefusedError, ask, check_installed, hdfs_place
 from trailgate.storage.stores.object_store import (
     GONE,
+    NO_OBJECT,
     UNDECIDED,
     ObjectStore,
     Parts,
     Pending,
     Range,
-    StoreClient,
     Stored,
     UnmetError,
 )
@@ -166,6 +166,7 @@ def ended(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
     return names
 
 
+READ: Final = 20  # times that a file is read which others replace meanwhile
 NOT_EMPTY: Final = "PathIsNotEmptyDirectoryException"
 
 
@@ -174,8 +175,8 @@ class _NotEmptyError(Exception):
 
 
 @dataclass(frozen=True)
-class HdfsTree(StoreClient):
-    """A cluster, and how it is reached."""
+class HdfsStore(ObjectStore):
+    """One cluster, and how it is reached; keys are paths without their first slash."""
 
     authority: str
 
@@ -256,123 +257,29 @@ class HdfsTree(StoreClient):
             case Remove(key):
                 return self.remove(key)
 
-
-def tag_of(status: Any) -> str:
-    """Return the tag of a file: when it was written, in milliseconds, and how long it is."""
-    return f"{status.modification_time}-{status.length}"
-
-
-def name_in(path: str) -> str:
-    """Return the last part of a path."""
-    return path.rpartition("/")[2]
-
-
-WRITTEN: Final = 3  # times that a small file is written which another run deletes
-
-
-class HdfsParts(Parts[HdfsTree]):
-    """A file that is written, and renamed when it is whole; ``fresh``: a file that is there is not replaced."""
-
-    def __init__(self, client: HdfsTree, key: str, *, fresh: bool) -> None:
-        super().__init__(client, key, fresh=fresh)
-        self._upload = writing_name(key, uuid.uuid4().hex)
-        self._file: Any = None
-        self._count = 0
-
-    @property
-    def count(self) -> int:
-        """Return how many parts were sent."""
-        return self._count
-
-    def whole(self, data: bytes) -> None:
-        """Make the file of bytes."""
-        for _ in range(WRITTEN):
-            path = self._upload = writing_name(self._key, uuid.uuid4().hex)
-            written(self._client, path, data)
-            try:
-                give_name(self._client, path, self._key, over=not self._fresh)
-            except UnmetError:
-                if self._fresh and self._client.tag(self._key) is not None:
-                    raise
-            else:
-                return
-        raise UnmetError(self._upload)
-
-    def send(self, data: bytes) -> None:
-        """Write the next part."""
-        if self._file is None:
-            self._file = self._client.call("create", self._upload)
-        self._count += 1
-        if data:
-            self._ask("append", data)
-
-    def complete(self) -> None:
-        """Give the file its name."""
-        self._ask("close")
-        give_name(self._client, self._upload, self._key, over=not self._fresh)
-
-    def left(self) -> Pending:
-        """Close the file, which gets its name later."""
+    def written(self, path: str, data: bytes) -> Any:
+        """Write a file of bytes, and return its status; None where it is gone, as another run deletes what it takes for left over."""
         try:
-            self._ask("close")
-        except UnmetError:
-            raise self.error(GONE) from None
-        return super().left()
-
-    def _ask(self, operation: str, *given: bytes) -> None:
-        try:
-            self._client.call(operation, self._upload, self._file, *given)
+            self.call("write", path, data)
         except FileNotFoundError:
-            raise UnmetError(self._upload) from None
+            return None
+        return self.status(path)
 
-    def discard(self) -> None:
-        """Delete what was written."""
-        self._client.remove(self._upload)
-
-
-def written(tree: HdfsTree, path: str, data: bytes) -> Any:
-    """Write a file of bytes, and return its status; None where it is gone, as another run deletes what it takes for left over."""
-    try:
-        tree.call("write", path, data)
-    except FileNotFoundError:
-        return None
-    return tree.status(path)
-
-
-def give_name(tree: HdfsTree, path: str, key: str, *, over: bool) -> str:
-    """Give a written file its name, and return its tag; raises UnmetError where the name is taken, or the file is not there."""
-    tag = tree.tag(path)
-    moved = tree.rename(path, key, over=over)
-    # A client sends a request again whose answer was lost: then the file has its name.
-    if tag is not None and (moved is Moved.DONE or (moved is Moved.GONE and tree.tag(key) == tag)):
-        return tag
-    raise UnmetError(moved.value)
-
-
-READ: Final = 20  # times that a file is read which others replace meanwhile
-
-
-def hdfs_store(address: str) -> tuple[ObjectStore, str]:
-    """Return the cluster of an address and the key in it; raises OptionError and MissingDependencyError."""
-    place = hdfs_place(address)
-    check_installed()
-    return HdfsStore(HdfsTree(place.authority)), place.key
-
-
-@dataclass(frozen=True)
-class HdfsStore(ObjectStore):
-    """One cluster; keys are paths without their first slash."""
-
-    tree: HdfsTree
-
-    def shown(self, key: str) -> str:
-        """Return the address of a file."""
-        return self.tree.shown(key)
+    def give_name(self, path: str, key: str, *, over: bool) -> str:
+        """Give a written file its name, and return its tag; raises UnmetError where the name is taken, or the file is not there."""
+        tag = self.tag(path)
+        moved = self.rename(path, key, over=over)
+        # A client sends a request again whose answer was lost: then the file has its name.
+        if tag is not None and (
+            moved is Moved.DONE or (moved is Moved.GONE and self.tag(key) == tag)
+        ):
+            return tag
+        raise UnmetError(moved.value)
 
     def read(self, key: str) -> Stored | None:
         """Return a file, after the claim to replace it, if a writer was killed with one; None where there is none."""
         for _ in range(READ):
-            status = self.tree.status(key)
+            status = self.status(key)
             if status is None or status.isdir:
                 return None
             tag = tag_of(status)
@@ -381,18 +288,18 @@ class HdfsStore(ObjectStore):
             try:
                 data = self.part(Range(key, 0, status.length))
             except WriteError:
-                if self.tree.tag(key) == tag:
+                if self.tag(key) == tag:
                     raise
                 continue
             # Tags of a file do not come again: what was read is one file's if its tag was there before and after.
-            if self.tree.tag(key) == tag:
+            if self.tag(key) == tag:
                 return Stored(data, tag)
-        raise self.tree.error(UNDECIDED, key)
+        raise self.error(UNDECIDED, key)
 
     def _end(self, key: str, tag: str) -> bool:
         """End the claim to replace a file; return whether there was one that this process may end."""
         try:
-            return self.tree.take(ended(key, tag))
+            return self.take(ended(key, tag))
         except WriteError:
             return False  # who may only read sees the file as it is
 
@@ -401,10 +308,10 @@ class HdfsStore(ObjectStore):
         if piece.begin == piece.end:
             return b""
         try:
-            file = self.tree.call("open", piece.key)
-            return bytes(self.tree.call("range", piece.key, file, piece.begin, piece.end))
+            file = self.call("open", piece.key)
+            return bytes(self.call("range", piece.key, file, piece.begin, piece.end))
         except FileNotFoundError:
-            raise self.tree.error("the object is gone", piece.key) from None
+            raise self.error(NO_OBJECT, piece.key) from None
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
         """Write a file where the condition holds."""
@@ -416,41 +323,41 @@ class HdfsStore(ObjectStore):
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> HdfsParts:
         """Return what writes a file, which has a hidden name in any case."""
         del later
-        return HdfsParts(self.tree, key, fresh=fresh)
+        return HdfsParts(self, key, fresh=fresh)
 
     def _made(self, key: str, path: str, data: bytes) -> str:
-        written(self.tree, path, data)
+        self.written(path, data)
         try:
-            return give_name(self.tree, path, key, over=False)
+            return self.give_name(path, key, over=False)
         except UnmetError:
-            self.tree.remove(path)
+            self.remove(path)
             raise
 
     def _replace(self, key: str, data: bytes, over: str, own: str) -> str:
         """Replace the file with a tag; raises UnmetError where another one is there."""
-        before = self.tree.status(key)
+        before = self.status(key)
         if before is None or tag_of(before) != over:
             raise UnmetError(over)
         path = f"{writing_name(key, own)}/{own}"
-        made = written(self.tree, path, data)
+        made = self.written(path, data)
         if made is None:
             raise UnmetError(path)
         # Clocks of namenodes differ: the time of a file is later than that of the one that it replaces.
         time = max(made.modification_time, before.modification_time + 1)
         if time != made.modification_time:
-            self.tree.call("set_time", path, time)
-        if not self.tree.take(replace_file(key, over, own)):
+            self.call("set_time", path, time)
+        if not self.take(replace_file(key, over, own)):
             raise UnmetError(over)
         return f"{time}-{made.length}"
 
     def complete(self, pending: Pending) -> None:
         """Give a file that was left its name."""
         try:
-            give_name(self.tree, pending.upload, pending.key, over=False)
+            self.give_name(pending.upload, pending.key, over=False)
         except UnmetError:
-            if self.tree.status(pending.key) is None:
-                raise self.tree.error(GONE, pending.key) from None
-            self.tree.remove(pending.upload)
+            if self.status(pending.key) is None:
+                raise self.error(GONE, pending.key) from None
+            self.remove(pending.upload)
 
     def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
         """Yield keys and sizes."""
@@ -461,7 +368,7 @@ class HdfsStore(ObjectStore):
         """Yield the files whose keys begin with a prefix, in the order of keys."""
         # HDFS orders names by bytes with signs, and a folder by its name without the slash: so each is ordered here.
         named = []
-        for entry in self.tree.entries(prefix.rpartition("/")[0]) or ():
+        for entry in self.entries(prefix.rpartition("/")[0]) or ():
             key = f"{entry.path[1:]}/" if entry.isdir else entry.path[1:]
             begins = key.startswith(prefix) and not is_hidden(name_in(entry.path))
             if begins and (key > after or after.startswith(key)):
@@ -476,9 +383,9 @@ class HdfsStore(ObjectStore):
         """Delete files, and the folders of staged files that are empty then."""
         to_delete = set(keys)
         for key in sorted(to_delete):
-            self.tree.remove(key)
+            self.remove(key)
         for folder in staging_folders(to_delete):
-            self.tree.remove(folder)
+            self.remove(folder)
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
         """Delete what was written for wanted keys and has not got its name, and what is left of claims to replace them."""
@@ -487,19 +394,92 @@ class HdfsStore(ObjectStore):
             key = key_of(path)
             if key.startswith(prefix) and wanted(key):
                 # A claim to a file that is there is ended by who reads the file; it is deleted where it is empty.
-                if not is_claim(name_in(path)) or self.tree.status(key) is None:
-                    self.tree.call("delete", path, True)
+                if not is_claim(name_in(path)) or self.status(key) is None:
+                    self.call("delete", path, True)
                 else:
-                    self.tree.remove(path)
+                    self.remove(path)
                 to_delete.add(key)
         for folder in staging_folders(to_delete):
-            self.tree.remove(folder)
+            self.remove(folder)
 
     def _hidden(self, folder: str, prefix: str) -> Iterator[str]:
         """Yield the paths of what is written and of claims, in a folder and in those in it that can have a prefix."""
-        for entry in self.tree.entries(folder) or ():
+        for entry in self.entries(folder) or ():
             path = entry.path[1:]
             if is_hidden(name_in(path)):
                 yield path
             elif entry.isdir and f"{path}/".startswith(prefix):
                 yield from self._hidden(path, prefix)
+
+
+def tag_of(status: Any) -> str:
+    """Return the tag of a file: when it was written, in milliseconds, and how long it is."""
+    return f"{status.modification_time}-{status.length}"
+
+
+def name_in(path: str) -> str:
+    """Return the last part of a path."""
+    return path.rpartition("/")[2]
+
+
+WRITTEN: Final = 3  # times that a small file is written which another run deletes
+
+
+class HdfsParts(Parts[HdfsStore]):
+    """A file that is written, and renamed when it is whole; ``fresh``: a file that is there is not replaced."""
+
+    def __init__(self, store: HdfsStore, key: str, *, fresh: bool) -> None:
+        super().__init__(store, key, fresh=fresh)
+        self._upload = writing_name(key, uuid.uuid4().hex)
+        self._file: Any = None
+
+    def whole(self, data: bytes) -> None:
+        """Make the file of bytes."""
+        for _ in range(WRITTEN):
+            path = self._upload = writing_name(self._key, uuid.uuid4().hex)
+            self._store.written(path, data)
+            try:
+                self._store.give_name(path, self._key, over=not self._fresh)
+            except UnmetError:
+                if self._fresh and self._store.tag(self._key) is not None:
+                    raise
+            else:
+                return
+        raise UnmetError(self._upload)
+
+    def send(self, data: bytes) -> None:
+        """Write the next part."""
+        if self._file is None:
+            self._file = self._store.call("create", self._upload)
+        if data:
+            self._ask("append", data)
+
+    def complete(self) -> None:
+        """Give the file its name."""
+        self._ask("close")
+        self._store.give_name(self._upload, self._key, over=not self._fresh)
+
+    def left(self) -> Pending:
+        """Close the file, which gets its name later."""
+        try:
+            self._ask("close")
+        except UnmetError:
+            raise self.error(GONE) from None
+        return super().left()
+
+    def _ask(self, operation: str, *given: bytes) -> None:
+        try:
+            self._store.call(operation, self._upload, self._file, *given)
+        except FileNotFoundError:
+            raise UnmetError(self._upload) from None
+
+    def discard(self) -> None:
+        """Delete what was written."""
+        self._store.remove(self._upload)
+
+
+def hdfs_store(address: str) -> tuple[ObjectStore, str]:
+    """Return the cluster of an address and the key in it; raises OptionError and MissingDependencyError."""
+    place = hdfs_place(address)
+    check_installed()
+    return HdfsStore(place.authority), place.key

@@ -13,7 +13,6 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib import import_module
 from io import RawIOBase
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import IO, Any, Final, Generic, NamedTuple, TypeVar, cast
 
 from trailgate.errors import MissingDependencyError, StorageError, Where, WriteError
 
+NO_OBJECT: Final = "the object is gone"
 GONE: Final = "the upload is gone"  # another run has deleted it, or the store has
 
 
@@ -51,20 +51,7 @@ class Pending(NamedTuple):
     tags: tuple[str, ...]
 
 
-class StoreClient(ABC):
-    """What sends the requests to one store."""
-
-    @abstractmethod
-    def shown(self, key: str) -> str:
-        """Return the address of an object without credentials."""
-
-    def error(self, problem: str, key: str) -> WriteError:
-        """Return an error about an object."""
-        return WriteError(problem, where=Where(source=self.shown(key)))
-
-
-Client = TypeVar("Client", bound=StoreClient)
-
+Store = TypeVar("Store", bound="ObjectStore")
 
 PART: Final = 8 << 20
 LONGER: Final = 1000  # parts of one size; then they double, since S3 takes 10,000 at most
@@ -72,17 +59,12 @@ COPIED: Final = 1 << 30  # bytes that a store copies in a request; S3 takes 5 Gi
 NEVER: Final = sys.maxsize  # the least size of a part where a store copies none
 
 
-class Parts(ABC, Generic[Client]):
+class Parts(ABC, Generic[Store]):
     """How a store takes an object in parts; what does not hold is raised as UnmetError. ``fresh``: no object is replaced."""
 
-    def __init__(self, client: Client, key: str, *, fresh: bool) -> None:
-        self._client, self._key, self._fresh = client, key, fresh
+    def __init__(self, store: Store, key: str, *, fresh: bool) -> None:
+        self._store, self._key, self._fresh = store, key, fresh
         self._upload, self._tags = "", list[str]()
-
-    @property
-    def count(self) -> int:
-        """Return how many parts were sent."""
-        return len(self._tags)
 
     @abstractmethod
     def whole(self, data: bytes) -> None:
@@ -112,9 +94,9 @@ class Parts(ABC, Generic[Client]):
     def discard(self) -> None:
         """Delete what was sent, if there is any; nothing happens where the store does that itself."""
 
-    def error(self, problem: str) -> WriteError:
-        """Return an error about the object."""
-        return self._client.error(problem, self._key)
+    def error(self, problem: str, key: str = "") -> WriteError:
+        """Return an error about the object, or another one."""
+        return self._store.error(problem, key or self._key)
 
 
 class PartedUpload(RawIOBase):
@@ -122,7 +104,7 @@ class PartedUpload(RawIOBase):
 
     def __init__(self, parts: Parts[Any], *, fresh: bool) -> None:
         self._parts, self._fresh = parts, fresh
-        self._buffer, self._size = bytearray(), 0
+        self._buffer, self._size, self._count = bytearray(), 0, 0
         self._done = False
 
     @property
@@ -153,10 +135,11 @@ class PartedUpload(RawIOBase):
             self._parts.send(bytes(self._buffer[:size]))
         except UnmetError:
             raise self._parts.error(GONE) from None
+        self._count += 1
         del self._buffer[:size]
 
     def _part(self) -> int:
-        return PART << (self._parts.count // LONGER)
+        return PART << (self._count // LONGER)
 
     def add(self, piece: Range, read: Callable[[Range], bytes]) -> None:
         """Take bytes of another object, which the store copies; those too few for a part are read."""
@@ -172,7 +155,11 @@ class PartedUpload(RawIOBase):
             else:
                 stop = end if left <= COPIED + least else at + COPIED
                 self._send_held()
-                self._parts.copy(key, at, stop)
+                try:
+                    self._parts.copy(key, at, stop)
+                except UnmetError:
+                    raise self._parts.error(NO_OBJECT, key) from None
+                self._count += 1
             at = stop
 
     def _send_held(self) -> None:
@@ -189,7 +176,7 @@ class PartedUpload(RawIOBase):
 
     def make(self) -> None:
         """Make the object; raises UnmetError."""
-        if self._parts.count:
+        if self._count:
             self._send_held()
             self._parts.complete()
         else:
@@ -198,7 +185,7 @@ class PartedUpload(RawIOBase):
 
     def leave(self) -> Pending:
         """Send what is held, and return what another process completes."""
-        if self._buffer or not self._parts.count:
+        if self._buffer or not self._count:
             self._send(len(self._buffer))
         self._done = True
         return self._parts.left()
@@ -241,6 +228,10 @@ class ObjectStore(ABC):
     def complete(self, pending: Pending) -> None:
         """Make an object of an upload that was left; it may be completed already."""
 
+    def error(self, problem: str, key: str) -> WriteError:
+        """Return an error about an object."""
+        return WriteError(problem, where=Where(source=self.shown(key)))
+
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:  # noqa: B027  a store may discard them itself
         """Delete the parts of unfinished uploads of wanted keys that begin with a prefix."""
 
@@ -268,7 +259,7 @@ class ObjectStore(ABC):
                     return found.tag
                 if (None if found is None else found.tag) != over:
                     return None
-        raise WriteError(UNDECIDED, where=Where(source=self.shown(key)))
+        raise self.error(UNDECIDED, key)
 
     def begin(self, key: str, *, later: bool = False) -> PartedUpload:
         """Begin an object that must not be there when it is finished; ``later``: it is left, not finished."""
@@ -301,8 +292,8 @@ class ObjectStore(ABC):
             made.abort()
 
 
-class BucketClient(StoreClient):
-    """Requests to one bucket by the client of a kind of store, whose exceptions it knows."""
+class BucketStore(ObjectStore):
+    """One bucket whose objects are asked for over HTTP by the client of a kind of store, whose exceptions it knows."""
 
     @abstractmethod
     def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:
@@ -316,6 +307,10 @@ class BucketClient(StoreClient):
     def problem_of(self, error: Exception) -> str:
         """Return what one of these exceptions means; raises UnmetError where a condition does not hold, or something is not there."""
 
+    @abstractmethod
+    def complete_once(self, pending: Pending) -> None:
+        """Make an object of an upload that was left; raises UnmetError where the upload is gone."""
+
     @contextmanager
     def asking(self, key: str) -> Iterator[None]:
         """Raise WriteError or UnmetError for an exception of the client."""
@@ -324,28 +319,10 @@ class BucketClient(StoreClient):
         except self.exceptions() as error:
             raise self.error(self.problem_of(error), key) from None
 
-
-Bucket = TypeVar("Bucket", bound=BucketClient)
-
-
-@dataclass(frozen=True)
-class BucketStore(ObjectStore, Generic[Bucket]):
-    """One bucket whose objects are asked for over HTTP."""
-
-    bucket: Bucket
-
-    @abstractmethod
-    def complete_once(self, pending: Pending) -> None:
-        """Make an object of an upload that was left; raises UnmetError where the upload is gone."""
-
-    def shown(self, key: str) -> str:
-        """Return the address of an object without credentials."""
-        return self.bucket.shown(key)
-
     def read(self, key: str) -> Stored | None:
         """Return an object; None where there is none."""
         try:
-            return self.bucket.body(key)
+            return self.body(key)
         except UnmetError:
             return None
 
@@ -354,9 +331,9 @@ class BucketStore(ObjectStore, Generic[Bucket]):
         if piece.begin == piece.end:
             return b""
         try:
-            return self.bucket.body(*piece).data
+            return self.body(*piece).data
         except UnmetError:
-            raise self.bucket.error("the object is gone", piece.key) from None
+            raise self.error(NO_OBJECT, piece.key) from None
 
     def complete(self, pending: Pending) -> None:
         """Make an object of an upload that was left, unless another run has completed it."""
@@ -364,7 +341,7 @@ class BucketStore(ObjectStore, Generic[Bucket]):
             self.complete_once(pending)
         except UnmetError:
             if pending.key not in (key for key, _ in self.list_keys(pending.key)):
-                raise self.bucket.error(GONE, pending.key) from None
+                raise self.error(GONE, pending.key) from None
 
 
 def check_imports(problem: str, extra: str, *modules: str) -> None:

@@ -7,15 +7,15 @@ other objects are copied by the store itself.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.storage.files.accounts import S3Settings, s3_settings
 from trailgate.storage.stores.object_store import (
-    BucketClient,
     BucketStore,
     ObjectStore,
     Parts,
@@ -38,27 +38,23 @@ UNMET: Final = frozenset(
         "404",
     }
 )
+DELETED: Final = 1000  # keys in a request
 REGION: Final = "us-east-1"  # where neither the address nor the environment states one
 
 
 @dataclass(frozen=True)
-class S3Bucket(BucketClient):
+class S3Store(BucketStore):
     """One bucket, and how it is reached."""
 
     settings: S3Settings
 
-    @property
-    def name(self) -> str:
-        """Return the bucket's name."""
-        return self.settings.bucket
-
     def shown(self, key: str) -> str:
         """Return the address of an object without credentials."""
-        return f"s3://{self.name}/{key}"
+        return f"s3://{self.settings.bucket}/{key}"
 
     def call(self, operation: str, key: str = "", **arguments: Any) -> Any:
         """Return the store's answer; raises WriteError, and UnmetError."""
-        arguments = {"Bucket": self.name, **arguments}
+        arguments = {"Bucket": self.settings.bucket, **arguments}
         if key:
             arguments["Key"] = key
         with self.asking(key):
@@ -71,7 +67,7 @@ class S3Bucket(BucketClient):
         with self.asking(key):
             return Stored(bytes(found["Body"].read()), str(found["ETag"]))
 
-    def complete(self, key: str, upload: str, tags: Sequence[str], **condition: str) -> None:
+    def complete_upload(self, key: str, upload: str, tags: Sequence[str], **condition: str) -> None:
         """Make an object of the parts of an upload; raises as ``call`` does."""
         parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(tags, 1)]
         arguments = {"UploadId": upload, "MultipartUpload": {"Parts": parts}, **condition}
@@ -91,6 +87,61 @@ class S3Bucket(BucketClient):
         if answer["Error"].get("Code") in UNMET:
             raise UnmetError(str(error))
         return f"the store refuses it: {error}"
+
+    def put_once(self, key: str, data: bytes, over: str | None) -> str:
+        """Write an object where the condition holds."""
+        condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over}
+        return str(self.call("put_object", key, Body=data, **condition)["ETag"])
+
+    def parts(self, key: str, *, fresh: bool, later: bool = False) -> S3Parts:
+        """Return what takes an object in parts, which are not seen."""
+        del later
+        return S3Parts(self, key, fresh=fresh)
+
+    def complete_once(self, pending: Pending) -> None:
+        """Make an object of an upload that was left."""
+        self.complete_upload(pending.key, pending.upload, pending.tags)
+
+    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
+        """Yield keys and sizes."""
+        first = {"StartAfter": after} if after else {}
+        for found in self._pages("list_objects_v2", prefix, ("ContinuationToken",), first):
+            for entry in found.get("Contents", ()):
+                yield str(entry["Key"]), int(entry["Size"])
+
+    def _pages(
+        self,
+        operation: str,
+        prefix: str,
+        markers: Sequence[str],
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> Iterator[Any]:
+        """Yield the answers of a listing, each of which has 1,000 entries at most; ``markers`` name where the next one begins."""
+        while True:
+            found = self.call(operation, Prefix=prefix, **more)
+            yield found
+            if not found.get("IsTruncated"):
+                return
+            more = {name: found[f"Next{name}"] for name in markers}
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Delete objects."""
+        to_delete = [{"Key": key} for key in keys]
+        for at in range(0, len(to_delete), DELETED):
+            some = {"Objects": to_delete[at : at + DELETED], "Quiet": True}
+            found = self.call("delete_objects", Delete=some)
+            for error in found.get("Errors", ()):
+                problem = f"the store refuses to delete it: {error.get('Message')}"
+                raise self.error(problem, error["Key"])
+
+    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
+        """Delete the parts of unfinished uploads."""
+        for found in self._pages("list_multipart_uploads", prefix, ("KeyMarker", "UploadIdMarker")):
+            for entry in found.get("Uploads", ()):
+                key, upload = str(entry["Key"]), str(entry["UploadId"])
+                if wanted(key):
+                    with suppress(UnmetError):  # it was finished just now
+                        self.call("abort_multipart_upload", key, UploadId=upload)
 
 
 @lru_cache(maxsize=32)
@@ -121,7 +172,7 @@ def _client(settings: S3Settings, _process: int) -> Any:
 MIN_PART: Final = 5 << 20  # bytes that each part has at least, but for the last one
 
 
-class S3Parts(Parts[S3Bucket]):
+class S3Parts(Parts[S3Store]):
     """A multipart upload, which is begun with its first part."""
 
     @property
@@ -135,111 +186,45 @@ class S3Parts(Parts[S3Bucket]):
 
     def whole(self, data: bytes) -> None:
         """Make the object of bytes in one request."""
-        self._client.call("put_object", self._key, Body=data, **self._condition)
+        self._store.call("put_object", self._key, Body=data, **self._condition)
 
     def send(self, data: bytes) -> None:
         """Send the next part."""
         upload = {"UploadId": self._begun(), "PartNumber": len(self._tags) + 1}
-        found = self._client.call("upload_part", self._key, **upload, Body=data)
+        found = self._store.call("upload_part", self._key, **upload, Body=data)
         self._tags.append(found["ETag"])
 
     def copy(self, source: str, begin: int, end: int) -> None:
         """Have the store copy bytes [begin, end) of another object as the next part."""
-        try:
-            found = self._client.call(
-                "upload_part_copy",
-                self._key,
-                UploadId=self._begun(),
-                PartNumber=len(self._tags) + 1,
-                CopySource={"Bucket": self._client.name, "Key": source},
-                CopySourceRange=f"bytes={begin}-{end - 1}",
-            )
-        except UnmetError:
-            raise self._client.error("the object is gone", source) from None
+        found = self._store.call(
+            "upload_part_copy",
+            self._key,
+            UploadId=self._begun(),
+            PartNumber=len(self._tags) + 1,
+            CopySource={"Bucket": self._store.settings.bucket, "Key": source},
+            CopySourceRange=f"bytes={begin}-{end - 1}",
+        )
         self._tags.append(found["CopyPartResult"]["ETag"])
 
     def _begun(self) -> str:
         if not self._upload:
-            found = self._client.call("create_multipart_upload", self._key)
+            found = self._store.call("create_multipart_upload", self._key)
             self._upload = str(found["UploadId"])
         return self._upload
 
     def complete(self) -> None:
         """Make the object of its parts."""
-        self._client.complete(self._key, self._upload, self._tags, **self._condition)
+        self._store.complete_upload(self._key, self._upload, self._tags, **self._condition)
 
     def discard(self) -> None:
         """Delete the parts."""
         if self._upload:
             with suppress(UnmetError):  # it is gone, or finished and only the answer was lost
-                self._client.call("abort_multipart_upload", self._key, UploadId=self._upload)
-
-
-DELETED: Final = 1000  # keys in a request
+                self._store.call("abort_multipart_upload", self._key, UploadId=self._upload)
 
 
 def s3_store(address: str) -> tuple[ObjectStore, str]:
     """Return the bucket of an address and the key in it; raises OptionError and MissingDependencyError."""
     settings, key = s3_settings(address)
     check_imports("writing to s3:// needs botocore", "s3", "botocore")
-    return S3Store(S3Bucket(settings)), key
-
-
-class S3Store(BucketStore[S3Bucket]):
-    """One bucket."""
-
-    def put_once(self, key: str, data: bytes, over: str | None) -> str:
-        """Write an object where the condition holds."""
-        condition = {"IfNoneMatch": "*"} if over is None else {"IfMatch": over}
-        return str(self.bucket.call("put_object", key, Body=data, **condition)["ETag"])
-
-    def parts(self, key: str, *, fresh: bool, later: bool = False) -> S3Parts:
-        """Return what takes an object in parts, which are not seen."""
-        del later
-        return S3Parts(self.bucket, key, fresh=fresh)
-
-    def complete_once(self, pending: Pending) -> None:
-        """Make an object of an upload that was left."""
-        self.bucket.complete(pending.key, pending.upload, pending.tags)
-
-    def list_keys(self, prefix: str, after: str = "") -> Iterator[tuple[str, int]]:
-        """Yield keys and sizes."""
-        more = {"StartAfter": after} if after else {}
-        while True:
-            found = self.bucket.call("list_objects_v2", Prefix=prefix, **more)
-            for entry in found.get("Contents", ()):
-                yield str(entry["Key"]), int(entry["Size"])
-            if not found.get("IsTruncated"):
-                return
-            more = {"ContinuationToken": found["NextContinuationToken"]}
-
-    def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects."""
-        to_delete = [{"Key": key} for key in keys]
-        for at in range(0, len(to_delete), DELETED):
-            some = {"Objects": to_delete[at : at + DELETED], "Quiet": True}
-            found = self.bucket.call("delete_objects", Delete=some)
-            for error in found.get("Errors", ()):
-                problem = f"the store refuses to delete it: {error.get('Message')}"
-                raise self.bucket.error(problem, error["Key"])
-
-    def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:
-        """Delete the parts of unfinished uploads."""
-        for key, upload in self._unfinished_uploads(prefix):
-            if wanted(key):
-                with suppress(UnmetError):  # it was finished just now
-                    self.bucket.call("abort_multipart_upload", key, UploadId=upload)
-
-    def _unfinished_uploads(self, prefix: str) -> Iterator[tuple[str, str]]:
-        """Yield the keys of unfinished uploads and their ids, of which an answer has 1,000 at most."""
-        more: dict[str, str] = {}
-        while True:
-            found = self.bucket.call("list_multipart_uploads", Prefix=prefix, **more)
-            for entry in found.get("Uploads", ()):
-                yield str(entry["Key"]), str(entry["UploadId"])
-            if not found.get("IsTruncated"):
-                return
-            more = {
-                "KeyMarker": found["NextKeyMarker"],
-                "UploadIdMarker": found["NextUploadIdMarker"],
-            }
+    return S3Store(settings), key

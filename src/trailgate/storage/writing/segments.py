@@ -1,7 +1,4 @@
-"""How the files of a trail are written.
-
-Trail files while they are written: a placeholder header, encoded records, rollover, rollback.
-"""
+"""Trail files while they are written: a placeholder header, encoded records, rollover, rollback."""
 
 from __future__ import annotations
 
@@ -115,9 +112,9 @@ class SegmentWriter:
         if self._file is None:
             return begin
         segment = self._segments[-1]
-        room = self.max_bytes - segment.size + int(encoded.starts[begin])
-        end = int(np.searchsorted(encoded.starts, room, "right")) - 1
-        return max(end, begin + 1) if segment.operations == 0 else max(end, begin)
+        return fitting(
+            encoded, begin, self.max_bytes - segment.size, is_empty=not segment.operations
+        )
 
     def _begin(self) -> None:
         self._close()
@@ -154,6 +151,13 @@ class SegmentWriter:
             with writing(self._file.name), self._file as file:
                 self._file = None
                 os.fsync(file.fileno())
+
+
+def fitting(encoded: Encoded, begin: int, room: int, *, is_empty: bool) -> int:
+    """Return up to which operation a file has ``room`` bytes; an empty file takes at least one."""
+    last = room + int(encoded.starts[begin])
+    end = int(np.searchsorted(encoded.starts, last, "right")) - 1
+    return max(end, begin + 1 if is_empty else begin)
 
 
 def _facts(batch: ChangeBatch, order: int) -> tuple[str | None, int | None]:

@@ -207,9 +207,7 @@ def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
         check_trail(location, location.manifest(), target.options)
         # From here on, files that are not published yet are not taken for the trail's.
         location.begin()
-        tables = location.definitions()
-        if tables is not None:
-            target = replace(target, definitions=tables.merge(target.definitions))
+        target = replace(target, definitions=location.merged(target.definitions))
         counts: Counts = {}
         for part in parts:
             counts = add_counts(counts, part.counts)

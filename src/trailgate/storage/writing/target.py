@@ -98,12 +98,11 @@ def writable_prefix(address: Address) -> str:
 
     Raises OptionError for a folder, for an address in another store, and for a path without a name.
     """
+    problem = f"{address} is not a prefix of a trail on a local disk"
     if is_stored(address):
-        problem = f"{address} is not a prefix of a trail on a local disk"
         raise OptionError(problem, hint=f"{APPENDED}. Name a prefix as dirdat/ot")
     path = locate(address)[1]
     if not Path(path).name:
-        problem = f"{address} is not a prefix of a trail on a local disk"
         raise OptionError(problem, hint="Name one, as dirdat/ot")
     if path.endswith("/") or Path(path).is_dir():
         hint = f"Name a prefix in it, as {Path(path) / 'ot'}"
@@ -138,8 +137,8 @@ def digits_of(prefix: str, manifest: Manifest) -> int:
 
 def tables_of(location: TrailLocation, given: Address | Definitions | None) -> Definitions:
     """Return the definitions of a trail's tables with those given; raises where there are none."""
-    existing = location.definitions()
     if given is None:
+        existing = location.definitions()
         if existing is not None:
             return existing
         problem = "a new trail needs definitions of its tables"
@@ -149,7 +148,7 @@ def tables_of(location: TrailLocation, given: Address | Definitions | None) -> D
         tables = Definitions(tuple(complete(table) for table in given), given.database)
     else:
         tables = read_definitions(given)
-    return tables if existing is None else existing.merge(tables)
+    return location.merged(tables)
 
 
 def file_header(prefix: str, digits: int, now: int, process: str = "") -> FileHeader:

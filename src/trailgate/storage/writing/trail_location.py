@@ -40,21 +40,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Publication:
-    """The manifests before and after, files in their order, and the trail's definitions.
-
-    ``quarantine`` are staged files, ``captured`` lines of the list of captured files.
-    """
-
-    before: Manifest
-    after: Manifest
-    files: tuple[StagedFile, ...]
-    definitions: bytes
-    quarantine: tuple[str, ...] = ()
-    captured: bytes = b""
-
-
-@dataclass(frozen=True, slots=True)
 class TrailLocation:
     """The location of a trail; ``address`` is by what it is read. Values can be pickled."""
 
@@ -108,6 +93,11 @@ class TrailLocation:
         data = self.backend.read(".def")
         return None if data is None else read_sourcedefs(data, source=f"{self.prefix}.def")
 
+    def merged(self, tables: Definitions) -> Definitions:
+        """Return the definitions of the trail's tables with others."""
+        known = self.definitions()
+        return tables if known is None else known.merge(tables)
+
     def captured(self, size: int) -> tuple[CapturedFile, ...]:
         """Return the list of captured files, of which the manifest states ``size`` bytes."""
         if not size:
@@ -123,32 +113,40 @@ class TrailLocation:
         own = "" if self.backend.appends else f".{self.backend.generation + 2:06}"
         return f"{self.prefix}.quarantine{own}.jsonl"
 
-    def publish(self, publication: Publication, staging: Path) -> None:
-        """Make staged files part of the trail, and delete the folder; each step can be done again after a crash."""
-        before, after = publication.before, replace(publication.after, decided={})
-        if not self.backend.appends:
-            self._check_names(publication)
-        sidecars = [Sidecar(f"{self._stem}.def", publication.definitions)]
-        if publication.captured:
+    def publish(
+        self,
+        target: Target,
+        before: Manifest,
+        after: Manifest,
+        files: tuple[StagedFile, ...],
+        staged: Staged | None = None,
+    ) -> None:
+        """Make staged files part of the trail, and delete their folder; each step can be done again after a crash."""
+        quarantine, captured = ((), b"") if staged is None else (staged.quarantine, staged.captured)
+        after = replace(after, decided={})
+        if files and not self.backend.appends:
+            self._check_names(before)
+        sidecars = [Sidecar(f"{self._stem}.def", write_sourcedefs(target.definitions))]
+        if captured:
             name = f"{self._stem}.captured.jsonl"
-            sidecars.append(Sidecar(name, publication.captured, before.captured))
+            sidecars.append(Sidecar(name, captured, before.captured))
 
         def deciding(generation: int, record: str) -> bytes:
             own = replace(before, edition=generation, decided={"record": record})
             return encode_manifest(own)
 
         commit = Commit(
-            publication.files,
+            files,
             lambda generation: encode_manifest(replace(after, edition=generation)),
             deciding,
             self._publish(after, self.backend.generation + 2),
             tuple(sidecars),
-            publication.quarantine,
+            tuple(quarantine),
             self.quarantine().rpartition("/")[2],
             before.quarantine,
             self._finish(before),
         )
-        self.backend.commit(commit, staging)
+        self.backend.commit(commit, target.staging)
 
     def _finish(self, before: Manifest) -> StagedFile | None:
         """Return the header of the file that a streaming query adds to, if there is one: others follow it now."""
@@ -159,11 +157,9 @@ class TrailLocation:
         patches = finishing_patches(path, size, before.growing)
         return StagedFile(name, name, size, tuple(patches))
 
-    def _check_names(self, publication: Publication) -> None:
+    def _check_names(self, before: Manifest) -> None:
         """Raise StorageError where files that the trail does not have would be overwritten."""
-        files = publication.before.files
-        after = files[-1].name if files else ""
-        there = self._number_of(after) if publication.files else []
+        there = self._number_of(before.files[-1].name if before.files else "")
         if there:
             self.manifest()  # another run may have published them just now
             problem = "there is a file of the trail's name that its manifest does not have"
@@ -267,16 +263,8 @@ def publish(target: Target, staged: Staged) -> tuple[tuple[str, ...], str | None
         queries=before.queries,
         positions=before.positions,
     )
-    publication = Publication(
-        before,
-        manifest,
-        placed,
-        write_sourcedefs(target.definitions),
-        tuple(staged.quarantine),
-        staged.captured,
-    )
     try:
-        location.publish(publication, target.staging)
+        location.publish(target, before, manifest, placed, staged)
     except OvertakenError:
         target.discard()
         raise

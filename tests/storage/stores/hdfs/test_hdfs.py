@@ -20,7 +20,7 @@ from trailgate.errors import StorageError, WriteError
 from trailgate.storage.files import hadoop as namenode
 from trailgate.storage.files.addresses import list_names, locate, read_whole
 from trailgate.storage.files.hadoop import ask
-from trailgate.storage.stores.hdfs import HdfsStore, HdfsTree
+from trailgate.storage.stores.hdfs import HdfsStore
 from trailgate.storage.stores.kinds import writable_store
 from trailgate.storage.stores.object_store import Range
 
@@ -71,7 +71,7 @@ def test_what_replaces_a_file_is_later_whatever_the_clock_is(hdfs_bucket: Bucket
     store = hdfs_bucket.store
     store.put("x", b"1", None)
     future = (int(time.time()) + 10_000) * 1000
-    store.bucket.call("set_time", f"{hdfs_bucket.name}/x", future)
+    store.store.call("set_time", f"{hdfs_bucket.name}/x", future)
     first = store.read("x").tag
 
     second = store.put("x", b"2", first)
@@ -300,10 +300,9 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_whole(hdfs_bucket: Buc
         data = b"%d" % step * (step % 3 + 1)
 
         def rival(data: bytes = data) -> None:
-            tree = HdfsTree(store.store.tree.authority)
-            inside = HdfsStore(tree)
+            inside = HdfsStore(store.store.authority)
             key = f"{hdfs_bucket.name}/x"
-            inside.put(key, data, tree.tag(key))
+            inside.put(key, data, inside.tag(key))
 
         with meeting(step, rival):
             found = store.read("x")
