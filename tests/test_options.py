@@ -11,7 +11,8 @@ import pytest
 import trailgate
 from test_docs import options_of
 from trailgate.cli.main import ALIASES, COMMANDS
-from trailgate.options import Option
+from trailgate.jobs.capture.options import CaptureArguments
+from trailgate.options import Option, declared
 from trailgate.storage.reading.options import OPTIONS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -35,6 +36,12 @@ def test_options_of_writing_on_spark_are_flags_of_the_capture_and_documented() -
     for row in sink.WRITING:
         assert flag(row) in options_of("capture")
         assert f"`{row.spelled}`" in (DOCS / "spark.md").read_text()
+
+
+def test_each_field_of_a_captures_arguments_is_a_flag_in_their_order() -> None:
+    rows = declared(CaptureArguments)
+    other = {"source": "--from", "target": "--to", "as_json": "--json"}
+    assert [other.get(row.name, flag(row)) for row in rows] == options_of("capture")[:-1]
 
 
 @pytest.mark.parametrize("command", list(ALIASES))

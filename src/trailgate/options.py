@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from enum import Enum
 from inspect import Parameter, signature
-from typing import Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from trailgate.errors import OptionError, did_you_mean
 
@@ -38,6 +48,15 @@ class Kind(NamedTuple):
     words: str
     read: Callable[[str], Any]
     passed: Callable[[Any], Any] = instance(str)
+
+
+class Flag(NamedTuple):
+    """How a command line spells an option: a name other than that of its row, what its value is called, and how it is read and bounded."""
+
+    metavar: str | None = None
+    name: str | None = None
+    least: int | None = None
+    read: Callable[[str], Any] | None = None
 
 
 class Option(NamedTuple):
@@ -208,20 +227,29 @@ KINDS: Final[Mapping[Any, Kind]] = {bool: FLAG, int: WHOLE, str: Kind("a text", 
 def declared(options: type[Any], kind_of_row: type[Option] = Option) -> tuple[Option, ...]:
     """Return the rows that the fields of a dataclass declare: ``limit: Annotated[int, COUNT, "the most rows"] = 9``.
 
-    The kind is that of the type where none is given; a Literal is a choice of its values.
+    The kind is that of the type where none is given; a Literal is a choice of its values. A field without a meaning is not an option.
     """
     hints = get_type_hints(options, include_extras=True)
-    found = []
-    for field in fields(options):
-        hint, *kinds, meaning = get_args(hints[field.name])
-        if kinds:
-            kind = kinds[0]
-        elif get_origin(hint) is Literal:
-            kind = choice({value: value for value in get_args(hint)})
-        else:
-            kind = KINDS[hint]
-        found.append(kind_of_row(field.name, kind, meaning, field.default))
-    return tuple(found)
+    return tuple(
+        row_of(field.name, hints[field.name], field.default, kind_of_row)
+        for field in fields(options)
+        if get_origin(hints[field.name]) is Annotated
+    )
+
+
+def row_of(
+    name: str, annotation: Any, default: Any = None, kind_of_row: type[Option] = Option
+) -> Option:
+    """Return the row of an option of this name with the type, kind and meaning of an annotation."""
+    hint, *given, meaning = get_args(annotation)
+    kinds = [one for one in given if isinstance(one, Kind)]
+    if kinds:
+        kind = kinds[0]
+    elif get_origin(hint) is Literal:
+        kind = choice({value: value for value in get_args(hint)})
+    else:
+        kind = KINDS[hint]
+    return kind_of_row(name, kind, meaning, default)
 
 
 def table_of(options: Options) -> str:

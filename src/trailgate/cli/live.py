@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from types import FrameType
@@ -187,12 +187,12 @@ def print_live(live: LiveCapture, output: LiveOutput) -> Statistics:
     _log_brokers()
     with ExitStack() as held:
         watch = _Watch(output, held)
-        stop = held.enter_context(stoppable())
+        is_stopped = held.enter_context(stoppable())
 
         def is_asked() -> bool:
             watch.link(live.link)
             watch.tick()
-            return stop.is_asked()
+            return is_stopped()
 
         for report in live.run(is_asked):
             watch.batch(report)
@@ -279,37 +279,22 @@ def _sentence(report: BatchReport) -> str:
     )
 
 
-class Stop:
-    """Whether somebody has asked to stop."""
-
-    def __init__(self) -> None:
-        self._asked = False
-
-    def ask(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Ask to stop after the batch that is worked on."""
-        self._asked = True
-
-    def is_asked(self) -> bool:
-        """Return whether to stop."""
-        return self._asked
-
-
 @contextmanager
-def stoppable() -> Iterator[Stop]:
-    """Let SIGTERM and SIGINT ask for a stop; a second SIGINT interrupts."""
-    stop = Stop()
-    interrupted = signal.getsignal(signal.SIGINT)
+def stoppable() -> Iterator[Callable[[], bool]]:
+    """Yield whether to stop: SIGTERM and SIGINT ask for it, after the batch that is worked on. A second SIGINT interrupts."""
+    asked = False
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
-    def first(number: int, frame: FrameType | None) -> None:
-        stop.ask(number, frame)
-        signal.signal(signal.SIGINT, interrupted)
+    def ask(number: int, _: FrameType | None) -> None:
+        nonlocal asked
+        asked = True
+        if number == signal.SIGINT:
+            signal.signal(signal.SIGINT, before[signal.SIGINT])
 
-    before = {
-        signal.SIGTERM: signal.signal(signal.SIGTERM, stop.ask),
-        signal.SIGINT: signal.signal(signal.SIGINT, first),
-    }
+    for number in before:
+        signal.signal(number, ask)
     try:
-        yield stop
+        yield lambda: asked
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

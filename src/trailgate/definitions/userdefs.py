@@ -90,7 +90,9 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
     parts = _parts(entry.written[len(prefix) :])
     layout = layouts.get(_fold(parts[:-1]))
     if layout is None:
-        raise _remove_list(_join(parts[:-1]), entry, layouts, prefix)
+        table, known = _join(parts[:-1]), [layout.name for layout in layouts.values()]
+        hint = did_you_mean(table, known) or f"Name it in {prefix}{_TABLES}"
+        raise _error(f"table {table} is not listed in {prefix}{_TABLES}", entry, hint)
     if written[-1].casefold() == _COLUMNS:  # in quotes it is a column of that name
         layout.columns = entry
         return
@@ -98,14 +100,6 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
     if column in layout.types:
         raise _error(f"{layout.name}.{parts[-1]} has a type already", entry)
     layout.types[column] = entry
-
-
-def _remove_list(
-    table: str, entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str
-) -> OptionError:
-    known = [layout.name for layout in layouts.values()]
-    hint = did_you_mean(table, known) or f"Name it in {prefix}{_TABLES}"
-    return _error(f"table {table} is not listed in {prefix}{_TABLES}", entry, hint)
 
 
 def _table(layout: _Layout, listing: PropertyLine) -> Table:
@@ -120,7 +114,10 @@ def _table(layout: _Layout, listing: PropertyLine) -> Table:
         entry = layout.types.get(name.casefold())
         if entry is None:
             typed = [_parts(entry.written)[-1] for entry in layout.types.values()]
-            hint = did_you_mean(name, typed) or f"Add {_base(listing)}.{written}=vchar N"
+            hint = (
+                did_you_mean(name, typed)
+                or f"Add {listing.written.rpartition('.')[0]}.{written}=vchar N"
+            )
             raise _error(f"column {name} of {layout.name} has no type", listing, hint)
         columns[name.casefold()] = _column(name, entry)
     for folded, entry in layout.types.items():
@@ -159,10 +156,6 @@ def _fold(parts: Parts) -> Parts:
 
 def _join(parts: Parts) -> str:
     return ".".join(f'"{part}"' if "." in part else part for part in parts)
-
-
-def _base(listing: PropertyLine) -> str:
-    return listing.written.rpartition(".")[0]
 
 
 def _error(problem: str, entry: PropertyLine | None, hint: str = "") -> OptionError:

@@ -46,19 +46,14 @@ def compare_values(sign: str, left: Value, right: Value) -> Data:
     if prepare is None:
         one, other = (_name(value) for value in (left, right))
         hint = "A number that is text is written in single quotes"
-        raise OptionError(
-            f"{one} and {other} are not compared", hint=hint if _is_number(left, right) else ""
-        )
+        is_number = {left.kind, right.kind} == {Kind.NUMBER, Kind.TEXT}
+        raise OptionError(f"{one} and {other} are not compared", hint=hint if is_number else "")
     return SIGNS[sign](*prepare(left, right))
 
 
 def _name(value: Value) -> str:
     kind = value.kind.value
     return kind if value.column is None else f"the column {value.column.name} ({kind})"
-
-
-def _is_number(*values: Value) -> bool:
-    return {value.kind for value in values} == {Kind.NUMBER, Kind.TEXT}
 
 
 def _read(literal: Value, other: Value) -> Value:

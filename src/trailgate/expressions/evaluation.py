@@ -28,7 +28,15 @@ from trailgate.expressions.syntax import (
     StateTest,
     expression_error,
 )
-from trailgate.expressions.values import JUNCTIONS, KINDS, Environment, Kind, Value, Verdicts
+from trailgate.expressions.values import (
+    JUNCTIONS,
+    KINDS,
+    Environment,
+    Kind,
+    Value,
+    Verdicts,
+    missing_of,
+)
 from trailgate.model.changes import ABSENT, DELETE, ChangeBlock, StateColumn
 from trailgate.model.operations_table import image_of
 from trailgate.model.tables import Table
@@ -132,10 +140,7 @@ class _Scope:
             result = compare_values(sign, left, right)
         except OptionError as error:
             raise self.placed(error, node) from None
-        missing = left.missing
-        if right.missing is not None:
-            missing = right.missing if missing is None else missing | right.missing
-        return Verdicts.of(result, missing, len(self.block))
+        return Verdicts.of(result, missing_of((left, right)), len(self.block))
 
     def placed(self, error: TrailgateError, node: Node) -> TrailgateError:
         """Return an error with a caret at a node, unless it has one."""

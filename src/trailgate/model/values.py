@@ -96,10 +96,6 @@ def _text_parser(column: Column, _: DateFormat) -> Convert:
     return check
 
 
-def _number_text_parser(_: Column, __: DateFormat) -> Convert:
-    return check_number_text
-
-
 def _integer_parser(column: Column, _: DateFormat) -> Convert:
     scale, width = column.scale, column.type_row.width or 8
     signed = column.family is Family.INTEGER
@@ -108,10 +104,6 @@ def _integer_parser(column: Column, _: DateFormat) -> Convert:
         return parse_integers(values, scale, width, signed)
 
     return parse
-
-
-def _integer_formatter(_: Column) -> Convert:
-    return format_integers
 
 
 def _integer_typed(column: Column) -> tuple[pa.DataType, Convert]:
@@ -180,13 +172,9 @@ def _not_a_float(values: pa.Array, kind: pa.DataType) -> DecodeError:
     return DecodeError("not a number")
 
 
-def _float_formatter(_: Column) -> Convert:
+def _shortest_digits(values: pa.Array) -> pa.Array:
     """Return the shortest digits that are read as the same float again."""
-    return lambda values: pc.cast(values, pa.string())
-
-
-def _float_typed(column: Column) -> tuple[pa.DataType, Convert]:
-    return column.arrow_type, _unchanged
+    return pc.cast(values, pa.string())
 
 
 def _datetime_width(column: Column) -> int:
@@ -222,17 +210,21 @@ def _numbered_parser(column: Column, _: DateFormat) -> Convert:
     raise DefinitionError(f"column {column.name} is numbered: what it holds is a guess")
 
 
-_INTEGER: Final = Codec(_integer_parser, _integer_formatter, _integer_typed)
+_INTEGER: Final = Codec(_integer_parser, lambda _: format_integers, _integer_typed)
 # Number text keeps its digits in the typed shape too: no Spark type holds all of them.
 CODECS: Final[Mapping[Family, Codec]] = MappingProxyType(
     {
         Family.TEXT: Codec(_text_parser, _as_it_is, _string_typed),
-        Family.NUMBER_TEXT: Codec(_number_text_parser, _as_it_is, _string_typed),
+        Family.NUMBER_TEXT: Codec(lambda *_: check_number_text, _as_it_is, _string_typed),
         Family.INTEGER: _INTEGER,
         Family.UNSIGNED: _INTEGER,
         Family.DATETIME: Codec(_datetime_parser, _as_it_is, _datetime_typed),
         Family.BYTES: Codec(_bytes_parser, _as_it_is, _string_typed),
-        Family.FLOAT: Codec(_float_parser, _float_formatter, _float_typed),
+        Family.FLOAT: Codec(
+            _float_parser,
+            lambda _: _shortest_digits,
+            lambda column: (column.arrow_type, _unchanged),
+        ),
         Family.NUMBERED: Codec(_numbered_parser, _as_it_is, _string_typed),
         # Such a column has no values but NULL; the others of its table can be read.
         Family.UNSUPPORTED: Codec(_unsupported_parser, _as_it_is, _string_typed),

@@ -35,6 +35,7 @@ from trailgate.brokers.address import BrokerAddress
 from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.capture.loading import Loaded, load, warn_ignored
+from trailgate.jobs.capture.options import Extract, IgnoreUnsupported
 from trailgate.jobs.receive.feeds import check_journalled, receiver_of
 from trailgate.jobs.receive.journal_stream import (
     StoringReceiver,
@@ -46,7 +47,7 @@ from trailgate.jobs.receive.source import URL, broker_address
 from trailgate.messages.metadata import MessageIdRule
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
-from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, choice
+from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, choice, row_of
 from trailgate.spark.errors import as_expected, with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.storage.live.journal import Stored
@@ -62,8 +63,8 @@ OPTIONS: Final = Options(
         Option("password", TEXT, "the password, where the url has none"),
         Option("receive", FLAG, "false: follow the journal, which somebody else fills"),
         Option("properties", PATH, "the capture's properties: operations instead of messages"),
-        Option("extract", PATH, "an Extract parameter file that names them"),
-        Option("ignore_unsupported", FLAG, "capture without what is not obeyed", False),
+        row_of("extract", Extract),
+        row_of("ignore_unsupported", IgnoreUnsupported, False),
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
         Option(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -27,10 +27,11 @@ from pyspark.sql.types import StructType
 from trailgate.capture.capture import Capture
 from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.jobs.capture.loading import infer_tables, load_capture
+from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePer, Properties
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
-from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Kind, Option, Options, choice
+from trailgate.options import COUNT, NAMES, TEXT, Kind, Options, declared
 from trailgate.spark.errors import as_expected, with_brief_errors
 from trailgate.spark.options import BASE, kept_in, read_with_paths, with_kept
 from trailgate.storage.reading.message_files import (
@@ -49,52 +50,26 @@ def _stop(text: str) -> str:
     return text
 
 
-OPTIONS: Final = Options(
-    "message_capture",
-    (
-        Option("properties", PATH, "the capture's properties"),
-        Option("extract", PATH, "an Extract parameter file that names them"),
-        Option(
-            "ignore_unsupported",
-            FLAG,
-            "capture without what the parameter file has that is not obeyed",
-            False,
-        ),
-        Option("table", TEXT, "this table's operations in the types of its columns"),
-        Option("columns", NAMES, "only these columns, comma-separated"),
-        Option(
-            "message_per",
-            choice({"file": "file", "line": "line"}),
-            "what a message is; .jsonl files hold one a line",
-            "file",
-        ),
-        Option("on_error", Kind("stop", _stop), "stop: at the first bad message", "stop"),
-        Option("split_bytes", COUNT, "how many bytes of messages a task reads", SPLIT_BYTES),
-        Option("max_files_per_trigger", COUNT, "a stream's batch: at most so many files"),
-        Option(
-            "max_bytes_per_trigger", COUNT, "a stream's batch: at most so many bytes, or one file"
-        ),
-        BASE,
-    ),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class MessageOptions:
-    """What messages are read by."""
+    """What messages are read by: each field but the paths is an option of the format."""
 
     paths: tuple[str, ...]
-    properties: str | None
-    extract: str | None
-    ignore_unsupported: bool
-    table: str | None
-    columns: tuple[str, ...] | None
-    message_per: str
-    on_error: str
-    split_bytes: int
-    max_files_per_trigger: int | None
-    max_bytes_per_trigger: int | None
-    base: str
+    properties: Properties = None
+    extract: Extract = None
+    ignore_unsupported: IgnoreUnsupported = False
+    table: Annotated[str | None, TEXT, "this table's operations in the types of its columns"] = None
+    columns: Annotated[tuple[str, ...] | None, NAMES, "only these columns, comma-separated"] = None
+    message_per: MessagePer = "file"
+    on_error: Annotated[str, Kind("stop", _stop), "stop: at the first bad message"] = "stop"
+    split_bytes: Annotated[int, COUNT, "how many bytes of messages a task reads"] = SPLIT_BYTES
+    max_files_per_trigger: Annotated[
+        int | None, COUNT, "a stream's batch: at most so many files"
+    ] = None
+    max_bytes_per_trigger: Annotated[
+        int | None, COUNT, "a stream's batch: at most so many bytes, or one file"
+    ] = None
+    base: str = "."
 
     @classmethod
     def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
@@ -119,6 +94,7 @@ class MessageOptions:
         return Projection.of(table, self.columns)
 
 
+OPTIONS: Final = Options("message_capture", (*declared(MessageOptions), BASE))
 LOG: Final = logging.getLogger(__name__)
 
 

@@ -27,10 +27,17 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError, StorageError
-from trailgate.options import COUNT, PATH, TEXT, Option, Options, choice
+from trailgate.options import COUNT, PATH, Option, Options, row_of
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.storage.live.batch_commit import Batch, BatchPart, commit_batch
+from trailgate.storage.writing.options import (
+    ByteOrderName,
+    FormatRelease,
+    MaxBytes,
+    SeqDigits,
+    UpdateFormatName,
+)
 from trailgate.storage.writing.segments import MAX_BYTES
 from trailgate.storage.writing.table_writing import (
     StagedPart,
@@ -49,11 +56,11 @@ WRITING: Final = Options(
     "trail",
     (
         Option("definitions", PATH, "the definitions file, where the trail has none or not all"),
-        Option("max_bytes", COUNT, "the most bytes of a trail file", MAX_BYTES),
-        Option("seq_digits", choice({"6": 6, "9": 9}), "digits of a trail file's number"),
-        Option("format_release", TEXT, "the trail's format, as 12.2; else 11.2"),
-        Option("byte_order", TEXT, "big or little; little needs release 12.1"),
-        Option("update_format", TEXT, "separate, full or compact; the last two need 12.1"),
+        row_of("max_bytes", MaxBytes, MAX_BYTES),
+        row_of("seq_digits", SeqDigits),
+        row_of("format_release", FormatRelease),
+        row_of("byte_order", ByteOrderName),
+        row_of("update_format", UpdateFormatName),
         BASE,
     ),
 )

@@ -98,7 +98,12 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
     if rest:
         sums = [sum(getattr(file, name) for file in rest) for name in TOTALS]
         lines.append((f"{len(rest)} more", sums, []))
-    rows = [plain_row((name, *_right(totals)), _list(kinds)) for name, totals, kinds in lines]
+    rows = []
+    for name, totals, kinds in lines:
+        pairs = zip(TOTALS, totals, strict=True)  # aligned with their headings
+        numbers = [f"{total:>{len(heading)},}" for heading, total in pairs]
+        listed = [f"{kind}," for kind in kinds[:-1]] + kinds[-1:]
+        rows.append(plain_row((name, *numbers), listed))
     print_rows(("file", *TOTALS), "records by type", rows)
     _print_findings(console, report)
     if salvaged is not None:
@@ -108,15 +113,6 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
             f"left out, listed in {salvaged.listed}",
             markup=False,
         )
-
-
-def _right(totals: list[int]) -> list[str]:
-    """Return totals, aligned with their headings."""
-    return [f"{total:>{len(name)},}" for name, total in zip(TOTALS, totals, strict=True)]
-
-
-def _list(kinds: list[str]) -> list[str]:
-    return [f"{kind}," for kind in kinds[:-1]] + kinds[-1:]
 
 
 STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,19 +13,12 @@ from trailgate.cobol.copybook.layouts import BinarySizes, Dialect, Field, Layout
 from trailgate.cobol.copybook.reader import read_copybook
 
 
-class LayoutFormat(StrEnum):
-    """The form in which layouts are printed."""
-
-    TABLE = "table"
-    JSON = "json"
-
-
 def command(
     path: Annotated[str, typer.Argument(help="The copybook.", metavar="FILE")],
     *,
     format: Annotated[  # noqa: A002  the option's name
-        LayoutFormat, typer.Option(help="JSON is one object an item, one a line.")
-    ] = LayoutFormat.TABLE,
+        Literal["table", "json"], typer.Option(help="JSON is one object an item, one a line.")
+    ] = "table",
     copy_path: Annotated[
         list[str] | None,
         typer.Option(metavar="FOLDER", help="Where COPY members are searched; repeatable."),
@@ -48,7 +40,7 @@ def command(
         read_source(path), source=path, dialect=dialect, member=copy_members(folders)
     )
     with output.quiet_pipe():
-        if format is LayoutFormat.JSON:
+        if format == "json":
             for layout in layouts:
                 for field in layout.root.walk():
                     print(json.dumps(_facts(layout, field)))

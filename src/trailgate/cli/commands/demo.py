@@ -91,8 +91,9 @@ def _capture(target: str, session: Any) -> None:
     from trailgate.cli.commands import capture as capturing
     from trailgate.jobs.capture.job import prepare
     from trailgate.jobs.capture.loading import load
+    from trailgate.jobs.capture.options import CaptureArguments
 
-    loaded = capturing.with_rules(load(PROPERTIES), full=False, befores=True, full_deletes=False)
+    loaded = capturing.with_rules(load(PROPERTIES), CaptureArguments(update_befores=True))
     print_notes(loaded)
     with lock(target):
         job = prepare(loaded.capture, MESSAGES, target)

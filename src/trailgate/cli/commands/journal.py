@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -15,17 +14,9 @@ from trailgate.errors import OptionError
 MESSAGES: Final = 20  # that a table shows by default
 
 
-class Action(StrEnum):
-    """What is done with a journal."""
-
-    LIST = "list"
-    SHOW = "show"
-    REPLAY = "replay"
-
-
 def command(
     action: Annotated[
-        Action,
+        Literal["list", "show", "replay"],
         typer.Argument(help="Its files; its messages; or its messages as lines to capture again."),
     ],
     path: Annotated[
@@ -50,13 +41,13 @@ def command(
     )
 
     folder = find_journal(path)
-    if action is Action.LIST:
+    if action == "list":
         if start or limit is not None:
             raise OptionError("--from and --limit are about messages, not files")
         rows = segments_of(folder)
         form = RowForm.of_columns(rows.schema.names, len(rows))
         print_batches([rows], rows.schema.names, form, format=format)
-    elif action is Action.SHOW:
+    elif action == "show":
         names = ["number", "id", "received", "headers", "body", "fault"]
         form = RowForm.of_columns(names, MESSAGES)
         print_batches(messages_of(folder, start), names, form, format=format, limit=limit)

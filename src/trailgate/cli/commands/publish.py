@@ -3,91 +3,69 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from trailgate.cli.capture_output import counts_table, many
-from trailgate.cli.options import DefinitionsFile, SummaryAsJson, TrailPath, named_values
+from trailgate.cli.options import DefinitionsFile, SummaryAsJson, TrailPath, named_values, takes
 from trailgate.cli.output import console, done_already, progress_bar, say
+from trailgate.options import Flag
 
 if TYPE_CHECKING:
     from trailgate.jobs.publishing import PublishSummary
 
 
-class PublishPer(StrEnum):
-    """What a line of the files is."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishArguments:
+    """What a publication is given: each field is a flag of the command, in the order of its help."""
 
-    JSON = "json"
-    LINE = "line"
-
-
-class Content(StrEnum):
-    """What a message holds."""
-
-    TRANSACTION = "transaction"
-    ROW = "row"
-
-
-def command(  # noqa: PLR0913  one argument an option
-    *,
-    trail: TrailPath,
-    target: Annotated[
-        str, typer.Option("--to", metavar="FOLDER", help="The folder of the messages' files.")
-    ],
+    target: Annotated[str, Flag("FOLDER", "--to"), "The folder of the messages' files."]
     form: Annotated[
         str,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="delimited or xml, IBM's publications; json, GoldenGate's; debezium.",
-        ),
-    ] = "delimited",
-    definitions: DefinitionsFile = None,
+        Flag("FORMAT", "--format"),
+        "delimited or xml, IBM's publications; json, GoldenGate's; debezium.",
+    ] = "delimited"
+    definitions: DefinitionsFile = None
     tables: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATTERNS", help="Only these tables, as HR.*; repeatable."),
-    ] = None,
-    after: Annotated[
-        str | None, typer.Option(metavar="POSITION", help="Begin after this position.")
-    ] = None,
+        list[str] | None, Flag("PATTERNS"), "Only these tables, as HR.*; repeatable."
+    ] = None
+    after: Annotated[str | None, Flag("POSITION"), "Begin after this position."] = None
     content: Annotated[
-        Content | None, typer.Option(help="What a message holds; default transaction.")
-    ] = None,
+        Literal["transaction", "row"] | None, "What a message holds; default transaction."
+    ] = None
     max_message_bytes: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="The most bytes of a message; default 1048576."),
-    ] = None,
+        int | None, Flag("N", least=1), "The most bytes of a message; default 1048576."
+    ] = None
     option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="An option of the format; repeatable."),
-    ] = None,
+        list[str] | None, Flag("NAME=VALUE"), "An option of the format; repeatable."
+    ] = None
     message_per: Annotated[
-        PublishPer, typer.Option(help="Lines are JSON objects with a body, or the messages.")
-    ] = PublishPer.JSON,
-    as_json: SummaryAsJson = False,
-) -> None:
+        Literal["json", "line"], "Lines are JSON objects with a body, or the messages."
+    ] = "json"
+    as_json: SummaryAsJson = False
+
+
+@takes(PublishArguments)
+def command(given: PublishArguments, trail: TrailPath) -> None:
     """Publish the operations of a trail as messages."""
     from trailgate.jobs.publishing import publish_trail
 
-    with progress_bar("publishing", unit="operations", show=not as_json) as progress:
+    with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
         summary = publish_trail(
             trail,
-            target,
-            form,
-            tables=tables,
-            after=after,
-            definitions=definitions,
-            message_per=message_per.value,
-            content=None if content is None else content.value,
-            max_message_bytes=max_message_bytes,
-            options=named_values(option or []),
+            given.target,
+            given.form,
+            tables=given.tables,
+            after=given.after,
+            definitions=given.definitions,
+            message_per=given.message_per,
+            content=given.content,
+            max_message_bytes=given.max_message_bytes,
+            options=named_values(given.option or []),
             progress=progress,
         )
     with done_already():
-        if as_json:
+        if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             _print(summary)

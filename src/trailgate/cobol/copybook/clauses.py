@@ -118,8 +118,11 @@ class _Cursor:
             raise last.error(f"the entry of {entry.name} has no period")
 
     def _at_entry(self) -> bool:
+        """Return whether the next token can be a level number: one or two digits, first on its line."""
         token = self._peek()
-        return token is not None and _begins_entry(token)
+        if token is None:
+            return False
+        return token.first and token.upper.isdecimal() and len(token.text) <= 2
 
     def _peek(self) -> Token | None:
         return self._tokens[self._place] if self._place < len(self._tokens) else None
@@ -292,11 +295,6 @@ class _Cursor:
 
     def nothing(self, entry: Entry, token: Token) -> None:
         """Skip a word that does not concern the layout."""
-
-
-def _begins_entry(token: Token) -> bool:
-    """Return whether a token can be a level number: one or two digits, first on its line."""
-    return token.first and token.upper.isdecimal() and len(token.text) <= 2
 
 
 _Clause = Callable[[_Cursor, Entry, Token], None]

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from trailgate.cobol.copybook.layouts import Condition, Occurs, Sign
 from trailgate.cobol.copybook.source import Token
@@ -85,14 +86,7 @@ def parse_picture(text: str) -> Picture:
     return _number(text, symbols, characters)
 
 
-class _Symbols(NamedTuple):
-    """A symbol of a picture, and how often it is repeated."""
-
-    symbol: str
-    repeats: int
-
-
-def _expand(text: str) -> list[_Symbols]:
+def _expand(text: str) -> list[tuple[str, int]]:
     """Return symbols with their repeats, in order."""
     found = []
     place = 0
@@ -105,14 +99,14 @@ def _expand(text: str) -> list[_Symbols]:
         count = int(part[2] or 1)
         if not count:
             raise PictureError(f"the picture {text} repeats {symbol} no time")
-        found.append(_Symbols(symbol, count))
+        found.append((symbol, count))
         place = part.end()
     if not found:
         raise PictureError("an empty picture")
     return found
 
 
-def _number(text: str, symbols: list[_Symbols], characters: int) -> Picture:
+def _number(text: str, symbols: list[tuple[str, int]], characters: int) -> Picture:
     plain = all(symbol in "9SVP" for symbol, _ in symbols)
     category = Category.NUMBER if plain else Category.EDITED
     digits, scale = _digits(text, symbols)
@@ -120,7 +114,7 @@ def _number(text: str, symbols: list[_Symbols], characters: int) -> Picture:
     return Picture(text, category, characters, digits, scale, signed)
 
 
-def _digits(text: str, symbols: list[_Symbols]) -> tuple[int, int]:
+def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
     """Return how many digits are held and how many of them are decimal places."""
     floats = _floating(symbols)
     digits = decimals = lead = trail = 0
@@ -144,13 +138,12 @@ def _digits(text: str, symbols: list[_Symbols]) -> tuple[int, int]:
     return digits, decimals + lead - trail
 
 
-def _floating(symbols: list[_Symbols]) -> dict[str, int]:
+def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
     """Return the symbols of _FLOATING that occur more than once: they are places of digits."""
-    totals: dict[str, int] = {}
+    totals = Counter[str]()
     for symbol, count in symbols:
-        if symbol in _FLOATING:
-            totals[symbol] = totals.get(symbol, 0) + count
-    return {symbol: 1 for symbol, total in totals.items() if total > 1}
+        totals[symbol] += count
+    return {symbol: 1 for symbol in _FLOATING if totals[symbol] > 1}
 
 
 RECORD, RENAMES, STAND_ALONE, CONDITION = 1, 66, 77, 88

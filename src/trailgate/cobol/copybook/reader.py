@@ -215,12 +215,8 @@ def _redefine(entry: Entry, earlier: list[Field]) -> Field:
             if field.occurs is not None:
                 raise entry.token.error(f"{entry.name} redefines {field.name}, which occurs")
             return field
-    raise _unknown_error(entry)
-
-
-def _unknown_error(entry: Entry) -> DefinitionError:
     hint = "It must come before it, in the same group"
-    return entry.token.error(f"{entry.name} redefines {entry.redefines}, which is not there", hint)
+    raise entry.token.error(f"{entry.name} redefines {entry.redefines}, which is not there", hint)
 
 
 DIALECT = Dialect()

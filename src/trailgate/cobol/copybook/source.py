@@ -291,7 +291,7 @@ def expand(tokens: Sequence[Token], members: Members) -> list[Token]:
     copied = _with_members(tokens, members, 0)
     begin = place = 0
     while place < len(copied):
-        if _is_replace(copied[place]):
+        if copied[place].upper == "REPLACE" and copied[place].first:
             found += _replace(copied[begin:place], rules)
             statement, place = _statement(copied, place)
             rules = _replace_rules(statement)
@@ -299,10 +299,6 @@ def expand(tokens: Sequence[Token], members: Members) -> list[Token]:
         else:
             place += 1
     return found + _replace(copied[begin:], rules)
-
-
-def _is_replace(token: Token) -> bool:
-    return token.upper == "REPLACE" and token.first
 
 
 def _replace_rules(statement: list[Token]) -> list[Replacement]:

@@ -164,8 +164,7 @@ def _descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noq
     starts, ends = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     blocks = framing.kind is FrameKind.BDW
     order = framing.little, framing.adjustment
-    filled = descriptor_records(data, blocks, *order, starts, ends)
-    return _check(data, starts, ends, _Filled(*filled))
+    return _check(data, starts, ends, descriptor_records(data, blocks, *order, starts, ends))
 
 
 def _length_fields(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
@@ -173,20 +172,14 @@ def _length_fields(data: Octets, framing: Framing, finish: bool) -> Frames:  # n
     starts, ends = np.empty((2, len(data) // (offset + width)), np.int64)
     order = framing.little, framing.adjustment
     filled = length_field_records(data, offset, width, *order, starts, ends)
-    return _check(data, starts, ends, _Filled(*filled))
+    return _check(data, starts, ends, filled)
 
 
-class _Filled(NamedTuple):
-    """What a kernel returns: records filled in, where the next one begins, and a problem with its length."""
+def _check(data: Octets, starts: Longs, ends: Longs, filled: tuple[int, int, int, int]) -> Frames:
+    """Return the records that a kernel has filled in; raises DecodeError for the problem that it has met.
 
-    rows: int
-    end: int
-    problem: int
-    length: int
-
-
-def _check(data: Octets, starts: Longs, ends: Longs, filled: _Filled) -> Frames:
-    """Return what a kernel has filled in; raises DecodeError for the problem that it has met."""
+    ``filled`` are how many, where the next one begins, a problem with it, and its length.
+    """
     count, end, problem, length = filled
     if problem:
         where = Where(offset=end, raw=data[end : end + 64].tobytes())

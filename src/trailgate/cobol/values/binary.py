@@ -149,17 +149,11 @@ def _decimal(bound: int) -> pa.Scalar:
     return pc.cast(pa.scalar(str(bound)), pa.decimal128(38, 0))
 
 
-def explain_binary(field: Field, options: ValueOptions) -> Explain:
+def explain_binary(field: Field, _: ValueOptions) -> Explain:
     """Return what explains why bytes are not a number of the picture."""
-    digits = number_of(field).digits
-
-    def explain(raw: bytes) -> Reason:
-        del raw
-        hint = "COMP-5, or lenient signs, take all that the bytes hold"
-        return Reason(f"a binary number of more than {digits} digits", hint)
-
-    del options
-    return explain
+    problem = f"a binary number of more than {number_of(field).digits} digits"
+    reason = Reason(problem, "COMP-5, or lenient signs, take all that the bytes hold")
+    return lambda _: reason
 
 
 Doubles = npt.NDArray[np.float64]
@@ -245,9 +239,3 @@ def _refuse(wrong: npt.NDArray[np.bool_], numbers: Doubles) -> None:
         row = int(np.argmax(wrong))
         problem = "a number that the field's floating point does not hold exactly"
         raise encode_error(problem, row, float(numbers[row]))
-
-
-def explain_float(field: Field, options: ValueOptions) -> Explain:
-    """Return what would explain bad bytes; no bytes are."""
-    del field, options
-    return lambda raw: Reason(f"{len(raw)} bytes, not a floating point number")

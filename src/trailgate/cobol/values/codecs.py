@@ -17,7 +17,6 @@ from trailgate.cobol.values.binary import (
     encode_binary,
     encode_float,
     explain_binary,
-    explain_float,
 )
 from trailgate.cobol.values.codec import (
     Decoded,
@@ -30,29 +29,26 @@ from trailgate.cobol.values.codec import (
 )
 from trailgate.cobol.values.digits import (
     decode_packed,
-    decode_unsigned_packed,
     decode_zoned,
     encode_packed,
-    encode_unsigned_packed,
     encode_zoned,
-    explain_packed,
-    explain_unsigned_packed,
-    explain_zoned,
+    explain_number,
 )
-from trailgate.cobol.values.edited import decode_edited, encode_edited, explain_edited
+from trailgate.cobol.values.edited import decode_edited, encode_edited
 from trailgate.cobol.values.text import (
     decode_raw,
     decode_text,
     encode_raw,
     encode_text,
-    explain_raw,
+    explain_bytes,
     explain_text,
 )
 from trailgate.errors import DefinitionError, EncodeError, Where
 
 _TEXT = ValueCodec(decode_text, encode_text, explain_text)
+_PACKED = ValueCodec(decode_packed, encode_packed, explain_number)
 _BINARY = ValueCodec(decode_binary, encode_binary, explain_binary)
-_FLOAT = ValueCodec(decode_float, encode_float, explain_float)
+_FLOAT = ValueCodec(decode_float, encode_float, explain_bytes)
 
 CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
     {
@@ -60,18 +56,16 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
         Usage.NATIONAL: _TEXT,
         Usage.UTF8: _TEXT,
         Usage.DBCS: _TEXT,
-        Usage.ZONED: ValueCodec(decode_zoned, encode_zoned, explain_zoned),
-        Usage.EDITED: ValueCodec(decode_edited, encode_edited, explain_edited),
-        Usage.PACKED: ValueCodec(decode_packed, encode_packed, explain_packed),
-        Usage.UNSIGNED_PACKED: ValueCodec(
-            decode_unsigned_packed, encode_unsigned_packed, explain_unsigned_packed
-        ),
+        Usage.ZONED: ValueCodec(decode_zoned, encode_zoned, explain_number),
+        Usage.EDITED: ValueCodec(decode_edited, encode_edited, explain_number),
+        Usage.PACKED: _PACKED,
+        Usage.UNSIGNED_PACKED: _PACKED,
         Usage.BINARY: _BINARY,
         Usage.NATIVE: _BINARY,
         Usage.SHORT: _BINARY,
         Usage.FLOAT: _FLOAT,
         Usage.DOUBLE: _FLOAT,
-        Usage.RAW: ValueCodec(decode_raw, encode_raw, explain_raw),
+        Usage.RAW: ValueCodec(decode_raw, encode_raw, explain_bytes),
     }
 )
 

@@ -5,8 +5,10 @@ Both are read into the same columns of digits, and written from them; what is wr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import field as member
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -212,8 +214,18 @@ def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
     return encode_error(problem, row, values[row].as_py())
 
 
-def explain_number(field: Field, options: ValueOptions, problem: str) -> Explain:
-    """Return what explains why bytes are not such a number."""
+_PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
+    {
+        Usage.ZONED: "not a zoned number",
+        Usage.PACKED: "not a packed number",
+        Usage.UNSIGNED_PACKED: "not a packed number without a sign nibble (COMP-6)",
+    }
+)
+
+
+def explain_number(field: Field, options: ValueOptions) -> Explain:
+    """Return what explains why bytes are not a number of decimal digits."""
+    problem = _PROBLEMS.get(field.usage, f"not a number as {field.picture} prints it")
     page = page_of(field, options)
     try:
         digits = b"".join(page.encode(pa.array(list("0123456789"))).to_pylist())
@@ -242,13 +254,10 @@ def _likely(field: Field, raw: bytes, digits: bytes) -> str:
         return "Is it ASCII?"
     if set(body) <= set(range(0xF0, 0xFA)) and 0xF0 not in digits:
         return "Is it EBCDIC?"
-    if "-" not in field.picture and text[-1:] in ("d", "b") and not _signed(field):
+    signed = field.number is not None and field.number.signed
+    if "-" not in field.picture and text[-1:] in ("d", "b") and not signed:
         return "Is it signed?"
     return ""
-
-
-def _signed(field: Field) -> bool:
-    return field.number is not None and field.number.signed
 
 
 EBCDIC_ZONE, ASCII_ZONE = 0xF0, 0x30
@@ -356,11 +365,6 @@ def _overpunches(zone: int) -> tuple[Octets, Octets]:
     return digits | np.uint8(0xC0), digits | np.uint8(0xD0)
 
 
-def explain_zoned(field: Field, options: ValueOptions) -> Explain:
-    """Return what explains why bytes are not a DISPLAY number."""
-    return explain_number(field, options, "not a zoned number")
-
-
 _PACKED_PLUS, _PACKED_MINUS, _UNSIGNED = 0xC, 0xD, 0xF
 _BYTES: Final = np.arange(256)
 _HIGH, _LOW = _BYTES >> 4, _BYTES & 0xF
@@ -382,49 +386,34 @@ def _most_first(nibbles: int, digits: int) -> int:
 
 
 def decode_packed(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of COMP-3."""
+    """Return the decoder of COMP-3, and of COMP-6, which has no sign nibble."""
     number, form = number_of(field), number_form(field, options)
-    held = DigitBytes(
-        _PAIRS,
-        base=100,
-        signs=_signs(signed=number.signed, strict=options.strict),
-        sign_at=field.size - 1,
-        sign_base=10,
-        most_first=_most_first(2 * field.size - 1, number.digits),
-    )
-    return lambda matrix: decode_digits(form, held, matrix)
-
-
-def decode_unsigned_packed(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of COMP-6: no sign nibble."""
-    number, form = number_of(field), number_form(field, options)
-    most_first = _most_first(2 * field.size, number.digits)
-    held = DigitBytes(_PAIRS, base=100, most_first=most_first)
+    if field.usage is Usage.UNSIGNED_PACKED:
+        held = DigitBytes(_PAIRS, base=100, most_first=_most_first(2 * field.size, number.digits))
+    else:
+        held = DigitBytes(
+            _PAIRS,
+            base=100,
+            signs=_signs(signed=number.signed, strict=options.strict),
+            sign_at=field.size - 1,
+            sign_base=10,
+            most_first=_most_first(2 * field.size - 1, number.digits),
+        )
     return lambda matrix: decode_digits(form, held, matrix)
 
 
 def encode_packed(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of COMP-3: signs C and D, F in an unsigned field."""
+    """Return the encoder of COMP-3, with signs C and D, F in an unsigned field; and of COMP-6, without signs."""
     number, form = number_of(field), number_form(field, options)
+    plus = _PACKED_PLUS if number.signed else _UNSIGNED
 
     def encode(values: pa.Array) -> Octets:
         written = digits_of(values, number, form)
-        sign = np.where(
-            written.negative, _PACKED_MINUS, _PACKED_PLUS if number.signed else _UNSIGNED
-        )
-        nibbles = np.column_stack([written.digits, sign.astype(np.uint8)])
+        nibbles = written.digits
+        if field.usage is Usage.PACKED:
+            signs = np.where(written.negative, _PACKED_MINUS, plus).astype(np.uint8)
+            nibbles = np.column_stack([nibbles, signs])
         return _pack(nibbles, field.size, written.blank, form.blank)
-
-    return encode
-
-
-def encode_unsigned_packed(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of COMP-6."""
-    number, form = number_of(field), number_form(field, options)
-
-    def encode(values: pa.Array) -> Octets:
-        written = digits_of(values, number, form)
-        return _pack(written.digits, field.size, written.blank, form.blank)
 
     return encode
 
@@ -435,13 +424,3 @@ def _pack(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
     made = padded[:, 0::2] << np.uint8(4) | padded[:, 1::2]
     made[blank] = np.frombuffer(filler, np.uint8)
     return made
-
-
-def explain_packed(field: Field, options: ValueOptions) -> Explain:
-    """Return what explains why bytes are not a packed number."""
-    return explain_number(field, options, "not a packed number")
-
-
-def explain_unsigned_packed(field: Field, options: ValueOptions) -> Explain:
-    """Return what explains why bytes are not a packed number without a sign nibble."""
-    return explain_number(field, options, "not a packed number without a sign nibble (COMP-6)")

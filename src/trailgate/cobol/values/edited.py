@@ -19,14 +19,13 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.layouts import Field
-from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, Explain, ValueOptions, page_of
+from trailgate.cobol.values.codec import Decoded, Decoder, Encoder, ValueOptions, page_of
 from trailgate.cobol.values.digits import (
     DigitBytes,
     DigitRows,
     decode_digits,
     digit_table,
     digits_of,
-    explain_number,
     number_form,
     number_of,
     zone_of,
@@ -297,8 +296,3 @@ def _symbol(symbol: str, negative: Mask, *, credit: bool) -> npt.NDArray[np.uint
         return np.where(negative, ord(symbol), ord(" ")).astype(np.uint8)
     shown = {"+": ("-", "+"), "-": ("-", " ")}.get(symbol, (symbol, symbol))
     return np.where(negative, ord(shown[0]), ord(shown[1])).astype(np.uint8)
-
-
-def explain_edited(field: Field, options: ValueOptions) -> Explain:
-    """Return what explains why bytes are not such a printed number."""
-    return explain_number(field, options, f"not a number as {field.picture} prints it")

@@ -35,8 +35,9 @@ from trailgate.columnar.code_pages import (
     code_page,
     double_byte_page,
 )
+from trailgate.columnar.digits import LOWER, to_hex
 from trailgate.columnar.gather import fixed_rows
-from trailgate.columnar.rows import byte_view, strings_of
+from trailgate.columnar.rows import byte_view
 from trailgate.errors import OptionError
 
 _WIDE_BLANK = "\N{IDEOGRAPHIC SPACE}"
@@ -128,16 +129,9 @@ def encode_text(field: Field, options: ValueOptions) -> Encoder:
 
 def explain_text(field: Field, options: ValueOptions) -> Explain:
     """Return what explains why bytes are not a text."""
-    page = text_page(field, options)
-
-    def explain(raw: bytes) -> Reason:
-        del raw
-        return Reason(f"bytes that are not characters of {page.name}", "Is it another code page?")
-
-    return explain
-
-
-_HEX: Final = np.frombuffer(b"0123456789abcdef", np.uint8)
+    problem = f"bytes that are not characters of {text_page(field, options).name}"
+    reason = Reason(problem, "Is it another code page?")
+    return lambda _: reason
 
 
 def decode_raw(field: Field, options: ValueOptions) -> Decoder:
@@ -145,13 +139,7 @@ def decode_raw(field: Field, options: ValueOptions) -> Decoder:
     del field
     if options.raw is RawForm.BINARY:
         return lambda matrix: Decoded(fixed_rows(matrix))
-    return lambda matrix: Decoded(strings_of(_hex(matrix)))
-
-
-def _hex(matrix: Octets) -> Octets:
-    found = np.empty((len(matrix), 2 * matrix.shape[1]), np.uint8)
-    found[:, 0::2], found[:, 1::2] = _HEX[matrix >> 4], _HEX[matrix & 15]
-    return found
+    return lambda matrix: Decoded(to_hex(fixed_rows(matrix), LOWER))
 
 
 def encode_raw(field: Field, options: ValueOptions) -> Encoder:
@@ -180,7 +168,7 @@ def _unhex(row: int, text: str) -> bytes:
         raise encode_error("not hex digits", row, text) from None
 
 
-def explain_raw(field: Field, options: ValueOptions) -> Explain:
-    """Return what would explain bad bytes; no bytes are."""
-    del field, options
-    return lambda raw: Reason(f"{len(raw)} bytes")
+def explain_bytes(field: Field, _: ValueOptions) -> Explain:
+    """Return what would explain bad bytes of a field in which all bytes are values."""
+    kind = "" if field.usage is Usage.RAW else ", not a floating point number"
+    return lambda raw: Reason(f"{len(raw)} bytes{kind}")

@@ -165,12 +165,17 @@ def as_text(values: Values) -> pa.Array:
     return values.strings
 
 
-def _plain(_: FieldType) -> Decode:
+def _strings(*kinds: int) -> Encoding:
+    """Return what takes values of these JSON kinds as they are; without kinds all but objects and arrays."""
+
     def decode(values: Values) -> pa.Array:
-        values.refuse_nested()
+        if kinds:
+            values.refuse_others(*kinds)
+        else:
+            values.refuse_nested()
         return values.strings
 
-    return decode
+    return lambda _: decode
 
 
 def dates(values: Values) -> pa.Array:
@@ -319,85 +324,50 @@ def _decimals(kind: FieldType) -> Decode:
     return precise_decimals(scale)
 
 
-def _string(_: FieldType) -> Decode:
-    def decode(values: Values) -> pa.Array:
-        values.refuse_others(STRING)
-        return values.strings
-
-    return decode
+def _variable(values: Values) -> pa.Array:
+    values.refuse_others(OBJECT, NUMBER)
+    return variable_decimals(values)
 
 
-def _days(_: FieldType) -> Decode:
-    return dates
+def _always(decode: Decode) -> Encoding:
+    return lambda _: decode
 
 
-def _stamps(units: int) -> Encoding:
-    return lambda _: timestamps(units)
-
-
-def _iso(_: FieldType) -> Decode:
-    return iso_strings
-
-
-def _bytes(_: FieldType) -> Decode:
-    return base64_bytes
-
-
-def _variable(_: FieldType) -> Decode:
-    def decode(values: Values) -> pa.Array:
-        values.refuse_others(OBJECT, NUMBER)
-        return variable_decimals(values)
-
-    return decode
-
-
-def _true_or_false(_: FieldType) -> Decode:
-    def decode(values: Values) -> pa.Array:
-        values.refuse_others(TRUE, FALSE)
-        return values.strings
-
-    return decode
-
-
-def _number(_: FieldType) -> Decode:
-    def decode(values: Values) -> pa.Array:
-        values.refuse_others(NUMBER, STRING)  # "NaN" is a string
-        return values.strings
-
-    return decode
-
-
+_PLAIN: Final = _strings()
+_ISO: Final = _always(iso_strings)
+_DAYS: Final = _always(dates)
+_NUMBER: Final = _strings(NUMBER, STRING)  # "NaN" is a string
 # By the name of the meaning, or, without one, Connect's type.
 ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
     {
         **dict.fromkeys(
-            ("int8", "int16", "int32", "int64", "float", "double", "float32", "float64"), _number
+            ("int8", "int16", "int32", "int64", "float", "double", "float32", "float64"), _NUMBER
         ),
-        "boolean": _true_or_false,
-        "string": _string,
-        "bytes": _bytes,
+        "boolean": _strings(TRUE, FALSE),
+        "string": _strings(STRING),
+        "bytes": _always(base64_bytes),
         CONNECT + "Decimal": _decimals,
-        CONNECT + "Date": _days,
+        CONNECT + "Date": _DAYS,
         CONNECT + "Time": _times_of_day(1),
-        CONNECT + "Timestamp": _stamps(1),
-        TIME + "Date": _days,
+        CONNECT + "Timestamp": _always(timestamps(1)),
+        TIME + "Date": _DAYS,
         TIME + "Time": _times_of_day(1),
         TIME + "MicroTime": _times_of_day(1000),
         TIME + "NanoTime": _times_of_day(1_000_000),
-        TIME + "Timestamp": _stamps(1),
-        TIME + "MicroTimestamp": _stamps(1000),
-        TIME + "NanoTimestamp": _stamps(1_000_000),
-        TIME + "ZonedTimestamp": _iso,
-        TIME + "IsoDate": _iso,
-        TIME + "IsoTimestamp": _iso,
-        TIME + "IsoTime": _plain,
-        TIME + "ZonedTime": _plain,
-        TIME + "Year": _plain,
-        TIME + "Interval": _plain,
-        TIME + "MicroDuration": _plain,
-        DATA + "VariableScaleDecimal": _variable,
+        TIME + "Timestamp": _always(timestamps(1)),
+        TIME + "MicroTimestamp": _always(timestamps(1000)),
+        TIME + "NanoTimestamp": _always(timestamps(1_000_000)),
+        TIME + "ZonedTimestamp": _ISO,
+        TIME + "IsoDate": _ISO,
+        TIME + "IsoTimestamp": _ISO,
+        TIME + "IsoTime": _PLAIN,
+        TIME + "ZonedTime": _PLAIN,
+        TIME + "Year": _PLAIN,
+        TIME + "Interval": _PLAIN,
+        TIME + "MicroDuration": _PLAIN,
+        DATA + "VariableScaleDecimal": _always(_variable),
         **dict.fromkeys(
-            (DATA + name for name in ("Json", "Xml", "Uuid", "Enum", "EnumSet", "Ltree")), _plain
+            (DATA + name for name in ("Json", "Xml", "Uuid", "Enum", "EnumSet", "Ltree")), _PLAIN
         ),
     }
 )
@@ -432,7 +402,8 @@ def converter_for(column: Column, schema: Schema | None, options: DebeziumOption
 
 def _decoder(column: Column, schema: Schema | None, options: DebeziumOptions) -> Decode:
     if schema is None:
-        return BARE.get(column.family, _bare_text)(column, options)
+        bare = BARE.get(column.family)
+        return as_text if bare is None else bare(column, options)
     kind = schema.get(column.name.casefold())
     if kind is None:
         return _refusing("the schema of the event does not have this column", "")
@@ -459,10 +430,6 @@ def _refusing(problem: str, hint: str) -> Decode:
         raise row_error(problem, values.strings, row, hint)
 
     return decode
-
-
-def _bare_text(_: Column, __: DebeziumOptions) -> Decode:
-    return as_text
 
 
 def _bare_time(column: Column, options: DebeziumOptions) -> Decode:

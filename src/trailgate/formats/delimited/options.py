@@ -57,6 +57,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
     read = replace(read, header=HeaderFields(names, "delim.header"))
     rest: dict[str, Any] = {**metadata(read), **_tokens(read), **_switches(read)}
     table = read.source("table")
+    of_tables, of_columns = _date_formats(properties)
     options = DelimitedOptions(
         sourcedefs=_sourcedefs(read),
         header=names,
@@ -64,8 +65,8 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
         schema=read.source("schema"),
         table=() if table is None else (table,),
         date_format=read.date_format("dateformat"),
-        table_date_formats=Lookup(tuple(_table_formats(properties))),
-        column_date_formats=Lookup(tuple(_column_formats(properties))),
+        table_date_formats=of_tables,
+        column_date_formats=of_columns,
         userdefs=read.userdefs(),
         **rest,
     )
@@ -125,25 +126,18 @@ def _check_delimiters(properties: Properties, options: DelimitedOptions) -> None
         named[value] = name
 
 
-def _formats(properties: Properties) -> list[tuple[list[str], DateFormat]]:
+def _date_formats(
+    properties: Properties,
+) -> tuple[Lookup[str, DateFormat], Lookup[tuple[str, str], DateFormat]]:
+    """Return the formats of tables, and those of columns by table and column."""
     prefix = _DATE_FORMAT + "."
-    return [
-        (
-            [part.strip('"') for part in _PART.findall(entry.name[len(prefix) :])],
-            configured_format(properties, entry),
-        )
-        for entry in properties.entries
-        if entry.name.startswith(prefix)
-    ]
-
-
-def _table_formats(properties: Properties) -> list[tuple[str, DateFormat]]:
-    return [(".".join(parts), value) for parts, value in _formats(properties) if len(parts) == 2]
-
-
-def _column_formats(properties: Properties) -> list[tuple[tuple[str, str], DateFormat]]:
-    return [
-        ((".".join(parts[:-1]), parts[-1]), value)
-        for parts, value in _formats(properties)
-        if len(parts) == 3
-    ]
+    tables, columns = [], []
+    for entry in properties.entries:
+        if entry.name.startswith(prefix):
+            parts = [part.strip('"') for part in _PART.findall(entry.name[len(prefix) :])]
+            form, table = configured_format(properties, entry), ".".join(parts[:2])
+            if len(parts) == 2:
+                tables.append((table, form))
+            elif len(parts) == 3:
+                columns.append(((table, parts[2]), form))
+    return Lookup(tuple(tables)), Lookup(tuple(columns))

@@ -1,0 +1,39 @@
+"""The options of writing trails, declared once for the command line and Spark (``options.py`` states how)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final
+
+from trailgate.errors import OptionError
+from trailgate.options import COUNT, TEXT, Flag, choice
+
+UNITS: Final = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+BINARY_UNITS: Final = {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of a size such as 500MB or 2GiB; raises OptionError."""
+    matched = re.fullmatch(r"(\d+)\s*([A-Za-z]*)", text.strip())
+    unit = None if matched is None else (UNITS | BINARY_UNITS).get(matched[2].upper())
+    if matched is None or not unit or not int(matched[1]):
+        raise OptionError(f"{text!r} is not a size", hint="Write a size as 500MB")
+    return int(matched[1]) * unit
+
+
+MaxBytes = Annotated[
+    int | None,
+    COUNT,
+    Flag("SIZE", "--max-size", read=size_of),
+    "The maximum size of a trail file; default 500MB.",
+]
+SeqDigits = Annotated[
+    int, choice({"6": 6, "9": 9}), Flag("9|6"), "Digits of a trail file's number."
+]
+FormatRelease = Annotated[
+    str | None, TEXT, Flag("RELEASE"), "The trail's format, as 12.2; default 11.2."
+]
+ByteOrderName = Annotated[str | None, TEXT, Flag("big|little"), "Little needs release 12.1."]
+UpdateFormatName = Annotated[
+    str | None, TEXT, Flag("FORM"), "separate, full or compact; the last two need 12.1."
+]
