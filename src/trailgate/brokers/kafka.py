@@ -26,7 +26,7 @@ from trailgate.brokers.headers import (
     last_of_each,
     repeat,
 )
-from trailgate.brokers.receiver import PATIENCE, Window
+from trailgate.brokers.receiver import PATIENCE, WINDOW, Window
 from trailgate.errors import (
     BrokerError,
     BrokerRefusedError,
@@ -104,7 +104,6 @@ def _header_lines(messages: Sequence[Any]) -> tuple[HeaderLines, list[int]]:
     return HeaderLines(rows, pa.array(names, pa.string()), pa.array(strings, pa.string())), wrong
 
 
-WINDOW: Final = 4096  # messages of a batch, at most
 FIRST_SECONDS: Final = 2.0  # of the first question, which is asked again
 ASK_SECONDS: Final = 5.0
 LOGGED: Final = 2  # syslog's level "critical"

@@ -6,8 +6,6 @@ a window is made of them (``messages``). ``name_source`` names the queue or topi
 
 from __future__ import annotations
 
-import select
-import ssl
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +17,7 @@ import numpy as np
 
 from trailgate.arrays import Longs
 from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
-from trailgate.brokers.receiver import CONNECT_SECONDS, connect, received_into
+from trailgate.brokers.receiver import CONNECT_SECONDS, Connection
 from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
 
 
@@ -176,26 +174,21 @@ REFUSALS: Final = frozenset(
 )
 
 
-class AmqpConnection:
-    """A connection that is logged in, with one link at most. All errors are BrokerErrors; after one it is of no more use."""
+class AmqpConnection(Connection):
+    """A connection that is logged in, with one link at most; ``deliveries`` are those of the link that is subscribed."""
 
-    def __init__(self, address: BrokerAddress) -> None:
-        self._address, self._where = address, Where(source=str(address))
+    deliveries: Deliveries
+
+    def _log_in(self) -> None:
         self._proton = proton()
-        self._socket = connect(address)
         self._room = memoryview(bytearray(ROOM))
-        self._is_ended, self.is_detached = False, False
+        self.is_detached = self._is_subscribed = False
         self._session: Any = None
         self._link: Any = None
-        self._deliveries: Deliveries | None = None
         self._limit = 1
-        try:
-            self._transport, self._engine = self._engines()
-            self._engine.open()
-            self._answer(self._engine)
-        except BaseException:
-            self._socket.close()
-            raise
+        self._transport, self._engine = self._engines()
+        self._engine.open()
+        self._answer(self._engine)
 
     @property
     def product(self) -> str:
@@ -207,22 +200,21 @@ class AmqpConnection:
         """Return whether all that was to be sent has left this process."""
         return not self._transport.pending() > 0
 
-    def subscribe(self, limit: int) -> Deliveries:
-        """Return the deliveries of the address's queue or topic; no more are received while so many wait."""
+    def subscribe(self, limit: int) -> None:
+        """Receive deliveries of the address's queue or topic; no more are received while so many wait."""
         session = self._engine.session()
         session.open()
         link = session.receiver(self._address.options.get("durable") or str(uuid.uuid4()))
         name_source(link.source, self._address, self._engine.remote_properties or {})
         self._session, self._link, self._limit = session, link, limit
-        deliveries = Deliveries(link, self._address.number("prefetch", AHEAD))
+        self.deliveries = Deliveries(link, self._address.number("prefetch", AHEAD))
         link.open()
         self._answer(link)
         if link.source.address != link.remote_source.address:
             # AMQP 1.0, 2.6.3: a link that is refused is attached without a source, and detached with the reason.
             self.work(REASON_SECONDS)
             raise self.error("the broker attached another source than the one asked for")
-        self._deliveries = deliveries
-        return deliveries
+        self._is_subscribed = True
 
     def work(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:
         """Receive and send for so long, or until something has happened; return whether it has."""
@@ -234,30 +226,26 @@ class AmqpConnection:
             now = time.monotonic()
             if now >= end:
                 return False
-            self._wait((min(end, due) if due else end) - now)
+            self._wait((min(end, due) if due else end) - now, to_send=not self.is_sent)
 
     def close(self) -> None:
         """Close the connection: what was not accepted is in the queue again, in its order, when this returns."""
-        self._session = self._link = self._deliveries = None  # what comes now is for somebody else
+        self._session = self._link = None
+        self._is_subscribed = False  # what comes now is for somebody else
         with suppress(BrokerError, self._proton.ProtonException):
             self._engine.close()
             self.work(CLOSE_SECONDS)
-        self._socket.close()
+        super().close()
 
-    def owned_until(self) -> float:
-        """Return until when the broker may take this consumer for alive, as a moment of ``time.monotonic``.
+    def owned_until(self, error: BrokerError) -> float:
+        """Return until when the broker may take this consumer for alive; see ``Connection``.
 
-        It has closed the connection itself, or announces half of the time after which it gives up (AMQP 1.0, 2.4.5).
+        Where nothing came, it announced half of the time after which it gives up (AMQP 1.0, 2.4.5); else it has closed the connection, or answers to its closing.
         """
-        if self._is_ended:
+        if self._is_ended or SILENT not in str(error):
             return 0.0
         announced = float(self._transport.remote_idle_timeout)
         return time.monotonic() + (2 * announced + 1 if announced else OWNED_SECONDS)
-
-    def error(self, problem: str, *, refused: bool = False) -> BrokerError:
-        """Return an error of this connection."""
-        kind = BrokerRefusedError if refused else BrokerError
-        return kind(problem, where=self._where)
 
     def _engines(self) -> tuple[Any, Any]:
         """Return the engine of the transport and that of the connection, which is not open yet."""
@@ -285,8 +273,8 @@ class AmqpConnection:
         """Receive what is there, and send what waits, without waiting; return when the engine is due again, 0 for never."""
         try:
             self._fill()
-            if self._deliveries is not None:
-                self._deliveries.ask()
+            if self._is_subscribed:
+                self.deliveries.ask()
             due = float(self._transport.tick(time.monotonic()))
             self._send()
         except self._proton.ProtonException as error:
@@ -296,49 +284,41 @@ class AmqpConnection:
 
     def _fill(self) -> None:
         while not (self._is_ended or self._is_full()):
-            size = received_into(self._socket, self._room, self.error)
+            size = self._receive_into(self._room)
             if size is None:
                 return
             if size:
                 self._push(self._room[:size])
             else:
-                self._is_ended = True
                 self._transport.close_tail()
 
     def _is_full(self) -> bool:
-        found = self._deliveries
-        return found is not None and (len(found) >= self._limit or found.waiting >= WINDOW_BYTES)
+        return self._is_subscribed and (
+            len(self.deliveries) >= self._limit or self.deliveries.waiting >= WINDOW_BYTES
+        )
 
     def _push(self, data: memoryview) -> None:
         """Give the engine what came; messages are taken from it as they become whole."""
         while data and (capacity := self._transport.capacity()) > 0:
             self._transport.push(data[:capacity])
             data = data[capacity:]
-            if self._deliveries is not None:
-                self._deliveries.take()
-                if self._deliveries.is_too_long:
+            if self._is_subscribed:
+                self.deliveries.take()
+                if self.deliveries.is_too_long:
                     problem = f"the broker sends a message of more than {LONGEST} bytes"
                     raise self.error(problem, refused=True)
 
     def _send(self) -> None:
         while (size := self._transport.pending()) > 0 and not self._is_ended:
             try:
-                sent = self._socket.send(self._transport.peek(min(size, ROOM)))
-            except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+                sent = self._send_some(self._transport.peek(min(size, ROOM)))
+            except BrokerError:
+                if self._is_ended:
+                    return  # the engine may know the reason
+                raise
+            if not sent:
                 return
-            except ConnectionError:
-                self._is_ended = True
-                return
-            except OSError as error:
-                raise self.error(f"the connection is lost: {error}") from error
             self._transport.pop(sent)
-
-    def _wait(self, seconds: float) -> None:
-        writes = [] if self.is_sent else [self._socket]
-        try:
-            select.select([self._socket], writes, [], max(0.0, seconds))
-        except (OSError, ValueError) as error:
-            raise self.error(f"the connection is lost: {error}") from error
 
     def _check(self) -> None:
         """Raise BrokerError where the broker has ended the link or the connection, or the engine has given up."""
