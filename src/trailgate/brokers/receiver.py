@@ -272,15 +272,13 @@ class Reconnecting(ABC, Generic[C]):
             self._forget(error)
 
     def settle(self, seconds: float) -> bool:
-        """Return whether all acknowledgements are confirmed; see ``Receiver``."""
-        if self._connection is None:
-            return False
+        """Return whether all acknowledgements are confirmed; none waits where the connection is lost. See ``Receiver``."""
         try:
-            return self._settle(self._connection, seconds)
+            return self._connection is None or self._settle(self._connection, seconds)
         except BrokerError as error:
             _LOG.warning("%s", error)
             self._forget(error)
-        return False
+        return True
 
     def close(self) -> None:
         """Disconnect; see ``Receiver``."""
