@@ -6,6 +6,7 @@ A receiver for Kafka: one partition from an offset on, without a consumer group.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 from itertools import chain
@@ -113,7 +114,7 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 class KafkaReceiver:
     """Receives one partition; its offsets are the positions, and nothing is acknowledged."""
 
-    def __init__(self, address: BrokerAddress) -> None:
+    def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         check_tls_files(address)
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
@@ -123,6 +124,7 @@ class KafkaReceiver:
         self._refusal: str | None = None
         self._trouble: str | None = None
         self._patience = address.number("patience", PATIENCE)
+        self.silence = math.inf if lasting else self._patience  # seconds that it may last
         self.is_reached, self.connections = False, 0
         self.next = 0
 

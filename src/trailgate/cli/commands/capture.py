@@ -286,7 +286,7 @@ def _receive(
 ) -> None:
     """Receive from a broker until there is a reason to stop; raises Exit where most messages are bad."""
     from trailgate.cli.live import print_live
-    from trailgate.jobs.receive.job import open_live
+    from trailgate.jobs.receive.run import open_live
 
     with open_live(loaded.capture, address, output.trail, options) as live:
         total = print_live(live, output)

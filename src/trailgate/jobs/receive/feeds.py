@@ -1,4 +1,4 @@
-"""The feeds of a live capture, by protocol.
+"""The feeds of a live capture, and which protocol has which: a row of ``ROWS``.
 
 Messages of a queue or topic are stored in the journal, then acknowledged, then captured. Those of a partition of a Kafka topic need no journal: offsets are their
 numbers, and the broker keeps them.
@@ -6,20 +6,20 @@ numbers, and the broker keeps them.
 
 from __future__ import annotations
 
-import math
+import importlib
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from trailgate.brokers.address import BrokerAddress, Family
 from trailgate.brokers.kafka import KafkaReceiver
-from trailgate.brokers.receiver import PATIENCE, Receiver, Window
+from trailgate.brokers.receiver import Receiver, Window
 from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
-from trailgate.jobs.receive.feed import Link, Part
+from trailgate.jobs.receive.feed import Feed, Link, Part
 from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
 from trailgate.storage.live.journal import Journal, JournalOptions, Stored
 
@@ -132,11 +132,8 @@ EARLIER_SECONDS: Final = 5.0
 class KafkaFeed:
     """Gives a partition, whose receiver is connected, from an offset on; see ``Feed``. Generated ids are made of offsets."""
 
-    def __init__(
-        self, address: BrokerAddress, receiver: KafkaReceiver, *, lasting: bool = True
-    ) -> None:
+    def __init__(self, address: BrokerAddress, receiver: KafkaReceiver) -> None:
         self._address, self._receiver = address, receiver
-        self._patience = math.inf if lasting else address.number("patience", PATIENCE)
         self._silent: float | None = None  # since when the broker does not answer
         self._high = self._end = 0
         self.is_replayed = False
@@ -171,7 +168,7 @@ class KafkaFeed:
             has_more = self._receiver.next < self._receiver.bounds()[1]
         except BrokerError as error:
             self._silent = self._silent or time.monotonic()
-            if time.monotonic() - self._silent > self._patience:
+            if time.monotonic() - self._silent > self._receiver.silence:
                 raise error.with_place(source=str(self._address)) from error
             return False
         self._silent = None
@@ -206,34 +203,51 @@ class KafkaFeed:
         self._receiver.close()
 
 
-def _stomp(address: BrokerAddress, lasting: bool) -> Receiver:
-    from trailgate.brokers.stomp.receiver import StompReceiver  # noqa: PLC0415  one protocol a run
+class Row(NamedTuple):
+    """A protocol: the module and the class of its receiver, which is loaded when it is used, and whether the broker keeps what was read."""
 
-    return StompReceiver(address, lasting=lasting)
-
-
-def _amqp(address: BrokerAddress, lasting: bool) -> Receiver:
-    from trailgate.brokers.amqp.receiver import AmqpReceiver  # noqa: PLC0415  an extra
-
-    return AmqpReceiver(address, lasting=lasting)
+    module: str
+    receiver: str
+    keeps_messages: bool = False
 
 
-RECEIVERS: Final[Mapping[Family, Callable[[BrokerAddress, bool], Receiver]]] = MappingProxyType(
-    {Family.STOMP: _stomp, Family.AMQP: _amqp}
+ROWS: Final[Mapping[Family, Row]] = MappingProxyType(
+    {
+        Family.STOMP: Row("trailgate.brokers.stomp.receiver", "StompReceiver"),
+        Family.AMQP: Row("trailgate.brokers.amqp.receiver", "AmqpReceiver"),
+        Family.KAFKA: Row("trailgate.brokers.kafka", "KafkaReceiver", keeps_messages=True),
+    }
 )
 
 
 def check_journalled(address: BrokerAddress) -> None:
     """Raise OptionError for a broker that keeps messages which were read: it needs no journal."""
-    if address.family not in RECEIVERS:
+    if ROWS[address.family].keeps_messages:
         problem = f"{address} keeps its messages, and is not received into a journal"
         hint = 'Stream it by Spark\'s own format "kafka" through trailgate.spark.capture, or capture it by trailgate capture'
         raise OptionError(problem, hint=hint)
 
 
-def receiver_of(address: BrokerAddress, *, lasting: bool = True) -> Receiver:
+def receiver_of(address: BrokerAddress, *, lasting: bool = True) -> Any:
     """Return a receiver, which connects when it is first used; raises MissingDependencyError where its protocol is an extra.
 
     One that is ``lasting`` connects again for as long as it is used.
     """
-    return RECEIVERS[address.family](address, lasting)
+    row = ROWS[address.family]
+    return getattr(importlib.import_module(row.module), row.receiver)(address, lasting=lasting)
+
+
+def feed_of(
+    address: BrokerAddress,
+    folder: Path,
+    options: JournalOptions,
+    needed: str | None = None,
+    *,
+    lasting: bool = True,
+) -> Feed:
+    """Return the feed of an address; ``folder`` is that of the journal, where one is needed. See ``JournalFeed``, and ``receiver_of``."""
+    receiver = receiver_of(address, lasting=lasting)
+    if ROWS[address.family].keeps_messages:
+        receiver.connect()
+        return KafkaFeed(address, receiver)
+    return JournalFeed(address, receiver, folder, options, needed)

@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, Self
 
-from trailgate.errors import OptionError, Where
+from trailgate.errors import MissingDependencyError, OptionError, Where
 from trailgate.jobs.receive.feed import Link
 from trailgate.jobs.receive.run import BatchReport
 from trailgate.storage.files.durable import write_whole
@@ -87,20 +87,10 @@ assert set(SUMMED) < {one.name for one in fields(Statistics)}
 
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-# Text format, Comments, help text, and type information: a label's value has these escaped.
-_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-class Counter(NamedTuple):
-    """One counter: its name, the sum that it is, and what it means."""
-
-    name: str
-    of: str
-    help: str
-
-
-class Gauge(NamedTuple):
-    """One gauge: its name, the value of the last batch that it is, and what it means."""
+class Metric(NamedTuple):
+    """One metric: its name, the value that it is, and what it means. A counter is a sum of all batches, a gauge a value of the last one."""
 
     name: str
     of: str
@@ -108,72 +98,69 @@ class Gauge(NamedTuple):
 
 
 COUNTERS: Final = (
-    Counter("trailgate_messages_total", "messages", "Messages that were received and stored."),
-    Counter("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
-    Counter("trailgate_repeated_total", "repeated", "Messages that the broker gave again, left out."),
-    Counter("trailgate_duplicates_total", "duplicates", "Messages that were sent again, by jms.id, left out."),
-    Counter("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
-    Counter("trailgate_batches_total", "batches", "Batches that were worked on."),
-    Counter("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
+    Metric("trailgate_messages_total", "messages", "Messages that were received and stored."),
+    Metric("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
+    Metric("trailgate_repeated_total", "repeated", "Messages that the broker gave again, left out."),
+    Metric("trailgate_duplicates_total", "duplicates", "Messages that were sent again, by jms.id, left out."),
+    Metric("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
+    Metric("trailgate_batches_total", "batches", "Batches that were worked on."),
+    Metric("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
 )  # fmt: skip
-OPERATIONS: Final = Counter(
-    "trailgate_operations_total", "counts", "Operations that were appended to the trail."
-)
-CONNECTED: Final = Gauge(
-    "trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."
-)
-RECEIVED: Final = Gauge(
-    "trailgate_last_message_timestamp_seconds",
-    "received",
-    "When the last messages were worked on, in seconds since 1970 UTC.",
-)
+OPERATIONS: Final = ("trailgate_operations_total", "Operations that were appended to the trail.")
+OF_NOW: Final = (
+    Metric("trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."),
+    Metric("trailgate_last_message_timestamp_seconds", "received", "When the last messages were worked on, in seconds since 1970 UTC."),
+)  # fmt: skip
 GAUGES: Final = (
-    Gauge("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
-    Gauge("trailgate_lag_seconds", "lag_seconds", "The age of the last message when its batch was in the trail, by JMSTimestamp."),
-    Gauge("trailgate_trail_file", "trail_file", "The number of the trail's last file."),
-    Gauge("trailgate_trail_offset_bytes", "trail_offset", "The end of the trail in its last file."),
-    Gauge("trailgate_next_message", "number", "The number of the message that comes next."),
+    Metric("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
+    Metric("trailgate_lag_seconds", "lag_seconds", "The age of the last message when its batch was in the trail, by JMSTimestamp."),
+    Metric("trailgate_trail_file", "trail_file", "The number of the trail's last file."),
+    Metric("trailgate_trail_offset_bytes", "trail_offset", "The end of the trail in its last file."),
+    Metric("trailgate_next_message", "number", "The number of the message that comes next."),
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """Gives all metrics to Prometheus' client; each has the trail's prefix as the label ``trail``."""
+
+    statistics: Statistics
+    trail: str
+
+    def collect(self) -> Iterator[Any]:
+        """Yield the metrics; a value that is not known is left out."""
+        known = _client().metrics_core
+        total, last = self.statistics, self.statistics.last
+        for name, of, text in COUNTERS:
+            counter = known.CounterMetricFamily(name, text, labels=("trail",))
+            counter.add_metric((self.trail,), getattr(total, of))
+            yield counter
+        operations = known.CounterMetricFamily(*OPERATIONS, labels=("trail", "table", "kind"))
+        for table, kinds in sorted(total.counts.items()):
+            for kind, count in sorted(kinds.items()):
+                operations.add_metric((self.trail, table, kind), count)
+        yield operations
+        gauges = [(row, total) for row in OF_NOW] + [(row, last) for row in GAUGES]
+        for (name, of, text), source in gauges:
+            value = getattr(source, of, None)
+            if value is not None:
+                gauge = known.GaugeMetricFamily(name, text, labels=("trail",))
+                gauge.add_metric((self.trail,), value)
+                yield gauge
 
 
 def as_text(statistics: Statistics, trail: str) -> str:
-    """Return all metrics; each has the trail's prefix as the label ``trail``."""
-    return "".join(f"{line}\n" for line in _lines(statistics, trail))
+    """Return all metrics in Prometheus' text format; raises MissingDependencyError."""
+    return str(_client().generate_latest(Collector(statistics, trail)).decode())
 
 
-def _lines(statistics: Statistics, trail: str) -> Iterator[str]:
-    label = _label("trail", trail)
-    for counter in COUNTERS:
-        yield from _head(counter.name, counter.help, "counter")
-        yield f"{counter.name}{{{label}}} {getattr(statistics, counter.of)}"
-    yield from _head(OPERATIONS.name, OPERATIONS.help, "counter")
-    for table, kinds in sorted(statistics.counts.items()):
-        for kind, count in sorted(kinds.items()):
-            labels = ",".join((label, _label("table", table), _label("kind", kind)))
-            yield f"{OPERATIONS.name}{{{labels}}} {count}"
-    yield from _gauge(CONNECTED, int(statistics.connected), label)
-    if statistics.last is None:
-        return
-    if statistics.received is not None:
-        yield from _gauge(RECEIVED, round(statistics.received, 3), label)
-    for gauge in GAUGES:
-        value = getattr(statistics.last, gauge.of)
-        if value is not None:
-            yield from _gauge(gauge, value, label)
-
-
-def _gauge(gauge: Gauge, value: float, label: str) -> Iterator[str]:
-    yield from _head(gauge.name, gauge.help, "gauge")
-    yield f"{gauge.name}{{{label}}} {value}"
-
-
-def _head(name: str, text: str, kind: str) -> Iterator[str]:
-    yield f"# HELP {name} {text}"
-    yield f"# TYPE {name} {kind}"
-
-
-def _label(name: str, value: str) -> str:
-    return f'{name}="{value.translate(_ESCAPES)}"'
+def _client() -> Any:
+    try:
+        import prometheus_client  # noqa: PLC0415  an extra, and only metrics need it
+    except ImportError:
+        problem = "metrics need prometheus-client"
+        raise MissingDependencyError.of_extra(problem, "cli") from None
+    return prometheus_client
 
 
 LOCAL: Final = "127.0.0.1"
