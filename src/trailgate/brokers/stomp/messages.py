@@ -47,7 +47,7 @@ def received_messages(
     """
     rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
     lines = _Lines(frames, rows)
-    bodies = gather(frames.data, frames.body_starts[rows], frames.body_ends[rows])
+    bodies = gather(frames.data, *frames.frames[kernels.BODY :, rows])
     if dialect.surrogates:
         bodies = _joined_surrogates(bodies)
     ids = lines.values(id_header or "message-id")
@@ -71,24 +71,22 @@ class _Lines:
     """The header lines of MESSAGE frames: each with its message, its name and its value."""
 
     def __init__(self, frames: Frames, rows: Longs) -> None:
-        counts = np.diff(frames.first_lines)
-        frame = np.repeat(np.arange(len(frames)), counts)
+        counts = frames.frames[kernels.END_LINE] - frames.frames[kernels.FIRST_LINE]
         number = np.full(len(frames), -1)
         number[rows] = np.arange(len(rows))
-        message = number[frame]
+        message = np.repeat(number, counts)
         kept = np.flatnonzero(message >= 0)
         self.count, self.message = len(rows), message[kept]
-        names, wrong = header_strings(frames.data, frames.names[kept], frames.name_ends[kept])
-        values, also_wrong = header_strings(
-            frames.data, frames.values[kept], frames.value_ends[kept]
-        )
+        begins, ends, values, value_ends, escapes = frames.lines[:, kept]
+        names, wrong = header_strings(frames.data, begins, ends)
+        strings, also_wrong = header_strings(frames.data, values, value_ends)
         self.not_text = np.unique(self.message[wrong | also_wrong])
-        escaped = np.flatnonzero(frames.escaped[kept])
+        escaped = np.flatnonzero(escapes)
         if len(escaped):
-            names, values = _restore(names, escaped), _restore(values, escaped)
+            names, strings = _restore(names, escaped), _restore(strings, escaped)
         coded = names.dictionary_encode()
         self.distinct: list[str] = coded.dictionary.to_pylist()
-        self._code, self._values = np.asarray(coded.indices).astype(np.int64), values
+        self._code, self._values = np.asarray(coded.indices).astype(np.int64), strings
         self._keep_first()
 
     def _keep_first(self) -> None:
