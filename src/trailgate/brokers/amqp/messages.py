@@ -30,7 +30,9 @@ from trailgate.brokers.headers import (
     header_maps,
     header_strings,
     last_of_each,
+    message_ids,
     repeat,
+    value_of_each,
 )
 from trailgate.columnar.digits import LOWER, to_hex
 from trailgate.columnar.gather import NO_NULLS, column, gather
@@ -272,7 +274,7 @@ class _Fields:
     def ids(self) -> pa.Array:
         """Return the id of each message, null where it has none."""
         rows = self._check("message-id")
-        return self._by_message(rows, self._strings(rows))
+        return value_of_each(self._message[rows], self._strings(rows), self._count)
 
     def headers(self, ids: pa.Array) -> pa.MapArray:
         """Return the headers as JMS names them, without those that a JMS client does not see."""
@@ -281,8 +283,7 @@ class _Fields:
         plain, native = self._properties()
         if native is not None:
             ids = pc.coalesce(native, ids)
-        rows = np.flatnonzero(np.asarray(ids.is_valid()))
-        parts = [plain, *parts, repeat(MESSAGE_ID, rows, ids.take(pa.array(rows)))]
+        parts = [plain, *parts, message_ids(ids)]
         if self.faults or not _JMS_NAMES.isdisjoint(pc.unique(plain.names).to_pylist()):
             parts = [last_of_each(parts)]  # properties with names of JMS headers are not seen
         return header_maps(parts, self._count)
@@ -331,12 +332,6 @@ class _Fields:
             self._fault(row, text)
         return strings
 
-    def _by_message(self, rows: Longs, strings: pa.Array) -> pa.Array:
-        """Return the text of each message, null where it has none."""
-        places = np.full(self._count, -1)
-        places[self._message[rows]] = np.arange(len(rows))
-        return strings.take(pa.array(places, mask=places < 0))
-
     def _field(self, row: JmsHeader) -> list[HeaderLines]:
         """Return a JMS header of the messages that have its field, and of those that do not where it has a value then."""
         rows = self._check(row.amqp)
@@ -351,12 +346,7 @@ class _Fields:
         if not known.all():
             rows, strings = rows[known], strings.filter(pa.array(known))
         message = self._message[rows]
-        found = [repeat(row.name, message, strings)]
-        if row.absent is not None and len(rows) < self._count:
-            lacking = np.ones(self._count, bool)
-            lacking[message] = False
-            found.append(repeat(row.name, np.flatnonzero(lacking), row.absent))
-        return found
+        return [repeat(row.name, message, strings), row.lacking(message, self._count)]
 
     def _delivery_count(self) -> HeaderLines:
         """Return how often each message was sent to somebody, this time included."""
@@ -378,7 +368,7 @@ class _Fields:
         native = None
         if NATIVE_ID in distinct:
             own = rows[is_there & (code == distinct.index(NATIVE_ID))]
-            native = self._by_message(own, self._strings(own))
+            native = value_of_each(self._message[own], self._strings(own), self._count)
         hidden = np.asarray([name.startswith(HIDDEN_PREFIXES) for name in distinct], bool)
         is_there &= ~hidden[code]
         rows, code = rows[is_there], code[is_there]
