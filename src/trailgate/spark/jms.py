@@ -31,11 +31,10 @@ from trailgate.brokers.address import BrokerAddress
 from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.capture.loading import Loaded, load, warn_ignored
-from trailgate.jobs.receive.feeds import check_journalled, receiver_of
+from trailgate.jobs.receive.feed import check_journalled, receiver_of
 from trailgate.jobs.receive.journal_stream import (
     StoringReceiver,
     TransactionBorders,
-    good_operations_of,
     operations_of,
 )
 from trailgate.jobs.receive.source import URL, broker_address
@@ -249,18 +248,11 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
 
     def rows(self, part: JournalRange) -> Iterator[pa.RecordBatch]:
         """Yield a range's messages, or their operations."""
-        capture, projection, quarantine = (
-            self._options.capture,
-            self._options.projection,
-            self._options.quarantine,
-        )
-        if capture is None or projection is None:
+        options = self._options
+        if options.capture is None or options.projection is None:
             return (_rows(stored) for stored in part.read())
-        if quarantine is None:
-            parsed = operations_of(part, capture)
-        else:
-            parsed = good_operations_of(part, capture, quarantine)
-        return (projection.rows(batch) for batch in parsed if batch.rows)
+        parsed = operations_of(part, options.capture, options.quarantine)
+        return (options.projection.rows(batch) for batch in parsed if batch.rows)
 
     def stop(self) -> None:
         """Let go of the broker in order, where Spark gives the time for it."""

@@ -22,8 +22,7 @@ import pyarrow as pa
 from trailgate.brokers.address import BrokerAddress
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
-from trailgate.jobs.receive.feed import ComparedIds, Feed, Link, Part, ReceivingAhead
-from trailgate.jobs.receive.feeds import feed_of
+from trailgate.jobs.receive.feed import ComparedIds, Feed, Link, Part, ReceivingAhead, feed_of
 from trailgate.jobs.receive.units import HELD_BYTES, Taken, Units
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
