@@ -126,7 +126,12 @@ def test_any_windows_and_any_stops_give_what_files_give(
     # Files end: their last transaction has ended there. A feed goes on, and holds it.
     assert found == expected[: len(found)]
     assert [row[0] for row in expected[len(found) :]] in ([], [row[0] for row in expected[-1:]])
-    assert quarantined(folder, "live") == quarantined(folder, "ot")
+    # A heartbeat behind a bad transaction carries nothing; whether it goes with it depends on where a stop was.
+    live_lines, file_lines = (
+        [line for line in quarantined(folder, name) if "<heartbeat" not in line]
+        for name in ("live", "ot")
+    )
+    assert live_lines == file_lines
 
 
 @pytest.mark.parametrize("size", [1, 9])
