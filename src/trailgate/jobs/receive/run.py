@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -126,6 +127,7 @@ class BatchReport:
 
 
 DIGITS: Final = 10  # of each half of a position
+_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
 NO_POSITION: Final = (
     "Lines of a live trail's quarantine have it; capture other messages into a trail of their own"
 )
@@ -217,20 +219,15 @@ def _lines(path: Path) -> Iterator[_Line]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        where = Where(source=str(path), line=number)
         try:
             body, headers = read_line(line)
-            position = _position(line)
         except DecodeError as error:
             raise error.with_place(source=str(path), line=number) from None
+        position = json.loads(line).get("position")
+        if not (isinstance(position, str) and _POSITION.fullmatch(position)):
+            raise DecodeError("the line has no position", where=where, hint=NO_POSITION)
         yield _Line(str(path), number, position, body, headers)
-
-
-def _position(line: bytes) -> str:
-    """Return the position of a line that is a JSON object; raises DecodeError."""
-    text = json.loads(line).get("position")
-    if isinstance(text, str) and len(text) == 2 * DIGITS and text.isascii() and text.isdecimal():
-        return text
-    raise DecodeError("the line has no position", hint=NO_POSITION)
 
 
 def _known(listed: Path, size: int) -> frozenset[str]:
@@ -264,15 +261,14 @@ def _parse(
 
 def _messages(lines: Sequence[_Line]) -> MessageBatch:
     """Return messages at the places that they had when they were received."""
-    columns = [
-        [None] * len(lines),
-        [time.time_ns() // 1000] * len(lines),
-        [list(line.headers.items()) for line in lines],
-        [line.body for line in lines],
-        [None] * len(lines),
-    ]
-    arrays = [pa.array(values, one.type) for values, one in zip(columns, RECEIVED, strict=True)]
-    rows = pa.RecordBatch.from_arrays(arrays, schema=RECEIVED)
+    now = time.time_ns() // 1000
+    rows = pa.RecordBatch.from_pylist(
+        [
+            {"received": now, "headers": [*line.headers.items()], "body": line.body}
+            for line in lines
+        ],
+        RECEIVED,
+    )
     halves = [(line.position[:DIGITS], line.position[DIGITS:]) for line in lines]
     files, offsets = np.array(halves, np.int64).reshape(-1, 2).T
     messages, _ = as_messages(rows, (files, offsets), lines[0].path)
