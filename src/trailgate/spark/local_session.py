@@ -176,18 +176,15 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName(app)
-    for name, value in {**_defaults(_scratch()), **conf}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _defaults(scratch: Path) -> dict[str, str]:
-    return {
+    scratch = Path(tempfile.mkdtemp(prefix="trailgate-spark-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    logging = scratch / "log4j2.properties"
+    logging.write_text(LOGGING)
+    defaults = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_logging(scratch)}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
         # Halves what a Python task costs to start.
         "spark.python.unix.domain.socket.enabled": "true",
         # Each row that goes to Python takes time in proportion to the rows of its batch before it, 10,000 by default.
@@ -197,18 +194,10 @@ def _defaults(scratch: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-
-
-def _scratch() -> Path:
-    directory = Path(tempfile.mkdtemp(prefix="trailgate-spark-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return directory
-
-
-def _logging(scratch: Path) -> Path:
-    path = scratch / "log4j2.properties"
-    path.write_text(LOGGING)
-    return path
+    builder = SparkSession.builder.master(master).appName(app)
+    for name, value in {**defaults, **conf}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def register(spark: SparkSession) -> None:

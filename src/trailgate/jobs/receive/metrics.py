@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Self
 
 from trailgate.errors import MissingDependencyError, OptionError, Where
 from trailgate.jobs.receive.feed import Link
@@ -171,41 +171,38 @@ _ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
 _FORM: Final = "Give a port as 9464, an address as 0.0.0.0:9464, or a file as trailgate.prom"
 
 
-class MetricsOutput(Protocol):
+class MetricsOutput:
     """Gives metrics to whoever asks for them."""
+
+    def __init__(self, trail: str) -> None:
+        self._trail, self._last = trail, Statistics()
 
     def show(self, statistics: Statistics) -> None:
         """Note what was done so far; cheap."""
-        ...
+        self._last = statistics  # frozen: a request sees one moment
+
+    def text(self) -> bytes:
+        """Return the metrics of the moment."""
+        return as_text(self._last, self._trail).encode()
 
 
-class _File:
+class _File(MetricsOutput):
+    _written: Statistics | None = None
+    _due = 0.0
+
     def __init__(self, path: Path, trail: str) -> None:
-        self._path, self._trail, self._due = path, trail, 0.0
-        self._last, self._written = Statistics(), None
-
-    _written: Statistics | None
+        super().__init__(trail)
+        self._path = path
 
     def show(self, statistics: Statistics) -> None:
-        self._last = statistics
+        super().show(statistics)
         if statistics is not self._written and time.monotonic() >= self._due:
             self.write()
 
     def write(self) -> None:
         """Replace the file by what is known."""
-        write_whole(self._path, as_text(self._last, self._trail).encode())
+        write_whole(self._path, self.text())
         self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
-
-
-class _Endpoint:
-    def __init__(self, trail: str) -> None:
-        self._trail, self._last = trail, Statistics()
-
-    def show(self, statistics: Statistics) -> None:
-        self._last = statistics  # frozen: a request sees one moment
-
-    def text(self) -> bytes:
-        return as_text(self._last, self._trail).encode()
 
 
 @contextmanager
@@ -233,8 +230,8 @@ def metrics_output(target: str, trail: str) -> Iterator[MetricsOutput]:
 
 
 @contextmanager
-def _serve(host: str, port: int, trail: str) -> Iterator[_Endpoint]:
-    endpoint = _Endpoint(trail)
+def _serve(host: str, port: int, trail: str) -> Iterator[MetricsOutput]:
+    endpoint = MetricsOutput(trail)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
