@@ -212,16 +212,13 @@ class MessageTail(FileTail):
         source = messages_of(found, options.message_per == "line", cutter=capture.cutter)
         capture = infer_tables(capture, source)
         ranges = plan_ranges(source, options.split_bytes)
-        return [self._partition(capture, source, own) for own in ranges]
-
-    def _partition(
-        self, capture: Capture, source: MessageFiles, own: MessageRange
-    ) -> InputPartition:
-        """Return a range with its own files alone: transactions do not span messages."""
-        first = own.start.file
-        capture = replace(capture, first_file=capture.first_file + first)
-        reading = MessageReading(self._options, capture, source.window(own))
-        return InputPartition((reading, own.move(first)))
+        parts = []
+        for own in ranges:  # with its own files alone: transactions do not span messages
+            first = own.start.file
+            moved = replace(capture, first_file=capture.first_file + first)
+            reading = MessageReading(options, moved, source.window(own))
+            parts.append(InputPartition((reading, own.move(first))))
+        return parts
 
     def rows(self, part: tuple[MessageReading, MessageRange]) -> Iterator[pa.RecordBatch]:
         """Yield the operations of a range."""
