@@ -163,14 +163,10 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
     """Return what fills the journal: the option's url, or what the properties name."""
     url, wanted = values["url"], values["receive"]
     named = url is not None or URL in connection
+    if (wanted and not named) or (wanted is False and url is not None):
+        problem = f"receive is {str(wanted).lower()}, and {'a' if named else 'no'} url is given"
+        raise OptionError(problem, hint="As url=stomp://HOST/QUEUE, without receive")
     if wanted is False or not named:
-        if wanted or (wanted is False and url is not None):
-            problem = (
-                "receive is true, and no url is given"
-                if wanted
-                else "receive is false, and a url is given"
-            )
-            raise OptionError(problem, hint="As url=stomp://HOST/QUEUE, without receive")
         return None
     given = {"jms.user": values["user"], "jms.password": values["password"]}
     known = {**connection, **{name: text for name, text in given.items() if text is not None}}

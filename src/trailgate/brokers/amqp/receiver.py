@@ -20,7 +20,7 @@ from trailgate.arrays import Longs
 from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
 from trailgate.brokers.amqp.messages import find_messages, received_messages
 from trailgate.brokers.receiver import CONNECT_SECONDS, Connection, Reconnecting, Window
-from trailgate.errors import BrokerError, BrokerRefusedError, MissingDependencyError, Where
+from trailgate.errors import BrokerError, MissingDependencyError
 
 
 def proton() -> Any:
@@ -132,10 +132,7 @@ SELECTOR: Final = "apache.org:selector-filter:string"
 
 
 def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) -> None:
-    """Name the queue or topic, a selector, and a subscription that lasts; ``broker`` are the properties of the broker's connection.
-
-    Raises BrokerRefusedError for a durable subscription that is not to a topic, or has no client id.
-    """
+    """Name the queue or topic, a selector, and a subscription that lasts; ``broker`` are the properties of the broker's connection."""
     library, options = proton(), address.options
     # The prefix that the broker asks for, as Qpid's JMS client does.
     prefix = broker.get(f"{address.kind}-prefix") or ""
@@ -146,14 +143,9 @@ def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) 
     if "selector" in options:
         described = library.Described(library.symbol(SELECTOR), options["selector"])
         source.filter.put_dict({library.symbol("selector"): described})
-    if "durable" not in options:
-        return
-    if address.kind != TOPIC or "client-id" not in options:
-        problem = "a durable subscription is one to a topic, by a client id"
-        hint = "amqp://host/topic/NAME?durable=NAME&client-id=ID"
-        raise BrokerRefusedError(problem, where=Where(source=str(address)), hint=hint)
-    source.durability = library.Terminus.DELIVERIES
-    source.expiry_policy = library.Terminus.EXPIRE_NEVER
+    if "durable" in options:
+        source.durability = library.Terminus.DELIVERIES
+        source.expiry_policy = library.Terminus.EXPIRE_NEVER
 
 
 ROOM: Final = 1 << 18  # bytes that are received at once

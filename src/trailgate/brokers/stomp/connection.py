@@ -133,9 +133,6 @@ def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
     if "selector" in options:
         headers["selector"] = options["selector"]
     if "durable" in options:
-        if address.kind != TOPIC or "client-id" not in options:
-            problem = "a durable subscription is one to a topic, by a client id"
-            raise OptionError(problem, hint="stomp://host/topic/NAME?durable=NAME&client-id=ID")
         headers[dialect.durable] = options["durable"]
     return headers
 
