@@ -1,28 +1,36 @@
 # Every task sets up .venv by itself: Python 3.11 and make are all it needs (tools/bare_machine tries that).
+# .made has what users install, .spark Spark too, .ready what tests need, .servers what servers need.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MADE := $(VENV)/.made
+SPARK := $(VENV)/.spark
 READY := $(VENV)/.ready
 SERVERS := $(VENV)/.servers
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 -c constraints.txt
-FIRST := spark,cli,jre
-# What these extras name comes without compiling: a machine with Python and make can install it.
-EXTRAS := dev,docs,connect,kafka,s3,azure,gs,hdfs,sql
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --use-pep517 -c constraints.txt
+# On a terminal pip shows how far it is.
+QUIET := $(if $(MAKE_TERMOUT),,--quiet)
+# What these extras and groups name comes without compiling: a machine with Python and make can install it.
+EXTRAS := spark,jre,connect,kafka,s3,azure,gs,hdfs
+GROUPS := --group dev --group docs
 # What only tests on servers need; the library for AMQP is compiled where it is installed.
 SERVER_EXTRAS := amqp
 EXAMPLES := half
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-servers test-all test-fast test-kernels test-pythons check fix conformance docs bench clean
+.PHONY: help demo demo-spark test test-servers test-all test-fast test-kernels test-pythons check fix conformance docs release bench clean
 
 help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
 		printf 'make %-12s %s\n' "$$name" "$$what"; done
 
-demo: $(MADE) ## capture the sample messages into a trail and show it
-	@$(BIN)/trailgate demo
+demo: $(MADE) ## capture the sample messages into a trail and show it, then the same on Spark
+	@$(BIN)/trailgate demo --no-spark
+	@$(MAKE) --no-print-directory demo-spark
+
+demo-spark: $(SPARK)
+	@$(BIN)/trailgate demo --only-spark
 	@echo "# Compiling the loops for this machine, which larger captures would wait for:"
 	@$(BIN)/trailgate warm
 
@@ -72,6 +80,10 @@ test-pythons: $(READY) ## a built wheel on each Python that is here, with the ne
 	$(BIN)/python tools/pythons.py
 	TRAILGATE_RELEASES=1 $(BIN)/python -m pytest -q -rs tests/test_versions.py tests/test_private_parts.py
 
+release: $(READY) ## build the sdist, the wheel and the bill of materials into dist/, and compare two builds
+	@$(INSTALL) --quiet --group release
+	$(BIN)/python tools/release.py
+
 bench: $(READY) ## measure, each figure beside its yardstick
 	$(BIN)/python -m benchmarks
 
@@ -93,15 +105,24 @@ $(MADE): pyproject.toml constraints.txt
 		echo "This Python has neither ensurepip nor pip. On Debian: apt install python3-venv" >&2; \
 		exit 1; \
 	fi
-	$(INSTALL) -e '.[$(FIRST)]'
+	@echo "# Installing Trailgate: 150 MB, without Spark"
+	@$(INSTALL) $(QUIET) --no-compile -e .
 	@touch $(MADE)
 
-$(READY): $(MADE)
-	$(INSTALL) -e '.[$(FIRST),$(EXTRAS)]'
+$(SPARK): $(MADE)
+	@echo "# Installing Spark and a Java for it: 600 MB"
+	@$(INSTALL) $(QUIET) -e '.[spark,jre]'
+	@touch $(SPARK)
+
+# Groups need a newer pip than that of Debian 12.
+$(READY): $(SPARK)
+	@echo "# Installing what tests need"
+	@$(INSTALL) --quiet pip
+	@$(INSTALL) --quiet -e '.[$(EXTRAS)]' $(GROUPS)
 	@touch $(READY)
 
 $(SERVERS): $(READY)
-	@$(INSTALL) -e '.[$(FIRST),$(EXTRAS),$(SERVER_EXTRAS)]' || { \
+	@$(INSTALL) --quiet -e '.[$(EXTRAS),$(SERVER_EXTRAS)]' $(GROUPS) || { \
 		echo "The library for AMQP is compiled here. On Debian: apt install gcc pkg-config python3-dev libssl-dev" >&2; \
 		exit 1; \
 	}

@@ -78,7 +78,7 @@ def test_every_decision_is_listed() -> None:
 def test_the_operations_table_is_documented_whole() -> None:
     from trailgate.model.changes import OPERATIONS_SCHEMA, TYPED_COLUMNS  # noqa: PLC0415
 
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "docs/operations-table.md").read_text()
 
     assert [n for n in (*OPERATIONS_SCHEMA.names, *TYPED_COLUMNS) if f"`{n}`" not in text] == []
 
@@ -189,7 +189,8 @@ def test_examples_use_only_public_names(path: Path) -> None:
 
     if path.parent.name == "decisions":
         return
-    example = "\n".join(re.findall(r"^(?: {4}).*$", path.read_text(), re.MULTILINE))
+    fenced = re.findall(r"^```\w*\n(.*?)^```$", path.read_text(), re.MULTILINE | re.DOTALL)
+    example = "\n".join(fenced)
     rooms = re.findall(r"^\s*(?:from|import) trailgate\.(?!spark import)\S+", example, re.MULTILINE)
     names = re.findall(r"\btrailgate\.([A-Za-z]\w*)(?!\w*\.\w+ *=)", example)
     on_spark = re.findall(r"\btrailgate\.spark\.(\w+)", example)
@@ -203,6 +204,8 @@ def test_the_packages_are_drawn_as_the_contracts_have_them() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = contracts["contracts"][0]["layers"]
     page = (ROOT / "CONTRIBUTING.md").read_text().split("## The packages")[1].split("\n## ")[0]
-    drawn = re.findall(r"^    (\w+(?: \| \w+)?) ", page, re.MULTILINE)
+    drawn = re.findall(
+        r"^(\w+(?: \| \w+)?) +\S", page.split("```")[1].partition("\n")[2], re.MULTILINE
+    )
 
     assert drawn == [layer for layer in layers if layer != "__main__"]

@@ -1,44 +1,32 @@
-"""The shell commands of README.md and docs/*.md run as they are printed, one after another in an empty folder.
+"""The shell commands of docs/*.md run as they are printed, one after another in an empty folder.
 
 What a document takes as given, such as messages, is made here first. Blocks of Python that begin with ``import trailgate`` run too.
 """
 
 from __future__ import annotations
 
-import io
 import re
-import shlex
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from textwrap import dedent
 from typing import Any, Final, cast
 
 import pytest
 
+from document_commands import blocks, is_shell, obeyed, plain, statements
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run
 from trailgate.storage.stores.kinds import writable_store
 
 ROOT: Final = Path(__file__).parents[1]
-DOCUMENTS: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK: Final = re.compile(r"(?:^(?: {4}.*)?\n)+", re.MULTILINE)
-PROGRAMS: Final = ("trailgate", "mkdir", "cat", "echo", "cp", "printf")
+DOCUMENTS: Final = sorted((ROOT / "docs").glob("*.md"))
 BROKERS: Final = re.compile(
     r"\b(?:stomp|amqp|kafka)://broker|journal dirdat"
 )  # these need a broker: see tests/brokers
-ELSEWHERE: Final = ("make ", "pip install")  # these need a network, and are what installs all this
-XML: Final = """<transaction ts="2026-01-05 09:00:00"><operation table="MY.TABLE" optype="I">
-<column name="ID"><aftervalue>1</aftervalue></column></operation></transaction>
-"""
-HEADER: Final = """\
-       01 HEADER.
-          05 HDR-TIMESTAMP PIC X(19).
-          05 HDR-FUNCTION  PIC X.
-          05 HDR-RECORD    PIC X(8).
-"""
+ELSEWHERE: Final = (
+    "make ",
+    "pip ",
+    "trailgate demo",
+)  # these need a network, and are what installs all this
 ACCOUNT: Final = """\
        01 ACCOUNT.
           05 ID   PIC 9(4).
@@ -46,84 +34,13 @@ ACCOUNT: Final = """\
 """
 
 
-def blocks(path: Path) -> Iterator[str]:
-    """Yield the indented blocks of a document, without their indentation."""
-    for found in BLOCK.findall(path.read_text()):
-        text = dedent(found).strip("\n")
-        if text:
-            yield text
-
-
-def is_shell(block: str) -> bool:
-    return block.removeprefix("$ ").partition(" ")[0] in PROGRAMS
-
-
-def statements(block: str) -> Iterator[str]:
-    """Yield the statements of a block, one with a here document as a whole."""
-    lines = iter(block.splitlines())
-    for line in lines:
-        statement = line.removeprefix("$ ")
-        if "<<'END'" in line:
-            while (more := next(lines)) != "END":
-                statement += f"\n{more}"
-            statement += "\nEND"
-        if block.startswith("$ ") and not line.startswith("$ "):
-            continue  # what the command prints
-        if is_shell(statement):  # a block may go on in Python
-            yield statement
-
-
-def plain(statement: str) -> list[str] | None:
-    """Return the words of a command of ours; None where only a shell understands the statement."""
-    if not statement.startswith("trailgate") or re.search(
-        r"[|<>;&]", re.sub(r"'[^']*'", "", statement)
-    ):
-        return None
-    return shlex.split(statement, comments=True)[1:]
-
-
-@contextmanager
-def patched_stdin() -> Iterator[None]:
-    """Let standard input be empty."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.stdin", io.StringIO())
-        yield
-
-
-def obeyed(statement: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Run a statement, here where it is one command of ours."""
-    words = plain(statement)
-    # The session of other tests does not know the environment that a store is named in.
-    apart = "--master" in statement and "s3://" in statement
-    if words is not None and not apart:
-        with patched_stdin():
-            code = run(words)
-        assert code == 0, (statement, capsys.readouterr())
-        return
-    script = f'set -e\ntrailgate() {{ "{sys.executable}" -m trailgate "$@"; }}\n{statement}'
-    done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, (statement, done.stderr)
-
-
 def shell_blocks(path: Path) -> list[str]:
     return [block for block in blocks(path) if is_shell(block)]
 
 
-def readme() -> None:
-    """Properties are in the files that the text names; the rest is given."""
-    for block in blocks(ROOT / "README.md"):
-        kind = re.match(r"parser\.type=(xml|fixed)\n", block)
-        if kind:
-            write(f"dirprm/{kind[1]}.properties", block + "\n")
-    write("dirdef/account.cpy", HEADER + ACCOUNT)
+def copybook() -> None:
     write("ACCOUNT.cpy", ACCOUNT)
     write("data/1", "1234NAMED ".encode("cp037"))
-    write("xml/1.xml", XML)
-    write("repaired.jsonl", '{"body": "I,MY.TABLE,2026-01-05 09:00:00,3,repaired"}\n')
-
-
-def copybook() -> None:
-    readme()
 
 
 def logdump() -> None:
@@ -176,7 +93,6 @@ def stores() -> None:
 
 
 GIVEN: Final[dict[str, Callable[[], None]]] = {
-    "README.md": readme,
     "cli.md": cli,
     "copybook.md": copybook,
     "json.md": json_messages,
@@ -205,7 +121,7 @@ def run_document(path: Path, capsys: pytest.CaptureFixture[str], *, on_spark: bo
             if BROKERS.search(statement):
                 continue
             if ("--master" in statement) is on_spark or (on_spark and not plain(statement)):
-                obeyed(statement, capsys)
+                obeyed(statement)
 
 
 @pytest.mark.parametrize(
@@ -242,23 +158,11 @@ def test_commands_of_a_document_run_on_spark(
     run_document(path, capsys, on_spark=True)
 
 
-def test_the_first_python_of_the_readme_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_document(ROOT / "README.md", capsys, on_spark=False)
-    (code,) = [b for b in blocks(ROOT / "README.md") if b.startswith("import trailgate")]
-    names: dict[str, object] = {}
-    exec(code, names)
-
-    assert str(names["parsed"].problems) == "()"  # type: ignore[attr-defined]
-
-
 def test_every_command_line_of_the_documents_is_run() -> None:
     """A line that begins with our program is in a block that runs."""
-    ours = re.compile(r"^ {4,}(?:\$ )?(trailgate .*|pip .*|make .*)$", re.MULTILINE)
+    ours = re.compile(r"^ *(?:\$ )?(trailgate .*|pip .*|make .*)$", re.MULTILINE)
     for path in DOCUMENTS:
         run_here = [s for block in shell_blocks(path) for s in statements(block)]
-        for line in ours.findall(path.read_text()):
+        for line in ours.findall("\n".join(blocks(path))):
             if not line.startswith(ELSEWHERE):
                 assert any(line in one for one in run_here), (path.name, line)

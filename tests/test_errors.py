@@ -83,8 +83,8 @@ def test_the_hint_of_an_extra_installs_all_its_packages_for_this_python() -> Non
         assert (python, words[:3]) == (sys.executable, ["-m", "pip", "install"])
         names = [re.split(r"[<>=\[]", word)[0] for word in words[3:]]
         assert names == [re.split(r"[<>=\[]", package)[0] for package in packages]
-    assert str(MissingDependencyError.of_extra("SQL needs DuckDB", "sql")).endswith(
-        f"Install it with: {install_command('sql')}"
+    assert str(MissingDependencyError.of_extra("Kafka is missing", "kafka")).endswith(
+        f"Install it with: {install_command('kafka')}"
     )
 
 

@@ -47,6 +47,8 @@ def files() -> list[Path]:
             *(ROOT / "src").rglob("*.py"),
             *ROOT.glob("*.md"),
             *(ROOT / "docs").glob("*.md"),
+            *(ROOT / "docs/tutorials").glob("*.md"),
+            *(ROOT / "docs/howto").glob("*.md"),
             *(ROOT / "docs/reference").glob("*.md"),
         ]
     )

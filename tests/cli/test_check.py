@@ -90,7 +90,7 @@ def test_many_files_and_findings_fit_on_a_screen(
     ("arguments", "code", "said"),
     [
         (["nowhere/ot"], 1, "no trail files here"),
-        ([], 2, "PATH"),
+        ([], 2, "TRAIL"),
         (["OT", "--salvage", "s3://bucket/new"], 2, "is not a prefix"),
     ],
 )

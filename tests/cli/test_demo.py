@@ -43,3 +43,14 @@ def test_on_spark_the_trail_is_read_back(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "|GG.SHOP_ORDERS    |I      |3    |" in done.stdout
+    assert done.stdout.count("6 messages, 6 transactions, 13 operations") == 2
+
+
+def test_without_arguments_the_program_names_first_steps(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run([]) == 2
+
+    out = capsys.readouterr().out
+    assert "trailgate demo" in out
+    assert max(map(len, out.splitlines())) <= 80

@@ -167,14 +167,11 @@ def test_the_tab_key_offers_files(tmp_path: Path) -> None:
     assert [completion.text for completion in found] == ["000000000"]
 
 
-def test_without_prompt_toolkit_the_error_names_what_to_install(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_prefix_opens_the_first_file_of_the_trail(
+    file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
-    monkeypatch.setitem(sys.modules, "prompt_toolkit", None)
-
-    assert run(["logdump"]) == 1
-    assert "-m pip install 'typer>=" in capsys.readouterr().err
+    assert run(["logdump", file.removesuffix("000000000"), "-c", "N"]) == 0
+    assert f"Current LogTrail is {file}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", ["ot000000000", "with space", "it's; here", 'a "b"'])

@@ -29,9 +29,9 @@ def files(tmp_path: Path) -> list[str]:
 def test_records_are_a_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["records", *files, "--limit", "1"]) == 0
 
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split() for line in lines[:2]] == [["NUM", "SUM"], ["7", "123.45"]]
-    assert "more after these 1" in lines[2]
+    printed = capsys.readouterr()
+    assert [line.split() for line in printed.out.splitlines()] == [["NUM", "SUM"], ["7", "123.45"]]
+    assert "more after these 1" in printed.err
 
 
 def test_records_are_json_trees_and_csv(

@@ -23,7 +23,8 @@ from trailgate.logdump.conversation import Conversation
 from trailgate.storage.writing import target
 
 DOCUMENT = Path(__file__).parents[2] / "docs/logdump.md"
-PROMPT = re.compile(r"    Logdump \d+ >(.*)")
+PROMPT = re.compile(r"Logdump \d+ >(.*)")
+FENCE = "```"
 # What a file header has of the machine decides where the first record begins.
 MACHINE = os.uname_result(("Linux", "shop", "6.1", "1", "x86_64"))
 NOW = datetime(2026, 1, 8, tzinfo=UTC)
@@ -35,29 +36,29 @@ def replayed(text: str) -> str:
     written: list[str] = []
     at = 0
     while at < len(lines):
-        if lines[at].startswith("    cp "):  # the commands that damage a copy
+        if lines[at].startswith("cp "):  # the commands that damage a copy
             subprocess.run("\n".join(lines[at : at + 2]), shell=True, check=True)
-        if lines[at].startswith("    $ trailgate "):
+        if lines[at].startswith("$ trailgate "):
             written += [lines[at], *_printed(shlex.split(lines[at])[2:])]
-            at = next(i for i in range(at, len(lines)) if not lines[i])
+            at = lines.index(FENCE, at)
             continue
         found = PROMPT.fullmatch(lines[at])
         if found is None:
             written.append(lines[at])
             at += 1
             continue
-        if lines[at].startswith("    Logdump 1 >"):
+        if lines[at].startswith("Logdump 1 >"):
             talk.close()
             talk = Conversation(lambda: NOW)
-        written.append(f"    {talk.prompt}{found[1]}")
-        written += [f"    {line}".rstrip() for line in talk.answer(found[1])]
+        written.append(f"{talk.prompt}{found[1]}")
+        written += [line.rstrip() for line in talk.answer(found[1])]
         at += 1
-        while at < len(lines) and (lines[at].startswith("    ") or _inside(lines, at)):
-            if PROMPT.fullmatch(lines[at]):
-                break
+        while lines[at] != FENCE and not PROMPT.fullmatch(lines[at]):
             at += 1
+        while lines[at] == FENCE and not written[-1]:  # as the last line of an answer may be
+            written.pop()
     talk.close()
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(written))
+    return "\n".join(written)
 
 
 def _printed(arguments: list[str]) -> list[str]:
@@ -65,12 +66,7 @@ def _printed(arguments: list[str]) -> list[str]:
     printed = io.StringIO()
     with redirect_stdout(printed):
         assert run(arguments) == 0
-    return [f"    {line}" for line in printed.getvalue().splitlines()]
-
-
-def _inside(lines: list[str], at: int) -> bool:
-    """Return whether an empty line is part of an answer."""
-    return not lines[at] and lines[at + 1].startswith("    ")
+    return printed.getvalue().splitlines()
 
 
 def demo_trail(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

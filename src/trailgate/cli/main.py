@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import trailgate
 from trailgate.cli.output import quiet_pipe
-from trailgate.errors import MissingDependencyError, OptionError, TrailgateError, WriteError
+from trailgate.errors import OptionError, TrailgateError, WriteError
 
 # Each command is the function ``command`` of a module here; only the given one is imported.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -53,6 +53,16 @@ ALIASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
         "publish": {"--table": "--tables"},
     }
 )
+FIRST_STEPS: Final = """\
+Read, write and query GoldenGate trail files, and capture messages into them.
+
+  trailgate demo                    capture sample messages, show the trail
+  trailgate show dirdat/ot          a trail that you have
+  trailgate sql "SELECT * FROM 'dirdat/ot' LIMIT 5"
+  trailgate logdump                 Logdump's commands
+  trailgate capture --help          messages from files or a broker into a trail
+
+trailgate --help lists all commands."""
 RENAME: Final = "Rename the file, or link to it by another name"
 EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
     {OptionError: 2, WriteError: 3, TrailgateError: 1, OSError: 3}
@@ -85,8 +95,11 @@ def run(arguments: list[str]) -> int:
     """Return the exit code of a command line; an error is one line on stderr."""
     try:
         _check_text(arguments)
-        code = _program(arguments)(arguments or ["--help"], prog_name="trailgate")
-        return (code if isinstance(code, int) else 0) if arguments else 2
+        if not arguments and not _complete():
+            print(FIRST_STEPS)
+            return 2
+        code = _program(arguments)(arguments, prog_name="trailgate")
+        return code if isinstance(code, int) else 0
     except SystemExit as done:
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except KeyboardInterrupt:
@@ -115,15 +128,12 @@ def _text(error: TrailgateError | OSError) -> str:
 
 def _program(arguments: list[str]) -> Callable[..., object]:
     """Return the program with all commands listed and the given one imported."""
-    try:
-        import typer  # noqa: PLC0415  a missing one is reported below, and no other module loads it
-    except ImportError:
-        problem = "the command line needs typer and rich"
-        raise MissingDependencyError.of_extra(problem, "cli") from None
+    import typer  # noqa: PLC0415  no other module loads it
+
     program = typer.Typer(
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
-        help="Database changes from text messages to GoldenGate trails and back.",
+        help="Read, write and query GoldenGate trail files, and capture messages into them.",
     )
     words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")

@@ -20,7 +20,8 @@ class Format(StrEnum):
 
 
 TrailPath = Annotated[
-    str, typer.Argument(help="The trail: its prefix (dirdat/ot), file or folder.")
+    str,
+    typer.Argument(metavar="TRAIL", help="The trail: its prefix (dirdat/ot), file or folder."),
 ]
 DefinitionsFile = Annotated[
     str | None, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")

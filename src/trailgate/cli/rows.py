@@ -41,6 +41,7 @@ from trailgate.errors import OptionError, TrailgateError
 
 INDENT: Final = "    "  # of the lines that continue a row
 BESIDE: Final = 48  # columns that data need beside the head; with fewer they are below it
+LINES: Final = 3  # that data may take beside the head; longer ones are below it, in the whole width
 
 
 class Part(NamedTuple):
@@ -81,7 +82,7 @@ class RowLayout:
         if self._width is not None and self._head_width > self._width:
             self._widths = []
         self._beside = self._width is None or (
-            bool(self._widths) and self._head_width + len(GAP) + BESIDE <= self._width
+            bool(self._widths) and self._fits_beside(rows, self._width)
         )
         if not self._widths and not self._data:
             return []
@@ -108,6 +109,12 @@ class RowLayout:
             return pa.nulls(len(rows.starts) - 1, pa.string())
         indent = self._head_width + len(GAP) if self._beside else len(INDENT)
         return laid_out(rows, self._widths, self._width, indent, beside=self._beside)
+
+    def _fits_beside(self, rows: Sequence[Shown], width: int) -> bool:
+        """Return whether the data of rows have a few lines at most beside their heads."""
+        room = width - self._head_width - len(GAP)
+        sizes = (sum(width_of(part.text) + len(GAP) for part in row.data) for row in rows)
+        return room >= BESIDE and max(sizes, default=0) <= LINES * room
 
     @property
     def _head_width(self) -> int:
@@ -337,9 +344,9 @@ def print_table(
     if not begun:
         sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin([]))
     if more:
-        say(f"... and more after these {limit}: --limit N shows N", "dim")
+        say(f"... and more after these {limit}: --limit N shows N", "dim", stderr=True)
     if form.hidden and printed and not wide:
-        say(form.hidden, "dim")
+        say(form.hidden, "dim", stderr=True)
 
 
 def _until_shown(batches: Iterator[pa.RecordBatch], limit: int) -> Iterator[pa.RecordBatch | None]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.capture.formats import publish_options, writer_for
-from trailgate.errors import OptionError, mask_logins
+from trailgate.errors import OptionError, did_you_mean, mask_logins
 from trailgate.messages.publishing import MessageWriter
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
@@ -35,7 +35,7 @@ class PublishSummary:
     """What a run published: operations by table and kind, messages, and the files it wrote.
 
     ``position`` is that of the last operation that is published; a later run continues after it. ``open_operations`` belong to a
-    transaction that has not ended: they are left for a later run.
+    transaction that has not ended: they are left for a later run. ``unmatched`` are the patterns of tables that no table of what was read fits.
     """
 
     target: str
@@ -47,6 +47,7 @@ class PublishSummary:
     open_operations: int = 0
     files: tuple[str, ...] = ()
     position: str = ""
+    unmatched: tuple[str, ...] = ()
 
 
 def plan(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
@@ -59,12 +60,18 @@ def read_changes(
     splits: Sequence[TrailSplit],
     after: str | None = None,
     tables: TablePatterns | None = None,
+    seen: set[str] | None = None,
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations after a position, of these tables; indicators fit what is left of each transaction."""
+    """Yield the operations after a position, of these tables; indicators fit what is left of each transaction.
+
+    The names of all tables that have operations are added to ``seen``.
+    """
 
     def wanted(batch: ChangeBatch) -> Mask:
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
+            if seen is not None:
+                seen.add(block.table.name)
             if tables is None or tables.fits(block.table.name):
                 keep[block.order] = True
                 if after:
@@ -127,16 +134,26 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
         files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
         run = _Run(files, writer_for(format, own), progress)
         begin = known.position or after
+        seen = set[str]()
         try:
             splits = plan(found, begin, WHOLE_TRAIL)
-            for batch in read_changes(found, splits, begin, chosen):
+            for batch in read_changes(found, splits, begin, chosen, seen):
                 run.take(batch)
             run.finish()
         except BaseException:
             files.discard()
             raise
         files.close()
-    return run.summary(folder.name, format.casefold(), known)
+    summary = run.summary(folder.name, format.casefold(), known)
+    return replace(summary, unmatched=_unmatched(chosen, seen))
+
+
+def _unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
+    """Return the patterns that none of the tables that were read fits; none where nothing was read."""
+    names = sorted(seen)
+    patterns = chosen.patterns if chosen and names else ()
+    wrong = [one for one in patterns if not any(map(TablePatterns((one,)).fits, names))]
+    return tuple(f"{one}. {did_you_mean(one, names)}".rstrip(". ") for one in wrong)
 
 
 def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatterns | None:

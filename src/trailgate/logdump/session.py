@@ -15,6 +15,7 @@ from trailgate.logdump.open_trail import OpenTrail
 from trailgate.logdump.results import Failure, Result, Settings
 from trailgate.logdump.syntax import Arguments, read_arguments, split_commands
 from trailgate.storage.files.addresses import URI
+from trailgate.storage.files.listing import files_at
 
 KEYWORD: Final = re.compile(r"[A-Z]{2,}")
 DEEPEST: Final = 8  # command files that call each other
@@ -113,7 +114,7 @@ class Session:
     def open(self, path: str) -> OpenTrail:
         """Open a file at its beginning, and close the one that is open."""
         try:
-            trail = OpenTrail(self.path(path))
+            trail = OpenTrail(files_at(self.path(path))[0].path)
         except StorageError as error:
             error.hint = error.hint or "OPEN takes one file with its number, as dirdat/ot000000000"
             raise

@@ -16,7 +16,7 @@ from trailgate.columnar.temporal import DateFormat, compile_format
 from trailgate.definitions.userdefs import userdefs
 from trailgate.errors import OptionError, Where, did_you_mean
 from trailgate.messages.property_rows import Effect, PropertyRow, SourceKind, ValueKind
-from trailgate.messages.property_table import PROPERTIES, nearest, row_of
+from trailgate.messages.property_table import nearest, row_of
 from trailgate.model.tables import Definitions, Table
 
 _BLANKS: Final = " \t\r\f"
@@ -86,7 +86,7 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
         except OptionError as error:
             raise error.with_place(source=source or None, line=number) from None
     entries = tuple(found.values())
-    notes = (*_notes(found), *_stray_notes(found), *_default_notes(found))
+    notes = (*_notes(found), *_stray_notes(found), *_time_notes(found))
     return Properties(entries, source, notes)
 
 
@@ -177,19 +177,14 @@ def _stray_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     ]
 
 
-def _default_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
+def _time_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
+    """Return a note where operations have the time at which they are captured; other defaults are documented, and only ids."""
     own = _parser(found)
-    if own in _FORMATS_OWN:
+    name = f"{own}.timestamp"
+    row = None if own in _FORMATS_OWN else row_of(name)
+    if row is None or not row.default or name in found:
         return []
-    return [
-        (row.name, f"not given: {row.default} is taken")
-        for row in PROPERTIES
-        if own
-        and row.name.startswith(f"{own}.")
-        and row.kind is ValueKind.SOURCE
-        and row.default
-        and row.name not in found
-    ]
+    return [(name, f"not given: {row.default} is taken")]
 
 
 def _shown(text: str) -> str:

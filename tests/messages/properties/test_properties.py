@@ -72,7 +72,7 @@ def test_what_has_no_effect_is_said_with_its_reason() -> None:
     assert all(reason.startswith("without effect: ") for reason in notes.values())
 
 
-def test_the_least_file_takes_defaults_and_says_which() -> None:
+def test_the_least_file_takes_defaults_and_names_the_time() -> None:
     properties = parse_properties(LEAST.encode())
     least = delimited_options(properties)
 
@@ -84,11 +84,7 @@ def test_the_least_file_takes_defaults_and_says_which() -> None:
     assert dict(least.optype_values) == {b"I": "I", b"U": "U", b"D": "D", b"T": "T"}
     letters = {b"B": "B", b"M": "M", b"E": "E", b"W": "W"}
     assert dict(least.txind_values) == letters | {b"0": "B", b"1": "M", b"2": "E", b"3": "W"}
-    assert [name for name, _ in properties.notes] == [
-        "delim.seqid",
-        "delim.timestamp",
-        "delim.txid",
-    ]
+    assert [name for name, _ in properties.notes] == ["delim.timestamp"]
 
 
 def test_a_property_of_another_parser_is_said_to_have_no_effect() -> None:

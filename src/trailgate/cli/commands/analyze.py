@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +12,9 @@ import typer
 
 from trailgate.cli import output
 from trailgate.cli.output import show_in_pager
-from trailgate.errors import OptionError, StorageError, Where, mask_logins
+from trailgate.errors import OptionError, Where, mask_logins
 
 if TYPE_CHECKING:
-    from trailgate.storage.files.listing import TrailFile
     from trailgate.trail.annotation.elements import Damage, Element
 
 
@@ -37,15 +35,17 @@ def command(
     records: Annotated[
         int | None, typer.Option(min=0, help="The maximum number of records.")
     ] = None,
+    header: Annotated[bool, typer.Option(help="Show the file header too.")] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one object a record, one a line.")
     ] = False,
 ) -> None:
     """Show every byte of a trail file with its meaning."""
+    from trailgate.storage.files.listing import files_at
     from trailgate.storage.reading.trail_file import TrailFileReader
     from trailgate.trail.annotation.walk import analyze
 
-    files = _files(path)
+    files = files_at(path)
     begin = _offset(start)
     if begin and len(files) > 1:
         problem = f"the offset is of one file, and the trail has {len(files)}"
@@ -60,7 +60,7 @@ def command(
             if len(files) > 1 and not as_json:
                 print(f"# {mask_logins(file.path)}")
             with TrailFileReader(file) as reader:
-                shown = _Limited(analyze(reader.read, file.size, begin), left)
+                shown = _Limited(analyze(reader.read, file.size, begin), left, header=header)
                 name = mask_logins(file.path) if len(files) > 1 else ""
                 damaged |= _print(shown, name, as_json=as_json)
             left = shown.left
@@ -68,20 +68,6 @@ def command(
                 break
     if damaged:
         raise typer.Exit(1)
-
-
-def _files(path: str) -> tuple[TrailFile, ...]:
-    """Return the file at a path, whatever its name, or those of the trail with this prefix."""
-    from trailgate.storage.files.listing import list_trail, stored_file
-
-    try:
-        return (stored_file(path),)
-    except StorageError:
-        listing = list_trail(path)
-        found = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)
-        if not found:
-            raise
-        return found
 
 
 def _offset(text: str) -> int:
@@ -95,16 +81,20 @@ def _offset(text: str) -> int:
 
 
 class _Limited:
-    """Gives what was found, up to a number of records; ``left`` is how many more there may be."""
+    """Gives what was found, up to a number of records; ``left`` is how many more there may be. ``header``: that of the file too."""
 
-    def __init__(self, found: Iterator[Element | Damage], left: int | None) -> None:
-        self._found, self.left = found, left
+    def __init__(
+        self, found: Iterator[Element | Damage], left: int | None, *, header: bool
+    ) -> None:
+        self._found, self.left, self._header = found, left, header
 
     def __iter__(self) -> Iterator[Element | Damage]:
         from trailgate.trail.annotation.elements import Element
-        from trailgate.trail.format.tokens import RECORD
+        from trailgate.trail.format.tokens import FILE_HEADER, RECORD
 
         for one in self._found:
+            if isinstance(one, Element) and one.path == (FILE_HEADER,) and not self._header:
+                continue
             if isinstance(one, Element) and one.path == (RECORD,) and self.left is not None:
                 if self.left == 0:
                     return

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from trailgate.cli.capture_output import print_notes, print_summary
+from trailgate.cli.commands.sql import command as sql
 from trailgate.cli.output import say
 from trailgate.errors import OptionError, install_command
 from trailgate.storage.files.durable import lock
@@ -22,6 +23,9 @@ from trailgate.storage.files.durable import lock
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
 TRAIL = "dirdat/ot"
+ON_SPARK = "dirdat/sp"  # the trail that is captured on Spark
+CAPTURE = f"trailgate capture --properties {PROPERTIES} --from {MESSAGES} --update-befores"
+STATEMENT = "SELECT CUST_CODE, NAME, CITY FROM 'dirdat/ot:GG.JMSCAP_TCUSTMER' WHERE _op_type = 'I'"
 ROWS = 13  # of the trail that the demo shows
 MARK = ".trailgate-demo"  # a folder with this file is replaced by the next demo
 
@@ -32,72 +36,76 @@ def command(
         Path, typer.Option(metavar="FOLDER", help="Where the sample is unpacked.")
     ] = Path("demo"),
     master: Annotated[str, typer.Option(metavar="MASTER", help="Where Spark runs.")] = "local[2]",
-    spark: Annotated[bool, typer.Option(help="Run on Spark, if it is installed.")] = True,
+    spark: Annotated[
+        bool, typer.Option(help="Do the same on Spark afterwards, if it is installed.")
+    ] = True,
+    only_spark: Annotated[
+        bool, typer.Option("--only-spark", help="Only the part on Spark.")
+    ] = False,
 ) -> None:
-    """Capture the sample messages into a trail and show it."""
+    """Capture the sample messages into a trail, show it and query it, then the same on Spark."""
     unpack(dir)
-    _say(f"# The sample is in {dir}: messages, their definitions and properties.")
-    on_spark = spark and importlib.util.find_spec("pyspark") is not None
-    if spark and not on_spark:
-        _say(f"# PySpark is not installed, so this runs in one process: {install_command('spark')}")
-    _step(f"cd {shlex.quote(str(dir))}")
+    installed = importlib.util.find_spec("pyspark") is not None
+    if not only_spark:
+        _say(f"# The sample is in {dir}: messages, their definitions and properties.")
+        _step(f"cd {shlex.quote(str(dir))}")
     with contextlib.chdir(dir):
-        _walk(master if on_spark else None)
+        if not only_spark:
+            _run_in_process()
+        if spark and not installed:
+            _say(f"\n# PySpark is not installed. The same on Spark: {install_command('spark')}")
+        elif spark:
+            _run_on_spark(master)
+    if not only_spark:
+        _say("\n# Next: the same commands with messages, or a trail, of your own.")
 
 
-def _walk(master: str | None) -> None:
+def _run_in_process() -> None:
     from trailgate.cli import trail_output
     from trailgate.cli.rows import print_table
     from trailgate.storage.reading.trails import read_trail
 
-    with _session(master) as session:
-        _step(
-            f"trailgate capture --properties {PROPERTIES} --from {MESSAGES} --to {TRAIL} --update-befores"
-            + (f" --master '{master}'" if master else "")
-        )
-        _capture(session)
-        _step(f"trailgate show {TRAIL} --limit {ROWS}")
-        print_table(read_trail(TRAIL), ROWS, trail_output.OPERATIONS)
-        if session is not None:
-            _read_back(session)
-    _say("\n# Next: a capture of your own with the same two commands.")
+    _step(f"{CAPTURE} --to {TRAIL}")
+    _capture(TRAIL, None)
+    _step(f"trailgate show {TRAIL} --limit {ROWS}")
+    print_table(read_trail(TRAIL), ROWS, trail_output.OPERATIONS)
+    _step(f'trailgate sql "{STATEMENT}"')
+    sql(STATEMENT)
 
 
-@contextlib.contextmanager
-def _session(master: str | None) -> Any:
-    """Yield a Spark session, or None."""
-    if master is None:
-        yield None
-        return
+def _run_on_spark(master: str) -> None:
     from trailgate.spark import register, session
 
+    _say("\n# The same on Spark, which takes some seconds to start.")
     running = session(master, app="trailgate demo")
     register(running)
     try:
-        yield running
+        _step(f"{CAPTURE} --to {ON_SPARK} --master '{master}'")
+        _capture(ON_SPARK, running)
+        _read_back(running)
     finally:
         running.stop()
 
 
-def _capture(session: Any) -> None:
+def _capture(target: str, session: Any) -> None:
     from trailgate.cli.commands import capture as capturing
     from trailgate.jobs.capture.job import prepare
     from trailgate.jobs.capture.loading import load
 
     loaded = capturing.with_rules(load(PROPERTIES), full=False, befores=True, full_deletes=False)
     print_notes(loaded)
-    with lock(TRAIL):
-        job = prepare(loaded.capture, MESSAGES, TRAIL)
+    with lock(target):
+        job = prepare(loaded.capture, MESSAGES, target)
         print_summary(capturing.run(job, session))
 
 
 def _read_back(session: Any) -> None:
     _step(
-        f'spark.read.format("trail").load("{TRAIL}")'
+        f'spark.read.format("trail").load("{ON_SPARK}")'
         '.groupBy("table", "op_type").count().orderBy("table", "op_type").show()'
     )
     # Spark may run in another folder: it needs the whole path.
-    frame = session.read.format("trail").load(str(Path(TRAIL).absolute()))
+    frame = session.read.format("trail").load(str(Path(ON_SPARK).absolute()))
     frame.groupBy("table", "op_type").count().orderBy("table", "op_type").show(truncate=False)
 
 

@@ -14,7 +14,6 @@ import typer
 import trailgate
 from trailgate.cli import output
 from trailgate.cli.output import show_in_pager
-from trailgate.errors import MissingDependencyError, install_command
 
 if TYPE_CHECKING:
     from trailgate.logdump.conversation import Conversation
@@ -107,14 +106,9 @@ def _prompt(conversation: Conversation) -> Iterator[str]:
 
 def _prompt_session(conversation: Conversation) -> Any:
     """Return a function that reads lines with history and completion, for a terminal."""
-    try:
-        from prompt_toolkit import PromptSession
-        from prompt_toolkit.history import FileHistory
-    except ImportError:
-        raise MissingDependencyError(
-            "commands typed at a terminal need prompt_toolkit",
-            hint=f"Give commands on standard input, or: {install_command('cli')}",
-        ) from None
+    from prompt_toolkit import PromptSession
+    from prompt_toolkit.history import FileHistory
+
     from trailgate.cli.logdump_completion import completer
 
     history = FileHistory(str(Path(HISTORY).expanduser()))

@@ -38,7 +38,12 @@ def command(  # noqa: PLR0913  one argument an option
         str, typer.Option("--to", metavar="FOLDER", help="The folder of the messages' files.")
     ],
     form: Annotated[
-        str, typer.Option("--format", metavar="FORMAT", help="What the messages are.")
+        str,
+        typer.Option(
+            "--format",
+            metavar="FORMAT",
+            help="delimited or xml, IBM's publications; json, GoldenGate's; debezium.",
+        ),
     ] = "delimited",
     definitions: DefinitionsFile = None,
     tables: Annotated[
@@ -96,6 +101,8 @@ def _print(summary: PublishSummary) -> None:
         f"{many(summary.operations, 'operation')}"
     )
     say(sentence)
+    for pattern in summary.unmatched:
+        say(f"note: no table that was read is {pattern}", stderr=True)
     if summary.open_operations:
         left = many(summary.open_operations, "operation")
         say(f"left for a later run: {left} of an open transaction")

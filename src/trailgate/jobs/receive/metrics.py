@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from trailgate.errors import MissingDependencyError, OptionError, Where
+from trailgate.errors import OptionError, Where
 from trailgate.jobs.receive.feed import Link
 from trailgate.jobs.receive.run import BatchReport
 from trailgate.storage.files.durable import write_whole
@@ -87,6 +87,8 @@ assert set(SUMMED) < {one.name for one in fields(Statistics)}
 
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+# Text format, Comments, help text, and type information: a label's value has these escaped.
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 class Metric(NamedTuple):
@@ -120,47 +122,31 @@ GAUGES: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Collector:
-    """Gives all metrics to Prometheus' client; each has the trail's prefix as the label ``trail``."""
-
-    statistics: Statistics
-    trail: str
-
-    def collect(self) -> Iterator[Any]:
-        """Yield the metrics; a value that is not known is left out."""
-        known = _client().metrics_core
-        total, last = self.statistics, self.statistics.last
-        for name, of, text in COUNTERS:
-            counter = known.CounterMetricFamily(name, text, labels=("trail",))
-            counter.add_metric((self.trail,), getattr(total, of))
-            yield counter
-        operations = known.CounterMetricFamily(*OPERATIONS, labels=("trail", "table", "kind"))
-        for table, kinds in sorted(total.counts.items()):
-            for kind, count in sorted(kinds.items()):
-                operations.add_metric((self.trail, table, kind), count)
-        yield operations
-        gauges = [(row, total) for row in OF_NOW] + [(row, last) for row in GAUGES]
-        for (name, of, text), source in gauges:
-            value = getattr(source, of, None)
-            if value is not None:
-                gauge = known.GaugeMetricFamily(name, text, labels=("trail",))
-                gauge.add_metric((self.trail,), value)
-                yield gauge
-
-
 def as_text(statistics: Statistics, trail: str) -> str:
-    """Return all metrics in Prometheus' text format; raises MissingDependencyError."""
-    return str(_client().generate_latest(Collector(statistics, trail)).decode())
+    """Return all metrics that are known; each has the trail's prefix as the label ``trail``."""
+    label = _label("trail", trail)
+    lines: list[str] = []
+    for name, of, text in COUNTERS:
+        lines += [*_head(name, text, "counter"), f"{name}{{{label}}} {getattr(statistics, of)}"]
+    lines += _head(*OPERATIONS, "counter")
+    for table, kinds in sorted(statistics.counts.items()):
+        for kind, count in sorted(kinds.items()):
+            labels = ",".join((label, _label("table", table), _label("kind", kind)))
+            lines.append(f"{OPERATIONS[0]}{{{labels}}} {count}")
+    gauges = [(row, statistics) for row in OF_NOW] + [(row, statistics.last) for row in GAUGES]
+    for (name, of, text), source in gauges:
+        value = getattr(source, of, None)
+        if value is not None:
+            lines += [*_head(name, text, "gauge"), f"{name}{{{label}}} {round(value, 3)}"]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _client() -> Any:
-    try:
-        import prometheus_client  # noqa: PLC0415  an extra, and only metrics need it
-    except ImportError:
-        problem = "metrics need prometheus-client"
-        raise MissingDependencyError.of_extra(problem, "cli") from None
-    return prometheus_client
+def _head(name: str, text: str, kind: str) -> tuple[str, str]:
+    return f"# HELP {name} {text}", f"# TYPE {name} {kind}"
+
+
+def _label(name: str, value: str) -> str:
+    return f'{name}="{value.translate(_ESCAPES)}"'
 
 
 LOCAL: Final = "127.0.0.1"

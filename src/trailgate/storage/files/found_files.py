@@ -74,7 +74,10 @@ def find_files(given: Addresses, what: str, problem: str) -> tuple[FoundFile, ..
         store, place = locate(address)
         infos = _infos(store, place)
         if not infos:
-            raise StorageError(problem, where=Where(source=address))
+            absent = (
+                problem if WILD.search(place) else f"{problem}: there is no such file or folder"
+            )
+            raise StorageError(absent, where=Where(source=address))
         files = [file for info in infos for file in _files(store, info)]
         if not files:
             raise _without_files(store, infos[0], what, address)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
@@ -152,3 +152,15 @@ def trail_definitions(prefix: str, store: fs.FileSystem = LOCAL) -> Definitions 
     path = f"{prefix}.def"
     text = bytes_if_present(store, path)
     return None if text is None else read_sourcedefs(text, source=path)
+
+
+def files_at(path: str) -> tuple[TrailFile, ...]:
+    """Return the file at a path, whatever its name, or those of the trail with this prefix; raises StorageError."""
+    try:
+        return (stored_file(path),)
+    except StorageError:
+        listing = list_trail(path)
+        found = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)
+        if not found:
+            raise
+        return found
