@@ -64,8 +64,9 @@ class Statistics:
         """Return the statistics with one more batch, which came at a time."""
         sums = {name: getattr(self, name) + getattr(report, name) for name in SUMMED}
         counts = add_counts(self.counts, report.counts)
+        received = None if now is None else round(now, 3)
         return replace(
-            self, **sums, counts=counts, last=report, received=now, batches=self.batches + 1
+            self, **sums, counts=counts, last=report, received=received, batches=self.batches + 1
         )
 
     def sums(self) -> dict[str, int]:
@@ -137,7 +138,8 @@ def as_text(statistics: Statistics, trail: str) -> str:
     for (name, of, text), source in gauges:
         value = getattr(source, of, None)
         if value is not None:
-            lines += [*_head(name, text, "gauge"), f"{name}{{{label}}} {round(value, 3)}"]
+            shown = int(value) if isinstance(value, bool) else value
+            lines += [*_head(name, text, "gauge"), f"{name}{{{label}}} {shown}"]
     return "".join(f"{line}\n" for line in lines)
 
 
