@@ -1,10 +1,10 @@
 """Lets Spark find the format ``jms`` by its name alone (Spark imports every ``pyspark_*``), from PySpark 4.2 on."""
 
-try:
+from trailgate.spark.sources import HAS_LIMITS
+
+if HAS_LIMITS:
     from trailgate.spark.jms import JmsSource as DefaultSource
-except (
-    ImportError
-):  # before 4.2 there is no admission control; the other formats are found all the same
-    __all__ = []
-else:
+
     __all__ = ["DefaultSource"]
+else:
+    __all__ = []  # the other formats are found all the same

@@ -20,8 +20,7 @@ from brokers.real_brokers import Process
 from brokers.stomp_sender import Sender
 from trailgate.brokers.address import parse_address
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.receive.job import open_live
-from trailgate.jobs.receive.run import ReceiveOptions
+from trailgate.jobs.receive.run import ReceiveOptions, open_live
 
 SENT_AT_ONCE: Final = 1000
 

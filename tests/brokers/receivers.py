@@ -12,7 +12,7 @@ import pytest
 
 from trailgate.brokers.address import parse_address
 from trailgate.brokers.receiver import Receiver, Window
-from trailgate.jobs.receive.feeds import receiver_of
+from trailgate.jobs.receive.feed import receiver_of
 
 PATIENCE = 240.0  # seconds that a busy machine may take
 

@@ -55,6 +55,8 @@ def test_every_protocol_has_a_port(name: str) -> None:
         ("stomp://h/q?selektor=x", "Did you mean selector?"),
         ("kafka://h/q?selector=a", "an option that kafka does not have"),
         ("stomp://h/q?prefetch=0", "not a number from 1 on"),
+        ("stomp://h/q?durable=a&client-id=b", "a durable subscription is one to a topic"),
+        ("amqp://h/topic/t?durable=a", "a durable subscription is one to a topic"),
     ],
 )
 def test_what_is_not_an_address_is_refused(text: str, problem: str) -> None:

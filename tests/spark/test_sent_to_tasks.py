@@ -10,8 +10,7 @@ import pytest
 
 from capture_place import Place, row
 from raw_trail import inserts, write_files
-from trailgate.spark.message_stream import MessageTail
-from trailgate.spark.messages import MessageCaptureSource
+from trailgate.spark.messages import MessageCaptureSource, MessageTail
 from trailgate.spark.trail import TrailSource
 from trailgate.storage.reading.message_stream import BEGIN
 
@@ -84,7 +83,7 @@ def test_a_partition_of_a_trail_has_no_definitions(tmp_path: Path) -> None:
     found = [one for part in parts for one in sent(reader).read(sent(part))]
 
     assert len(parts) > 1
-    assert all(not len(part.trail.definitions) for part in parts)
+    assert all(not len(part.value.trail.definitions) for part in parts)
     assert sum(batch.num_rows for batch in found) == 8
     assert {name for batch in found for name in batch["table"].to_pylist()} == {"MY.ORDERS"}
     assert all(dict(row["after"])["ID"] for batch in found for row in batch.to_pylist())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 
 from raw_trail import abend, inserts, write_files
-from trailgate.spark.trail import TrailOptions, TrailSource, UnboundedTail
+from trailgate.spark.sources import Offset
+from trailgate.spark.trail import TrailOptions, TrailSource, TrailTail
 
 TRANSACTIONS = [inserts([10 * tx + i for i in range(1 + tx % 4)], tx=tx) for tx in range(60)]
 
@@ -93,6 +95,25 @@ def test_a_growing_trail_lands_once_over_rollovers_and_restarts(
     assert batch.count() == len(expected())
 
 
+class OlderTail(DataSourceStreamReader):  # type: ignore[misc]  # pyspark's types are not followed
+    """A reader that PySpark before 4.2 asks without saying where the query is."""
+
+    def __init__(self, options: TrailOptions, schema: StructType) -> None:
+        self._tail = TrailTail(options, schema)
+
+    def initialOffset(self) -> Offset:  # noqa: N802
+        return self._tail.initialOffset()
+
+    def latestOffset(self) -> Offset:  # noqa: N802
+        return self._tail.latestOffset()
+
+    def partitions(self, start: Offset, end: Offset) -> list[Any]:
+        return self._tail.partitions(start, end)
+
+    def read(self, partition: Any) -> Iterator[Any]:
+        return self._tail.read(partition)
+
+
 class OlderSource(TrailSource):
     """The format as PySpark before 4.2 sees it."""
 
@@ -101,7 +122,7 @@ class OlderSource(TrailSource):
         return "trail_before_42"
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        return UnboundedTail(TrailOptions.of(self.options), schema)
+        return OlderTail(TrailOptions.of(self.options), schema)
 
 
 def test_without_admission_control_a_trail_lands_once_too(

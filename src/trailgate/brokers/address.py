@@ -151,6 +151,11 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
     if not parts.hostname:
         raise OptionError(f"{_shown(text)} names no host", hint=_FORM)
     kind, destination = _destination(text, unquote(parts.path).removeprefix("/"))
+    options = _options(text, parts)
+    if "durable" in options and (kind != TOPIC or "client-id" not in options):
+        problem = f"{_shown(text)}: a durable subscription is one to a topic, by a client id"
+        hint = f"{scheme}://host/topic/NAME?durable=NAME&client-id=ID"
+        raise OptionError(problem, hint=hint)
     return BrokerAddress(
         protocol=scheme,
         host=parts.hostname,
@@ -159,7 +164,7 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
         kind=kind,
         user=user if parts.username is None else unquote(parts.username),
         password=password if parts.password is None else unquote(parts.password),
-        options=_options(text, parts),
+        options=options,
     )
 
 

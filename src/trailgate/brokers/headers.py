@@ -35,6 +35,7 @@ def repeat(name: str, messages: Longs, values: Any) -> HeaderLines:
 
 def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
     """Return the map of each of ``count`` messages, with its headers in the order of ``lines``."""
+    lines = [part for part in lines if len(part.messages)] or lines[:1]
     messages = np.concatenate([part.messages for part in lines])
     order = np.argsort(messages, kind="stable")
     names = take_text(pa.concat_arrays([part.names.cast(pa.string()) for part in lines]), order)
@@ -42,6 +43,19 @@ def header_maps(lines: Sequence[HeaderLines], count: int) -> pa.MapArray:
     bounds = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(messages, minlength=count), out=bounds[1:])
     return pa.MapArray.from_arrays(pa.array(bounds), names, values)
+
+
+def value_of_each(messages: Longs, values: pa.Array, count: int) -> pa.Array:
+    """Return the value of each of ``count`` messages, null where it has none."""
+    places = np.full(count, -1)
+    places[messages] = np.arange(len(messages))
+    return values.take(pa.array(places, mask=places < 0))
+
+
+def message_ids(ids: pa.Array) -> HeaderLines:
+    """Return the JMS message ids of the messages that have one."""
+    rows = np.flatnonzero(np.asarray(ids.is_valid()))
+    return repeat(MESSAGE_ID, rows, ids.take(pa.array(rows)))
 
 
 def last_of_each(lines: Sequence[HeaderLines]) -> HeaderLines:
@@ -94,10 +108,16 @@ class JmsHeader(NamedTuple):
     """One JMS header: its field in STOMP, that in AMQP 1.0, and its value where a message has no such field."""
 
     name: str
-    stomp: tuple[str, ...] = ()
-    amqp: str = ""
+    stomp: str
+    amqp: str
     absent: str | None = None
     kind: str = "text"
+
+    def lacking(self, messages: Longs, count: int) -> HeaderLines:
+        """Return what those of ``count`` messages have for it that are not among ``messages``: nothing where there is no such value."""
+        is_there = np.full(count, self.absent is None)
+        is_there[messages] = True
+        return repeat(self.name, np.flatnonzero(~is_there), self.absent or "")
 
 
 def _flag(text: str) -> str:
@@ -108,23 +128,23 @@ def _mode(text: str) -> str:
     return PERSISTENT if text.casefold() == "true" else NON_PERSISTENT
 
 
-# What a field's text is in JMS, by the kind of the header.
+# What a field's text is in JMS, by the kind of the header, where that is not the same text.
 CONVERSIONS: Final[Mapping[str, Callable[[str], str]]] = MappingProxyType(
-    {"text": str, "flag": _flag, "mode": _mode}
+    {"flag": _flag, "mode": _mode}
 )
 
 JMS_HEADERS: Final = (
-    JmsHeader("JMSDestination", ("destination",), "to"),
-    JmsHeader("JMSTimestamp", ("timestamp",), "creation-time"),
-    JmsHeader("JMSCorrelationID", ("correlation-id",), "correlation-id"),
-    JmsHeader("JMSType", ("type",), "subject"),
-    JmsHeader("JMSReplyTo", ("reply-to",), "reply-to"),
-    JmsHeader("JMSExpiration", ("expires",), "absolute-expiry-time", "0"),
-    JmsHeader("JMSPriority", ("priority",), "priority", "4"),
-    JmsHeader("JMSDeliveryMode", ("persistent",), "durable", NON_PERSISTENT, "mode"),
-    JmsHeader("JMSRedelivered", ("redelivered",), "delivery-count", "false", "flag"),
-    JmsHeader("JMSXGroupID", ("_AMQ_GROUP_ID",), "group-id"),
-    JmsHeader("JMSXGroupSeq", ("_AMQ_GROUP_SEQUENCE",), "group-sequence"),
+    JmsHeader("JMSDestination", "destination", "to"),
+    JmsHeader("JMSTimestamp", "timestamp", "creation-time"),
+    JmsHeader("JMSCorrelationID", "correlation-id", "correlation-id"),
+    JmsHeader("JMSType", "type", "subject"),
+    JmsHeader("JMSReplyTo", "reply-to", "reply-to"),
+    JmsHeader("JMSExpiration", "expires", "absolute-expiry-time", "0"),
+    JmsHeader("JMSPriority", "priority", "priority", "4"),
+    JmsHeader("JMSDeliveryMode", "persistent", "durable", NON_PERSISTENT, "mode"),
+    JmsHeader("JMSRedelivered", "redelivered", "delivery-count", "false", "flag"),
+    JmsHeader("JMSXGroupID", "_AMQ_GROUP_ID", "group-id"),
+    JmsHeader("JMSXGroupSeq", "_AMQ_GROUP_SEQUENCE", "group-sequence"),
 )
 MESSAGE_ID: Final = "JMSMessageID"  # which field it is differs by broker: see each receiver
 DELIVERY_COUNT: Final = "JMSXDeliveryCount"

@@ -6,6 +6,7 @@ A receiver for Kafka: one partition from an offset on, without a consumer group.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Sequence
 from itertools import chain
@@ -26,7 +27,7 @@ from trailgate.brokers.headers import (
     last_of_each,
     repeat,
 )
-from trailgate.brokers.receiver import PATIENCE, Window
+from trailgate.brokers.receiver import PATIENCE, WINDOW, Window
 from trailgate.errors import (
     BrokerError,
     BrokerRefusedError,
@@ -104,7 +105,6 @@ def _header_lines(messages: Sequence[Any]) -> tuple[HeaderLines, list[int]]:
     return HeaderLines(rows, pa.array(names, pa.string()), pa.array(strings, pa.string())), wrong
 
 
-WINDOW: Final = 4096  # messages of a batch, at most
 FIRST_SECONDS: Final = 2.0  # of the first question, which is asked again
 ASK_SECONDS: Final = 5.0
 LOGGED: Final = 2  # syslog's level "critical"
@@ -114,7 +114,7 @@ _LOG: Final = logging.getLogger("trailgate.brokers")
 class KafkaReceiver:
     """Receives one partition; its offsets are the positions, and nothing is acknowledged."""
 
-    def __init__(self, address: BrokerAddress) -> None:
+    def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
         check_tls_files(address)
         self._address, self._where = address, Where(source=str(address))
         self._limit = address.number("window", WINDOW)
@@ -124,6 +124,7 @@ class KafkaReceiver:
         self._refusal: str | None = None
         self._trouble: str | None = None
         self._patience = address.number("patience", PATIENCE)
+        self.silence = math.inf if lasting else self._patience  # seconds that it may last
         self.is_reached, self.connections = False, 0
         self.next = 0
 

@@ -1,7 +1,8 @@
 """What every receiver does: it yields windows of messages, and acknowledges them when that is asked for.
 
 ``Reconnecting`` is the loop of receivers that acknowledge: receive, and connect again where the connection is lost, after waits that grow (``Backoff``).
-Sockets are encrypted where the broker's address asks for that.
+``Connection`` is the socket that they have, which is encrypted where the broker's address asks for that. A protocol adds how it logs in, subscribes,
+receives and acknowledges.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ import logging
 import math
 import random
 import re
+import select
 import socket
 import ssl
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from trailgate.brokers.address import BrokerAddress
+from trailgate.brokers.address import BrokerAddress, check_tls_files
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 
 
@@ -117,62 +118,84 @@ class Backoff:
         return time.monotonic() >= self._due
 
 
+CONNECT_SECONDS: Final = 10.0
+WINDOW: Final = 4096  # messages that are acknowledged at once, at most
+_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
+_NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
 
-class Reconnecting(ABC):
-    """Receives windows; a protocol connects, receives and forgets a connection that is lost; see ``Receiver``."""
+class Connection(ABC):
+    """A socket to a broker, which does not block. All errors are BrokerErrors; after one it is of no more use."""
 
-    def __init__(self, address: BrokerAddress, *, lasting: bool) -> None:
-        self._backoff = Backoff(address.number("patience", PATIENCE), lasting=lasting)
-        self.connections = 0
-
-    def _reached(self) -> None:
-        """Note a connection that works."""
-        self.connections += 1
-        self._backoff.reached()
+    def __init__(self, address: BrokerAddress) -> None:
+        self._address, self._where = address, Where(source=str(address))
+        self._is_ended = False  # the broker has closed it
+        self._socket = _connect(address)
+        try:
+            self._log_in()
+        except BaseException:
+            self._socket.close()
+            raise
 
     @property
     @abstractmethod
-    def is_connected(self) -> bool:
-        """Return whether there is a connection; see ``Receiver``."""
-
-    def receive(self, seconds: float) -> Window | None:
-        """Return what has arrived; see ``Receiver``."""
-        until = time.monotonic() + seconds
-        while self.is_connected or self._backoff.is_due(until):
-            try:
-                window = self._receive(max(0.0, until - time.monotonic()))
-            except BrokerError as error:
-                self._forget(error)
-                self._backoff.failed(error)
-                _LOG.warning("%s", error)
-                continue
-            if window is not None:
-                self._backoff.reset()
-            if window is not None or time.monotonic() >= until:
-                return window
-        return None
+    def product(self) -> str:
+        """Return the name that the broker gives itself."""
 
     @abstractmethod
-    def _receive(self, seconds: float) -> Window | None:
-        """Connect if there is no connection, and return what has arrived; raises BrokerError."""
-
-    def _lost(self, error: BrokerError) -> None:
-        """Note an error, and forget the connection."""
-        _LOG.warning("%s", error)
-        self._forget(error)
+    def owned_until(self, error: BrokerError) -> float:
+        """Return until when the broker may take this consumer for alive after an error, as a moment of ``time.monotonic``."""
 
     @abstractmethod
-    def _forget(self, error: BrokerError) -> None:
-        """Forget a connection after an error."""
+    def _log_in(self) -> None:
+        """Open the connection, and raise BrokerError where the broker does not answer, or refuses it."""
+
+    def close(self) -> None:
+        """Close the socket; the broker gives what was not acknowledged to somebody again."""
+        self._socket.close()
+
+    def error(self, problem: str, *, refused: bool = False, hint: str = "") -> BrokerError:
+        """Return an error of this connection."""
+        kind = BrokerRefusedError if refused else BrokerError
+        return kind(problem, where=self._where, hint=hint)
+
+    def _receive_into(self, room: memoryview) -> int | None:
+        """Return how many bytes were there, 0 where the broker has closed the connection, None where nothing was there."""
+        try:
+            size = self._socket.recv_into(room)
+        except _NOT_NOW:
+            return None
+        except ConnectionError:
+            size = 0
+        except OSError as error:
+            # By TLS 1.3 that comes with the broker's first answer.
+            refused = isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
+            what = "the broker refuses the certificate" if refused else "the connection is lost"
+            raise self.error(f"{what}: {error}", refused=refused) from error
+        self._is_ended |= not size
+        return size
+
+    def _send_some(self, data: bytes | memoryview) -> int:
+        """Return how many bytes were sent, 0 where the socket takes none now."""
+        try:
+            return self._socket.send(data)
+        except _NOT_NOW:
+            return 0
+        except OSError as error:
+            self._is_ended = isinstance(error, ConnectionError)
+            raise self.error(f"the connection is lost: {error}") from error
+
+    def _wait(self, seconds: float, *, to_send: bool = False) -> None:
+        """Wait until bytes have come, or can be sent if that is asked for, so long at most."""
+        try:
+            writes = [self._socket] if to_send else []
+            select.select([self._socket], writes, [], max(0.0, seconds))
+        except (OSError, ValueError) as error:
+            raise self.error(f"the connection is lost: {error}") from error
 
 
-CONNECT_SECONDS: Final = 10.0
-_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
-
-
-def connect(address: BrokerAddress) -> socket.socket:
+def _connect(address: BrokerAddress) -> socket.socket:
     """Return a socket that does not block; raises BrokerError where there is none, BrokerRefusedError where there never will be."""
     where = Where(source=str(address))
     place = (address.host, address.port)
@@ -186,35 +209,12 @@ def connect(address: BrokerAddress) -> socket.socket:
         opened.setblocking(False)
     except (OSError, ValueError) as error:
         plain.close()
-        kind = BrokerError if _may_help(error) else BrokerRefusedError
+        # Trying again may help: the broker may be being stopped.
+        ended = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+        in_vain = isinstance(error, (ssl.SSLError, ValueError)) and not ended
+        kind = BrokerRefusedError if in_vain else BrokerError
         raise kind(f"no encrypted connection: {error}", where=where) from error
     return opened
-
-
-def received_into(
-    opened: socket.socket, room: memoryview, failed: Callable[..., BrokerError]
-) -> int | None:
-    """Return how many bytes were there, 0 where the connection is closed, None where nothing was there.
-
-    Raises the error that ``failed`` makes of a problem; ``refused`` is set where the broker refuses the client's certificate.
-    """
-    try:
-        return opened.recv_into(room)
-    except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-        return None
-    except ConnectionError:
-        return 0
-    except OSError as error:
-        # By TLS 1.3 that comes with the broker's first answer.
-        refused = isinstance(error, ssl.SSLError) and _ALERT.search(str(error)) is not None
-        what = "the broker refuses the certificate" if refused else "the connection is lost"
-        raise failed(f"{what}: {error}", refused=refused) from error
-
-
-def _may_help(error: Exception) -> bool:
-    """Return whether trying again may help where an encrypted connection fails: the broker may be being stopped."""
-    ended = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
-    return isinstance(error, ended) or not isinstance(error, (ssl.SSLError, ValueError))
 
 
 def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:
@@ -222,3 +222,121 @@ def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:
     if "cert" in address.options:
         context.load_cert_chain(address.options["cert"], address.options.get("key"))
     return context.wrap_socket(plain, server_hostname=address.host)
+
+
+C = TypeVar("C", bound=Connection)
+
+
+class Reconnecting(ABC, Generic[C]):
+    """Receives from one queue or topic; see ``Receiver``. The token of a window is its connection, and what acknowledging it needs."""
+
+    def __init__(self, address: BrokerAddress, *, lasting: bool = True) -> None:
+        check_tls_files(address)
+        self._address, self._limit = address, address.number("window", WINDOW)
+        self._backoff = Backoff(address.number("patience", PATIENCE), lasting=lasting)
+        self._connection: C | None = None
+        self.connections = 0
+
+    @property
+    def is_connected(self) -> bool:
+        """Return whether there is a connection; see ``Receiver``."""
+        return self._connection is not None
+
+    def receive(self, seconds: float) -> Window | None:
+        """Return what has arrived; see ``Receiver``."""
+        until = time.monotonic() + seconds
+        while self.is_connected or self._backoff.is_due(until):
+            try:
+                connection = self._connection or self._connect()
+                window = self._receive(connection, max(0.0, until - time.monotonic()))
+            except BrokerError as error:
+                self._forget(error)
+                self._backoff.failed(error)
+                _LOG.warning("%s", error)
+                continue
+            if window is not None:
+                self._backoff.reset()
+            if window is not None or time.monotonic() >= until:
+                return window
+        return None
+
+    def acknowledge(self, window: Window) -> None:
+        """Acknowledge a window and all before it; see ``Receiver``."""
+        connection, token = window.token
+        if self._connection is None or connection is not self._connection:
+            return
+        try:
+            self._acknowledge(self._connection, token)
+        except BrokerError as error:
+            _LOG.warning("%s", error)
+            self._forget(error)
+
+    def settle(self, seconds: float) -> bool:
+        """Return whether all acknowledgements are confirmed; none waits where the connection is lost. See ``Receiver``."""
+        try:
+            return self._connection is None or self._settle(self._connection, seconds)
+        except BrokerError as error:
+            _LOG.warning("%s", error)
+            self._forget(error)
+        return True
+
+    def close(self) -> None:
+        """Disconnect; see ``Receiver``."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._disconnect(connection)
+            connection.close()
+
+    def _connect(self) -> C:
+        """Return a new connection that is subscribed."""
+        connection = self._open()
+        try:
+            self._subscribe(connection)
+        except BrokerError as error:
+            # A broker that accepted it before may be starting up, or still have the consumer that was lost.
+            refused = self._is_refused(connection, error) and not self.connections
+            connection.close()
+            problem = f"the subscription fails: {error.problem}"
+            raise connection.error(problem, refused=refused or not error.retriable) from error
+        except BaseException:
+            connection.close()
+            raise
+        _LOG.info("receiving from %s (%s)", self._address, connection.product)
+        self._connection = connection
+        self.connections += 1
+        self._backoff.reached()
+        return connection
+
+    def _forget(self, error: BrokerError) -> None:
+        """Forget the connection after an error."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            self._backoff.lost(connection.owned_until(error))
+            connection.close()
+
+    @abstractmethod
+    def _open(self) -> C:
+        """Return a new connection that is logged in."""
+
+    @abstractmethod
+    def _subscribe(self, connection: C) -> None:
+        """Return when the broker has confirmed the subscription."""
+
+    @abstractmethod
+    def _is_refused(self, connection: C, error: BrokerError) -> bool:
+        """Return whether an error of a subscription was the broker's own answer."""
+
+    @abstractmethod
+    def _receive(self, connection: C, seconds: float) -> Window | None:
+        """Return what has arrived."""
+
+    @abstractmethod
+    def _acknowledge(self, connection: C, token: Any) -> None:
+        """Acknowledge a window."""
+
+    @abstractmethod
+    def _settle(self, connection: C, seconds: float) -> bool:
+        """Return whether the broker has confirmed every acknowledgement."""
+
+    def _disconnect(self, connection: C) -> None:
+        """Do what the protocol asks for before a connection is closed."""

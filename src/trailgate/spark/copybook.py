@@ -6,18 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Self
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from trailgate.jobs.record_files import OPTIONS, CopybookOptions, read_splits
 from trailgate.model.shapes import names_of
 from trailgate.options import Options
-from trailgate.spark.errors import as_expected, with_brief_errors
-from trailgate.spark.options import BASE, kept_in, read_with_paths, with_kept
+from trailgate.spark.errors import with_brief_errors
+from trailgate.spark.options import BASE, read_with_paths
+from trailgate.spark.sources import Rows, Source
 from trailgate.storage.reading.record_files import (
     RecordSplit,
     find_record_files,
@@ -28,56 +29,32 @@ ON_SPARK: Final = Options("copybook", (*OPTIONS, BASE))
 PACKED: Final = 256  # small files that one task reads at most
 
 
-@with_brief_errors
-class CopybookSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
-    """Records of files, as structs and arrays or as flat columns."""
+@dataclass(frozen=True, slots=True)
+class FileOptions:
+    """Files of records, and what they are read by."""
 
-    folder: str | None = None  # that relative paths are from: register() sends the user's
+    paths: tuple[str, ...]
+    records: CopybookOptions
 
     @classmethod
-    def name(cls) -> str:
-        """Return the format's name."""
-        return "copybook"
+    def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
+        """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
+        paths, values = read_with_paths(ON_SPARK, given, '.load("data/")', folder)
+        return cls(paths, CopybookOptions.of_values(values))
 
-    def schema(self) -> StructType:
+    def schema(self) -> pa.Schema:
         """Return the copybook's schema."""
-        schema = from_arrow_schema(_read(self.options, self.folder)[1].decoder().schema)
-        return kept_in(schema, self.options)
-
-    def reader(self, schema: StructType) -> CopybookReader:
-        """Return the batch reader."""
-        paths, options = _read(with_kept(self.options, schema), self.folder)
-        names = names_of(options.decoder().schema, schema.names)
-        return CopybookReader(paths, options.only(names), schema, names)
-
-
-def _read(
-    options: Mapping[str, Any], folder: str | None
-) -> tuple[tuple[str, ...], CopybookOptions]:
-    paths, values = read_with_paths(ON_SPARK, options, '.load("data/")', folder)
-    return paths, CopybookOptions.of_values(values)
-
-
-class CopybookPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
-    """Splits that one task reads one after the other."""
-
-    def __init__(self, splits: tuple[RecordSplit, ...]) -> None:
-        super().__init__(None)
-        self.splits = splits
+        return self.records.decoder().schema
 
 
 @with_brief_errors
-class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Reads splits in parallel; there is no ``pushFilters``, as for trails."""
+class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+    """Reads splits in parallel; a partition is splits that one task reads one after the other."""
 
-    def __init__(
-        self,
-        paths: tuple[str, ...],
-        options: CopybookOptions,
-        schema: StructType,
-        names: tuple[str, ...],
-    ) -> None:
-        self._paths, self._options, self._schema, self._names = paths, options, schema, names
+    def __init__(self, files: FileOptions, schema: StructType) -> None:
+        names = names_of(files.schema(), schema.names)
+        self._paths, self._options = files.paths, files.records.only(names)
+        self._schema, self._names = schema, names
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones packed together."""
@@ -85,14 +62,24 @@ class CopybookReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types
         splits = plan_record_splits(
             find_record_files(self._paths), options.framing, options.split_bytes
         )
-        return [CopybookPartition(own) for own in _pack(splits, options.split_bytes)]
+        return [InputPartition(own) for own in _pack(splits, options.split_bytes)]
 
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yield a partition's records in exactly the schema that Spark expects."""
-        if not isinstance(partition, CopybookPartition):
-            return  # Spark asks once with None where there are no partitions
-        batches = read_splits(partition.splits, self._options, self._options.decoder())
-        yield from as_expected((batch.select(self._names) for batch in batches), self._schema)
+    def rows(self, part: tuple[RecordSplit, ...]) -> Iterator[pa.RecordBatch]:
+        """Yield the records of splits."""
+        for batch in read_splits(part, self._options, self._options.decoder()):
+            yield batch.select(self._names)
+
+
+@with_brief_errors
+class CopybookSource(Source):
+    """Records of files, as structs and arrays or as flat columns."""
+
+    format = "copybook"
+    _reads = FileOptions
+
+    def reader(self, schema: StructType) -> CopybookReader:
+        """Return the batch reader."""
+        return CopybookReader(self.read_options(schema), schema)
 
 
 def _pack(splits: list[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:

@@ -1,21 +1,17 @@
-"""Trails, messages and files of records as DataFrames by ``mapInArrow``.
+"""Trails, messages and files of records as DataFrames by ``mapInArrow``, and binary columns decoded by a copybook.
 
 The rows are those of the formats. Spark plans one projection less for them than for a format's rows; docs/spark.md
 names which way is for what. Only the DataFrame API is used, so a session over Spark Connect will do.
-
-A binary column of any DataFrame, decoded by a copybook: Kafka values, MQ bodies, files.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Unpack
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource
 from pyspark.sql.functions import arrow_udf, col
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -23,6 +19,7 @@ from trailgate.cobol.records.fields import records_at
 from trailgate.jobs.record_files import OPTIONS, CopybookKeywords, CopybookOptions, RecordKeywords
 from trailgate.options import list_names
 from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
+from trailgate.spark.sources import Source, map_parts
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
 
@@ -90,26 +87,18 @@ def read_records(
 
 
 def _frame(
-    spark: SparkSession, kind: type[DataSource], path: Addresses, options: Mapping[str, Any]
+    spark: SparkSession, kind: type[Source], path: Addresses, options: Mapping[str, Any]
 ) -> DataFrame:
     # Planned in this process, so relative paths are from its working folder, over Spark Connect too.
-    source = kind({"paths": addresses_of(path), **options})
+    source: Any = kind({"paths": addresses_of(path), **options})
     schema = source.schema()
     reader = source.reader(schema)
-    # Each task unpickles its own partition only.
-    parts = [pickle.dumps(part) for part in reader.partitions()]
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
 
-    def rows(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from reader.read(pickle.loads(parts[number]))  # noqa: S301  our own partitions
+    def rows(_: int, part: Any) -> Iterator[pa.RecordBatch]:
+        return as_expected(reader.rows(part), schema, zone)
 
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return as_expected(rows(numbers), schema, zone)
-
-    numbers = spark.range(0, len(parts), 1, max(1, len(parts)))
-    return numbers.mapInArrow(run, schema)
+    return map_parts(spark, [part.value for part in reader.partitions()], rows, schema)
 
 
 @list_names(CopybookKeywords, OPTIONS)

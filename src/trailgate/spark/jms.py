@@ -1,13 +1,10 @@
-"""What messages of a broker are streamed by: the strings of Spark's options, read once.
-
-The stream of the format ``jms``: an offset is the number of the next message in the journal.
-
-Spark builds the reader in several processes, so nothing is opened before the first offset is asked for; the process that is asked
-receives from the broker then, if one is named. Nothing depends on ``commit``, which Spark calls a batch late, nor on ``stop``.
-
-The format ``jms``: messages of a broker, or their operations, through a journal.
+"""The format ``jms``: messages of a broker, or their operations, through a journal.
 
 ``spark.readStream.format("jms").option("url", "stomp://broker/orders").load("dirdat/ot.journal")``.
+
+An offset is the number of the next message in the journal. Spark builds the reader in several processes, so nothing is opened before the first offset is
+asked for; the process that is asked receives from the broker then, if one is named. Nothing depends on ``commit``, which Spark calls a batch
+late, nor on ``stop``.
 """
 
 from __future__ import annotations
@@ -21,8 +18,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -36,20 +32,19 @@ from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.capture.loading import Loaded, load, warn_ignored
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported
-from trailgate.jobs.receive.feeds import check_journalled, receiver_of
+from trailgate.jobs.receive.feed import check_journalled, receiver_of
 from trailgate.jobs.receive.journal_stream import (
     StoringReceiver,
     TransactionBorders,
-    good_operations_of,
     operations_of,
 )
 from trailgate.jobs.receive.source import URL, broker_address
 from trailgate.messages.metadata import MessageIdRule
-from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
 from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, choice, row_of
-from trailgate.spark.errors import as_expected, with_brief_errors
+from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
+from trailgate.spark.sources import Offset, Rows, Source
 from trailgate.storage.live.journal import Stored
 from trailgate.storage.live.journal_reader import JournalIndex, JournalRange
 
@@ -118,13 +113,19 @@ class JmsOptions:
         paths, values = read_with_paths(OPTIONS, given, '.load("dirdat/ot.journal")', folder)
         journal = Path(one_path(paths, "a stream of the format jms"))
         loaded = _load(values)
-        projection = None if loaded is None else _projection(values, loaded.capture)
+        capture = projection = quarantine = None
+        if loaded is not None:
+            capture, name = loaded.capture, values["table"]
+            table = None if name is None else capture.definitions.table(name)
+            projection = Projection.of(table, values["columns"])
+        if values["on_error"] == "quarantine":
+            quarantine = journal.with_name(f"{journal.name}.quarantine")
         return cls(
             journal,
             _address(values, {} if loaded is None else dict(loaded.connection)),
-            None if loaded is None else loaded.capture,
+            capture,
             projection,
-            _quarantine(journal, values),
+            quarantine,
             values["max_messages_per_trigger"],
             values["split_bytes"],
             values["idle_seconds"],
@@ -135,7 +136,6 @@ class JmsOptions:
         """Return how the ids of messages are compared; None: they are not."""
         return None if self.capture is None else MessageIdRule.of(self.capture.options)
 
-    @property
     def schema(self) -> pa.Schema:
         """Return the schema of the rows: operations, or messages."""
         return MESSAGES if self.projection is None else self.projection.schema
@@ -160,31 +160,14 @@ def _load(values: Mapping[str, Any]) -> Loaded | None:
     return loaded
 
 
-def _quarantine(journal: Path, values: Mapping[str, Any]) -> Path | None:
-    return (
-        journal.with_name(f"{journal.name}.quarantine")
-        if values["on_error"] == "quarantine"
-        else None
-    )
-
-
-def _projection(values: Mapping[str, Any], capture: Capture) -> Projection:
-    table = None if values["table"] is None else capture.definitions.table(values["table"])
-    return Projection.of(table, values["columns"])
-
-
 def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> BrokerAddress | None:
     """Return what fills the journal: the option's url, or what the properties name."""
     url, wanted = values["url"], values["receive"]
     named = url is not None or URL in connection
+    if (wanted and not named) or (wanted is False and url is not None):
+        problem = f"receive is {str(wanted).lower()}, and {'a' if named else 'no'} url is given"
+        raise OptionError(problem, hint="As url=stomp://HOST/QUEUE, without receive")
     if wanted is False or not named:
-        if wanted or (wanted is False and url is not None):
-            problem = (
-                "receive is true, and no url is given"
-                if wanted
-                else "receive is false, and a url is given"
-            )
-            raise OptionError(problem, hint="As url=stomp://HOST/QUEUE, without receive")
         return None
     given = {"jms.user": values["user"], "jms.password": values["password"]}
     known = {**connection, **{name: text for name, text in given.items() if text is not None}}
@@ -197,19 +180,10 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
 
 
 WAIT_SECONDS: Final = 0.05
-Offset = dict[str, Any]
-
-
-class JournalPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
-    """Messages that one task reads."""
-
-    def __init__(self, messages: JournalRange) -> None:
-        super().__init__(None)
-        self.messages = messages
 
 
 @with_brief_errors
-class JmsTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
+class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
     """Follows a journal, and fills it where a broker is named."""
 
     def __init__(self, options: JmsOptions, schema: StructType) -> None:
@@ -264,28 +238,18 @@ class JmsTail(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ign
             if border > cuts[-1]:
                 cuts.append(border)
         if len(cuts) == 1:
-            return [JournalPartition(whole)] if stop > begin else []
+            return [InputPartition(whole)] if stop > begin else []
         cuts.append(stop)
         ranges = (self._index.range(*pair) for pair in pairwise(cuts))
-        return [JournalPartition(part) for part in ranges]
+        return [InputPartition(part) for part in ranges]
 
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yield a partition's rows."""
-        if not isinstance(partition, JournalPartition):
-            return  # Spark asks once with None where there are no partitions
-        capture, projection = self._options.capture, self._options.projection
-        if capture is None or projection is None:
-            rows = (_rows(stored) for stored in partition.messages.read())
-        else:
-            parsed = self._operations(partition.messages, capture)
-            rows = (projection.rows(batch) for batch in parsed if batch.rows)
-        yield from as_expected(rows, self._schema)
-
-    def _operations(self, messages: JournalRange, capture: Capture) -> Iterator[ChangeBatch]:
-        quarantine = self._options.quarantine
-        if quarantine is None:
-            return operations_of(messages, capture)
-        return good_operations_of(messages, capture, quarantine)
+    def rows(self, part: JournalRange) -> Iterator[pa.RecordBatch]:
+        """Yield a range's messages, or their operations."""
+        options = self._options
+        if options.capture is None or options.projection is None:
+            return (_rows(stored) for stored in part.read())
+        parsed = operations_of(part, options.capture, options.quarantine)
+        return (options.projection.rows(batch) for batch in parsed if batch.rows)
 
     def stop(self) -> None:
         """Let go of the broker in order, where Spark gives the time for it."""
@@ -343,20 +307,12 @@ def _rows(stored: Stored) -> pa.RecordBatch:
 
 
 @with_brief_errors
-class JmsSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+class JmsSource(Source):
     """Messages in the order in which they were received; with ``properties`` their operations."""
 
-    folder: str | None = None  # that relative paths are from: register() sends the user's
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the format's name."""
-        return "jms"
-
-    def schema(self) -> StructType:
-        """Return the schema of messages, or of operations."""
-        return from_arrow_schema(JmsOptions.of(self.options, self.folder).schema)
+    format = "jms"
+    _reads = JmsOptions
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
-        return JmsTail(JmsOptions.of(self.options, self.folder), schema)
+        return JmsTail(self.read_options(schema), schema)

@@ -1,14 +1,7 @@
-"""Numbered work, one task a number: what both jobs run on.
+"""Jobs on Spark: tasks in Python workers read and write, the driver publishes.
 
-Only the DataFrame API is used, so a session over Spark Connect will do.
-
-The job from messages to a trail on Spark: ranges run in Python workers, the driver publishes.
-
-Only the DataFrame API is used, so a session over Spark Connect will do.
-
-Files of records to Parquet on Spark: tasks decode and write, the driver publishes.
-
-Rows do not cross to the JVM, so this is the fastest way from records to tables.
+Captures of messages to a trail, and files of records to Parquet: work is numbered, one task a number (``run_numbered``). Rows do not cross to the
+JVM, so this is the fastest way from records to tables. Only the DataFrame API is used, so a session over Spark Connect will do.
 """
 
 from __future__ import annotations
@@ -26,10 +19,10 @@ from pyspark.sql import SparkSession
 
 from trailgate.errors import TrailgateError
 from trailgate.jobs.capture.job import CaptureJob, CaptureSummary
-from trailgate.jobs.capture.range_run import RangeReport
 from trailgate.jobs.capture.running import publish, run_part
 from trailgate.jobs.parquet import ParquetJob, WrittenPart, publishing, write_part
 from trailgate.spark.local_session import session
+from trailgate.spark.sources import map_parts
 from trailgate.storage.reading.record_files import RecordSplit
 
 Part = TypeVar("Part")
@@ -61,23 +54,14 @@ def run_numbered(
     """
     if not parts:
         return []
-    count = len(parts)
-    # Every task is sent all parts, and makes objects of its own one alone.
-    packed = [pickle.dumps(part) for part in parts]
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                part = pickle.loads(packed[number])  # noqa: S301  our own driver's
-                report = pickle.dumps(work(number, part))
-                _exempt_modules()
-                yield pa.RecordBatch.from_arrays(
-                    [pa.array([number]), pa.array([report])], schema=REPORTS
-                )
+    def rows(number: int, part: Part) -> Iterator[pa.RecordBatch]:
+        report = pickle.dumps(work(number, part))
+        _exempt_modules()
+        yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([report])], schema=REPORTS)
 
-    numbers = spark.range(0, count, 1, numPartitions=count)
-    rows = numbers.mapInArrow(run, "number long, report binary").collect()
-    ordered = sorted(rows, key=lambda row: int(row["number"]))
+    found = map_parts(spark, parts, rows, "number long, report binary").collect()
+    ordered = sorted(found, key=lambda row: int(row["number"]))
     return [pickle.loads(row["report"]) for row in ordered]  # noqa: S301  our own workers' reports
 
 
@@ -102,12 +86,9 @@ def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
     Raises the earliest error of the input, as the job in one process does.
     """
     with on_session(spark) as running:
-        return publish(job, run_ranges(running, job.anywhere()))
-
-
-def run_ranges(spark: SparkSession, job: CaptureJob) -> list[RangeReport]:
-    """Return the reports of all ranges in their order; one task a range."""
-    return run_numbered(spark, job.ranges, partial(run_part, replace(job, ranges=())))
+        own = job.anywhere()
+        work = partial(run_part, replace(own, ranges=()))
+        return publish(job, run_numbered(running, own.ranges, work))
 
 
 def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:

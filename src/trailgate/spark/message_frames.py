@@ -1,13 +1,9 @@
-"""Messages of any DataFrame as operations: Kafka, files, a table of bodies.
-
-Operations as messages in a DataFrame: a trail's, or those of an operations table.
-"""
+"""Messages of any DataFrame as operations (Kafka, files, a table of bodies), and operations as messages in a DataFrame."""
 
 from __future__ import annotations
 
 import os
-import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Literal
 
@@ -32,11 +28,12 @@ from trailgate.model.shapes import Projection
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.spark.errors import as_expected
+from trailgate.spark.sources import map_parts
 from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.listing import read_definitions
-from trailgate.storage.files.trail_files import find_trail
-from trailgate.storage.reading.splits import SPLIT_BYTES
+from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.reading.splits import SPLIT_BYTES, TrailSplit
 
 FAULT: Final = "fault"  # why a message of a broker has no body, in a frame of the format jms
 BODIES: Final = ("body", "value")  # columns that hold the message: ours, and Kafka's
@@ -157,7 +154,6 @@ SCHEMA: Final = pa.schema(
     [("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(HEADER))]
 )
 _COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
-Rows = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def publish(  # noqa: PLR0913  one parameter an option
@@ -190,30 +186,24 @@ def publish(  # noqa: PLR0913  one parameter an option
     if spark is None:
         raise OptionError("there is no active Spark session", hint="Make one before publishing")
     trail = find_trail(source, definitions)
-    patterns = None if tables is None else TablePatterns(_names(tables))
-    # Each task unpickles its own part only; the definitions are sent once.
+    names = tuple(tables.split(",") if isinstance(tables, str) else tables or ())
+    patterns = None if tables is None else TablePatterns(names)
+    # The definitions are sent once, not with each part.
     tables_known, last, files_only = trail.definitions, trail.end.number, trail.undefined()
     parts = [
-        pickle.dumps((files_only.window(s.start.number, min(s.end.number + AHEAD, last)), s))
-        for s in plan(trail, after, split_bytes)
+        (files_only.window(split.start.number, min(split.end.number + AHEAD, last)), split)
+        for split in plan(trail, after, split_bytes)
     ]
 
-    def rows(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                files, split = pickle.loads(parts[number])  # noqa: S301  our own parts
-                files = replace(files, definitions=tables_known)
-                whole = WholeTransactions(writer_for(format, own))
-                for changes in read_changes(files, [split], after, patterns):
-                    yield from map(_row_batch, whole.write(changes))
-                yield from map(_row_batch, whole.finish())
+    def rows(_: int, part: tuple[TrailFiles, TrailSplit]) -> Iterator[pa.RecordBatch]:
+        files, split = part
+        whole = WholeTransactions(writer_for(format, own))
+        files = replace(files, definitions=tables_known)
+        for changes in read_changes(files, [split], after, patterns):
+            yield from _as_rows(whole.write(changes))
+        yield from _as_rows(whole.finish())
 
-    frame = spark.range(0, len(parts), 1, max(1, len(parts)))
-    return _map(frame, rows)
-
-
-def _names(tables: str | Iterable[str]) -> tuple[str, ...]:
-    return tuple(tables.split(",")) if isinstance(tables, str) else tuple(tables)
+    return map_parts(spark, parts, rows, from_arrow_schema(SCHEMA))
 
 
 def _of_frame(
@@ -231,37 +221,30 @@ def _of_frame(
         raise OptionError(problem, hint="It must have those of the operations table")
     known = definitions if isinstance(definitions, Definitions) else read_definitions(definitions)
 
-    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Messages]:
         writer = writer_for(name, options)
         for batch in batches:
-            typed = pa.RecordBatch.from_arrays(
-                [batch.column(field.name).cast(field.type) for field in OPERATIONS_SCHEMA],
-                schema=OPERATIONS_SCHEMA,
-            )
-            yield _row_batch(writer.write(from_operations(typed, known)))
-        yield _row_batch(writer.finish())
-
-    return _map(frame.select(*_COLUMNS), rows)
-
-
-def _map(frame: DataFrame, rows: Rows) -> DataFrame:
-    schema = from_arrow_schema(SCHEMA)
+            typed = batch.select(_COLUMNS).cast(OPERATIONS_SCHEMA)
+            yield writer.write(from_operations(typed, known))
+        yield writer.finish()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return as_expected((batch for batch in rows(batches) if batch.num_rows), schema)
+        return _as_rows(messages(batches))
 
-    return frame.mapInArrow(run, schema)
+    return frame.select(*_COLUMNS).mapInArrow(run, from_arrow_schema(SCHEMA))
+
+
+def _as_rows(found: Iterable[Messages]) -> Iterator[pa.RecordBatch]:
+    """Yield messages as rows."""
+    batches = (_row_batch(messages) for messages in found if len(messages))
+    return as_expected(batches, from_arrow_schema(SCHEMA))
 
 
 def _row_batch(messages: Messages) -> pa.RecordBatch:
-    """Return messages as rows."""
     count = len(messages)
     keys = pa.nulls(count, pa.binary()) if messages.keys is None else messages.keys
-    columns = [
-        keys.cast(pa.binary()),
-        messages.bodies.cast(pa.binary()),
-        _published_headers(messages),
-    ]
+    bodies = messages.bodies.cast(pa.binary())
+    columns = [keys.cast(pa.binary()), bodies, _published_headers(messages)]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 

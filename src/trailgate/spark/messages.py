@@ -1,10 +1,9 @@
-"""The options of the format ``message_capture``.
-
-What a task of the format ``message_capture`` reads: a range of messages, in a batch or in a stream.
-
-The format ``message_capture``: messages as operations, parsed in the workers.
+"""The format ``message_capture``: messages as operations, parsed in the workers, and its stream: new files of a folder, each once.
 
 ``spark.read.format("message_capture").option("properties", FILE).load("messages/")``.
+
+A partition of a batch is a range of messages alone: all else is the reader's, which is sent once. A stream's reader is sent before its batches are known, so
+its partitions have what they are read by with them.
 """
 
 from __future__ import annotations
@@ -15,13 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Self
 
 import pyarrow as pa
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    InputPartition,
-)
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from trailgate.capture.capture import Capture
@@ -31,15 +24,31 @@ from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePe
 from trailgate.jobs.capture.range_reader import RangeReader
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
-from trailgate.options import COUNT, NAMES, TEXT, Kind, Options, declared
-from trailgate.spark.errors import as_expected, with_brief_errors
-from trailgate.spark.options import BASE, kept_in, read_with_paths, with_kept
+from trailgate.options import (
+    COUNT,
+    NAMES,
+    TEXT,
+    Kind,
+    Options,
+    declared,
+)
+from trailgate.spark.errors import with_brief_errors
+from trailgate.spark.options import BASE, one_path, read_with_paths
+from trailgate.spark.sources import HAS_LIMITS, FileTail, Offset, Rows, Source
+from trailgate.storage.files.found_files import FoundFile, find_growing
 from trailgate.storage.reading.message_files import (
     SPLIT_BYTES,
     MessageFiles,
     MessageRange,
     find_messages,
+    messages_of,
     plan_ranges,
+)
+from trailgate.storage.reading.message_stream import (
+    BEGIN,
+    BatchLimit,
+    MessageOffset,
+    MessageStream,
 )
 
 
@@ -88,6 +97,10 @@ class MessageOptions:
             ignore_unsupported=self.ignore_unsupported,
         )
 
+    def schema(self) -> pa.Schema:
+        """Return the operations' schema, or the table's."""
+        return self.projection(self.capture()).schema
+
     def projection(self, capture: Capture) -> Projection:
         """Return the columns of the rows."""
         table = None if self.table is None else capture.definitions.table(self.table)
@@ -106,28 +119,11 @@ class MessageReading:
     capture: Capture
     source: MessageFiles
 
-    def rows(self, own: MessageRange, schema: StructType) -> Iterator[pa.RecordBatch]:
-        """Yield the operations of a range in exactly the schema that Spark expects."""
+    def rows(self, own: MessageRange) -> Iterator[pa.RecordBatch]:
+        """Yield the operations of a range."""
         projection = self.options.projection(self.capture)
-        changes = owned_changes(self.capture, self.source, own)
-        batches = (projection.rows(batch) for batch in changes)
-        return as_expected((batch for batch in batches if batch.num_rows), schema)
-
-
-class MessagePartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
-    """A range of messages. All else is the reader's: it is sent once, and not with every partition."""
-
-    def __init__(self, own: MessageRange) -> None:
-        super().__init__(None)
-        self.own = own
-
-
-class TailPartition(MessagePartition):
-    """A range of a batch's messages, and what it is read by: a stream's reader is sent before its batches are known."""
-
-    def __init__(self, reading: MessageReading, own: MessageRange) -> None:
-        super().__init__(own)
-        self.reading = reading
+        batches = map(projection.rows, owned_changes(self.capture, self.source, own))
+        return (batch for batch in batches if batch.num_rows)
 
 
 def owned_changes(
@@ -145,64 +141,101 @@ def owned_changes(
 
 
 @with_brief_errors
-class MessageCaptureSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
-    """Operations of messages, or with the option ``table`` that table's rows in their types."""
+class MessageReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+    """Reads ranges of messages in parallel."""
 
-    folder: str | None = None  # that relative paths are from: register() sends the user's
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the format's name."""
-        return "message_capture"
-
-    def schema(self) -> StructType:
-        """Return the operations' schema, or the table's."""
-        options = MessageOptions.of(self.options, self.folder)
-        schema = from_arrow_schema(options.projection(options.capture()).schema)
-        return kept_in(schema, self.options)
-
-    def reader(self, schema: StructType) -> MessageReader:
-        """Return the batch reader."""
-        return MessageReader(_plan_images(self._options(schema)), schema)
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Return the stream reader."""
-        try:
-            from trailgate.spark.message_stream import MessageTail  # noqa: PLC0415  needs 4.2
-        except ImportError:
-            problem = "a stream of the format message_capture needs PySpark 4.2 or newer"
-            raise MissingDependencyError(problem) from None
-        return MessageTail(self._options(schema), schema)
-
-    def _options(self, schema: StructType) -> MessageOptions:
-        given = MessageOptions.of(with_kept(self.options, schema), self.folder)
-        return replace(given, columns=tuple(schema.names))
-
-
-def _plan_images(options: MessageOptions) -> MessageReading:
-    """Return what is read, with the tables that are inferred of it."""
-    capture = options.capture()
-    source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
-    return MessageReading(options, infer_tables(capture, source), source)
-
-
-@with_brief_errors
-class MessageReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Reads ranges of messages in parallel. There is no ``pushFilters``, as for trails."""
-
-    def __init__(self, reading: MessageReading, schema: StructType) -> None:
-        self._reading, self._schema = reading, schema
+    def __init__(self, options: MessageOptions, schema: StructType) -> None:
+        capture = options.capture()
+        source = find_messages(options.paths, options.message_per == "line", cutter=capture.cutter)
+        self._reading = MessageReading(options, infer_tables(capture, source), source)
+        self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones packed together."""
         reading = self._reading
         apart = not reading.capture.options.by_id
         ranges = plan_ranges(reading.source, reading.options.split_bytes, apart=apart)
-        return [MessagePartition(own) for own in ranges]
+        return [InputPartition(own) for own in ranges]
 
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yield a partition's operations in exactly the schema that Spark expects."""
-        if isinstance(
-            partition, MessagePartition
-        ):  # Spark asks once with None where there are none
-            yield from self._reading.rows(partition.own, self._schema)
+    def rows(self, part: MessageRange) -> Iterator[pa.RecordBatch]:
+        """Yield the operations of a range."""
+        return self._reading.rows(part)
+
+
+@with_brief_errors
+class MessageTail(FileTail):
+    """Takes new files in the order of their names."""
+
+    _offsets = MessageOffset
+    stream: MessageStream
+
+    def __init__(self, options: MessageOptions, schema: StructType) -> None:
+        limit = BatchLimit(options.max_files_per_trigger, options.max_bytes_per_trigger)
+        super().__init__(MessageStream(self._find), limit)
+        self._options, self._schema = options, schema
+        self._capture: Capture | None = None
+
+    def _find(self) -> tuple[FoundFile, ...]:
+        return find_growing(one_path(self._options.paths, "a stream of the format message_capture"))
+
+    def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
+        """Return where a new stream begins: before the first file."""
+        return BEGIN.json()
+
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
+        """Return the partitions of a batch; positions and generated ids count the files of the whole stream."""
+        begin, options = MessageOffset.read(start), self._options
+        if self._capture is None:
+            self._capture = options.capture()
+            check_stream(self._capture)
+        found = self.stream.files(begin, MessageOffset.read(end))
+        if not found:
+            return []
+        capture = replace(self._capture, first_file=begin.count)
+        source = messages_of(found, options.message_per == "line", cutter=capture.cutter)
+        capture = infer_tables(capture, source)
+        ranges = plan_ranges(source, options.split_bytes)
+        parts = []
+        for own in ranges:  # with its own files alone: transactions do not span messages
+            first = own.start.file
+            moved = replace(capture, first_file=capture.first_file + first)
+            reading = MessageReading(options, moved, source.window(own))
+            parts.append(InputPartition((reading, own.move(first))))
+        return parts
+
+    def rows(self, part: tuple[MessageReading, MessageRange]) -> Iterator[pa.RecordBatch]:
+        """Yield the operations of a range."""
+        reading, own = part
+        return reading.rows(own)
+
+
+def check_stream(capture: Capture) -> None:
+    """Raise OptionError where transactions span messages: a batch ends where files end, inside a transaction maybe."""
+    if capture.spans_messages or capture.options.by_id:
+        problem = "transactions that span messages cannot be taken from a stream of files"
+        hint = "Capture into a trail by trailgate capture, again and again, and stream the trail"
+        raise OptionError(problem, hint=hint)
+
+
+@with_brief_errors
+class MessageCaptureSource(Source):
+    """Operations of messages, or with the option ``table`` that table's rows in their types."""
+
+    format = "message_capture"
+    _reads = MessageOptions
+
+    def reader(self, schema: StructType) -> MessageReader:
+        """Return the batch reader."""
+        return MessageReader(self.read_options(schema), schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """Return the stream reader."""
+        if not HAS_LIMITS:
+            problem = "a stream of the format message_capture needs PySpark 4.2 or newer"
+            raise MissingDependencyError(problem)
+        return MessageTail(self.read_options(schema), schema)
+
+    def read_options(self, schema: StructType) -> MessageOptions:
+        """Return the options for the columns of a schema."""
+        given: MessageOptions = super().read_options(schema)
+        return replace(given, columns=tuple(schema.names))

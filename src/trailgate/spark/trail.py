@@ -1,40 +1,31 @@
-"""Spark's options of the format ``trail``: what is read, and how it is spread over tasks and batches.
+"""The format ``trail``: ``spark.read.format("trail").load("dirdat/ot")``, and its stream.
 
-Partitions of a trail: what one task reads, in batches and in streams alike.
-
-The stream of the format ``trail``: ``spark.readStream.format("trail").load("dirdat/ot")``.
-
-Nothing is done in ``commit`` and ``stop``, which Spark does not always call, and nothing is remembered
-that must outlive the process: the offsets say it all.
-
-Which stream reader a version of PySpark takes.
-
-The format ``trail``: ``spark.read.format("trail").load("dirdat/ot")``.
+A partition is a split of a trail with the files that its task needs. A batch has the definitions in its reader, which tasks are sent once; a stream's
+partitions have them themselves, since its batches are not known when the reader is sent. The offsets of a stream are all that it remembers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
     DataSourceStreamArrowWriter,
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
-from trailgate.model.tables import Definitions, Table
+from trailgate.model.tables import Table
 from trailgate.options import COUNT, Kind, Option, Options
-from trailgate.spark.errors import as_expected, with_brief_errors
-from trailgate.spark.options import BASE, kept_in, one_path, read_with_paths, with_kept
+from trailgate.spark.errors import with_brief_errors
+from trailgate.spark.options import BASE, one_path, read_with_paths
+from trailgate.spark.sources import FileTail, Offset, Rows, Source
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
@@ -85,41 +76,29 @@ class TrailOptions:
         """Return the options for the columns of a schema: what the user's does not have is not decoded."""
         return replace(self, reading=replace(self.reading, columns=tuple(schema.names)))
 
-    @property
-    def path(self) -> str:
-        """Return the only path, which a stream needs; raises OptionError where there are several."""
-        return one_path(self.paths, "a stream of the format trail")
-
     def trails(self) -> tuple[TrailFiles, ...]:
         """Return the trails as they are now."""
         return find_trails(self.paths, self.reading.definitions)
 
-    def schema(self) -> StructType:
-        """Return the schema of what is read."""
-        return from_arrow_schema(schema_of(self._first(), self.reading))
-
-    def _first(self) -> TrailFiles | str:
-        """Return what the schema is read from; the general shape needs no trail."""
-        return self.paths[0] if self.reading.table is None else self.trails()[0]
+    def schema(self) -> pa.Schema:
+        """Return the schema of what is read; the general shape needs no trail."""
+        first = self.paths[0] if self.reading.table is None else self.trails()[0]
+        return schema_of(first, self.reading)
 
 
 AHEAD: Final = 16  # files after its split that a task is given; most transactions end in the first
 
 
-class TrailPartition(InputPartition):  # type: ignore[misc]  # pyspark's types are not followed
+class TrailPart(NamedTuple):
     """A split that one task reads, the files of the trail that it needs, and the table asked for.
 
-    ``number`` is the trail's among those that a reader has the definitions of; a stream's partitions have them themselves.
+    ``number`` is the trail's among those that a reader has the definitions of; a stream's parts have them themselves.
     """
 
-    def __init__(
-        self, trail: TrailFiles, split: TrailSplit, table: Table | None, number: int | None
-    ) -> None:
-        super().__init__(None)
-        self.number = number
-        self.trail = trail
-        self.split = split
-        self.table = table
+    trail: TrailFiles
+    split: TrailSplit
+    table: Table | None
+    number: int | None
 
 
 def partitions_of(
@@ -131,126 +110,111 @@ def partitions_of(
     """Return one partition a split; with the trail's ``number`` without definitions."""
     last = trail.end.number
     table = wanted_table(trail, options)
-    found = []
     if number is not None:
         trail = trail.undefined()
+    found = []
     for split in splits:
         window = trail.window(split.start.number, min(split.end.number + AHEAD, last))
-        found.append(TrailPartition(window, split, table, number))
+        found.append(InputPartition(TrailPart(window, split, table, number)))
     return found
 
 
-def read_partition(
-    partition: InputPartition | None,
-    options: ReadOptions,
-    schema: StructType,
-    definitions: Sequence[Definitions] = (),
-) -> Iterator[pa.RecordBatch]:
-    """Yield a partition's batches in exactly the schema that Spark expects."""
-    if not isinstance(partition, TrailPartition):
-        return  # Spark asks once with None where there are no partitions
-    trail, number = partition.trail, partition.number
-    if number is not None:
-        trail = replace(trail, definitions=definitions[number])
-    batches = read_split(trail, partition.split, options, partition.table)
-    yield from as_expected(batches, schema)
-
-
-Offset = dict[str, Any]
-
-
 @with_brief_errors
-class TrailTail(DataSourceStreamReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Tails a trail over its files; returns whole transactions only."""
+class TrailTail(FileTail):
+    """Tails a trail over its files; returns whole transactions only.
+
+    PySpark 4.1 asks for the latest offset without saying where the query is. That shows when its first batch is planned, so this one batch
+    is not bounded.
+    """
+
+    _offsets = StreamOffset
+    stream: TrailStream
 
     def __init__(self, options: TrailOptions, schema: StructType) -> None:
-        self.options = options
-        self._schema = schema
-        self.stream = TrailStream(self._find)
+        limit = BatchLimit(options.max_files_per_trigger, options.max_bytes_per_trigger)
+        super().__init__(TrailStream(self._find), limit)
+        self.options, self._schema = options, schema
+        self._planned: Offset | None = None
 
     def _find(self) -> TrailFiles | None:
-        return find_begun_trail(self.options.path, self.options.reading.definitions)
+        path = one_path(self.options.paths, "a stream of the format trail")
+        return find_begun_trail(path, self.options.reading.definitions)
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
         """Return where a new stream begins."""
         return self.stream.initial(self.options.starting_position).json()
 
-    @property
-    def limit(self) -> BatchLimit:
-        """Return how much the options let a batch hold."""
-        return BatchLimit(self.options.max_files_per_trigger, self.options.max_bytes_per_trigger)
+    def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802  Spark's name
+        """Return where the next batch ends."""
+        if start is not None:
+            return super().latestOffset(start, limit)
+        if self._planned is None:
+            return self.stream.latest(NOWHERE, NO_LIMIT).json()
+        return self.stream.latest(StreamOffset.read(self._planned), self.limit).json()
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return the partitions of a batch."""
+        self._planned = end
         found = self.stream.splits(
             StreamOffset.read(start), StreamOffset.read(end), self.options.split_bytes
         )
         return [] if found is None else partitions_of(*found, self.options.reading)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield a partition's batches."""
-        return read_partition(partition, self.options.reading, self._schema)
+    def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part."""
+        return read_split(part.trail, part.split, self.options.reading, part.table)
 
 
 @with_brief_errors
-class UnboundedTail(TrailTail):
-    """For PySpark before 4.2, which asks for the latest offset without saying where the query is.
+class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
+    """Reads a trail's splits in parallel."""
 
-    Where it is shows when its first batch is planned, so this one batch is not bounded.
-    """
+    def __init__(
+        self, options: TrailOptions, schema: StructType, trails: tuple[TrailFiles, ...]
+    ) -> None:
+        self._options, self._schema, self._trails = options, schema, trails
+        self._definitions = tuple(trail.definitions for trail in trails)
 
-    _planned: StreamOffset | None = None
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what tasks need: each is sent its own files with its partition, and the definitions with the reader."""
+        return {**self.__dict__, "_trails": ()}
 
-    def latestOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return where the next batch ends."""
-        if self._planned is None:
-            return self.stream.latest(NOWHERE, NO_LIMIT).json()
-        return self.stream.latest(self._planned, self.limit).json()
+    def partitions(self) -> list[InputPartition]:
+        """Return the partitions: large files split, small ones put together."""
+        options = self._options
+        found = []
+        for number, trail in enumerate(self._trails):
+            splits = plan_reading(trail, options.reading, options.split_bytes)
+            found += partitions_of(trail, splits, options.reading, number)
+        return found
 
-    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
-        """Return the partitions of a batch."""
-        self._planned = StreamOffset.read(end)
-        return super().partitions(start, end)
-
-
-def stream_reader(options: TrailOptions, schema: StructType) -> DataSourceStreamReader:
-    """Return the stream reader for this version of PySpark."""
-    try:
-        from trailgate.spark.bounded_tail import BoundedTail  # noqa: PLC0415  needs 4.2
-    except ImportError:
-        return UnboundedTail(options, schema)
-    return BoundedTail(options, schema)
+    def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a part."""
+        trail = replace(part.trail, definitions=self._definitions[part.number or 0])
+        return read_split(trail, part.split, self._options.reading, part.table)
 
 
 @with_brief_errors
-class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+class TrailSource(Source):
     """Operations of a trail, one table's rows in their types, or records: by the options."""
 
-    folder: str | None = None  # that relative paths are from: register() sends the user's
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the format's name."""
-        return "trail"
-
-    def schema(self) -> StructType:
-        """Return the schema of what the options ask for."""
-        return kept_in(TrailOptions.of(self.options, self.folder).schema(), self.options)
+    format = "trail"
+    _reads = TrailOptions
 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""
-        options = TrailOptions.of(with_kept(self.options, schema), self.folder)
+        options = self.read_options(schema)
         return TrailReader(options.with_columns(schema), schema, options.trails())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader."""
-        options = TrailOptions.of(with_kept(self.options, schema), self.folder)
+        options = self.read_options(schema)
         if options.reading.open_transactions:
             problem = "a stream returns complete transactions only"
             raise OptionError(
                 problem, hint="openTransactions is about reading a trail as it is now"
             )
-        return stream_reader(options.with_columns(schema), schema)
+        return TrailTail(options.with_columns(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""
@@ -268,36 +232,3 @@ class TrailSource(DataSource):  # type: ignore[misc]  # pyspark's types are not 
             problem = "a trail is never overwritten"
             raise OptionError(problem, hint='Write with .outputMode("append")')
         return trail_stream_writer(self.options, schema, self.folder)
-
-
-@with_brief_errors
-class TrailReader(DataSourceReader):  # type: ignore[misc]  # pyspark's types are not followed
-    """Reads a trail's splits in parallel.
-
-    There is no ``pushFilters``: Spark 4.3 gives wrong rows where one relation is scanned twice (decision 0060).
-    """
-
-    def __init__(
-        self, options: TrailOptions, schema: StructType, trails: tuple[TrailFiles, ...]
-    ) -> None:
-        self._options = options
-        self._schema = schema
-        self._trails = trails
-        self._definitions = tuple(trail.definitions for trail in trails)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what tasks need: each is sent its own files with its partition, and the definitions with the reader."""
-        return {**self.__dict__, "_trails": ()}
-
-    def partitions(self) -> list[InputPartition]:
-        """Return the partitions: large files split, small ones put together."""
-        options = self._options
-        found = []
-        for number, trail in enumerate(self._trails):
-            splits = plan_reading(trail, options.reading, options.split_bytes)
-            found += partitions_of(trail, splits, options.reading, number)
-        return found
-
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Yield a partition's batches."""
-        return read_partition(partition, self._options.reading, self._schema, self._definitions)

@@ -1,11 +1,7 @@
-"""Writing the format ``trail``: ``df.write.format("trail").mode("append").save("dirdat/ot")``.
+"""Writing the format ``trail``: ``df.write.format("trail").mode("append").save("dirdat/ot")``, and its stream sink.
 
-Tasks write trail files into a staging folder; the commit numbers and lists them, the manifest
-last. Until then nothing happened.
-
-The stream sink of the format ``trail``: ``frame.writeStream.format("trail").start("dirdat/ot")``.
-
-A batch is committed once, known by its query and its number (``storage/live/batch_commit.py``). Nothing set in ``write`` reaches
+Tasks write trail files into a staging folder; the commit numbers and lists them, the manifest last. Until then nothing happened. A batch of a stream
+is committed once, known by its query and its number (``storage/live/batch_commit.py``). Nothing set in ``write`` reaches
 ``commit`` but what tasks return, and both run in other processes than the constructor.
 """
 
@@ -104,18 +100,21 @@ def trail_writer(
     if overwrite:
         problem = "a trail is never overwritten"
         raise OptionError(problem, hint='Write with .mode("append"), or to another path')
-    paths, values = read_with_paths(WRITING, options, '.save("dirdat/ot")', folder)
+    path, written, _ = _read(WRITING, options, schema, '.save("dirdat/ot")', folder)
+    return TrailWriter(prepare_writing(path, written))
+
+
+def _read(
+    known: Options, given: Any, schema: StructType, example: str, folder: str | None
+) -> tuple[str, TableOptions, Mapping[str, Any]]:
+    """Return the path, how operations are written, and all values of the options; raises OptionError."""
+    paths, values = read_with_paths(known, given, example, folder)
     check_columns(schema.names)
-    target = prepare_writing(one_path(paths, "writing a trail"), table_options(values))
-    return TrailWriter(target)
-
-
-def table_options(values: Mapping[str, Any]) -> TableOptions:
-    """Return how operations are written by the values of the options."""
     form = TrailFormat.named(
         values["format_release"], values["byte_order"], values["update_format"]
     )
-    return TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)
+    written = TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)
+    return one_path(paths, "writing a trail"), written, values
 
 
 STREAMING: Final = Options(
@@ -197,8 +196,7 @@ def trail_stream_writer(
 ) -> TrailStreamWriter:
     """Return the stream writer for Spark's options; raises OptionError."""
     own = {name: value for name, value in options.items() if name.casefold() not in OF_SPARK}
-    paths, values = read_with_paths(STREAMING, own, '.start("dirdat/ot")', folder)
-    check_columns(schema.names)
-    target = planned_target(one_path(paths, "writing a trail"), table_options(values))
+    path, written, values = _read(STREAMING, own, schema, '.start("dirdat/ot")', folder)
+    target = planned_target(path, written)
     target.location.backend.check()
     return TrailStreamWriter(target, values["max_age_seconds"])

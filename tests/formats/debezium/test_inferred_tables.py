@@ -20,8 +20,7 @@ from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.formats.debezium.options import debezium_options
 from trailgate.formats.debezium.reader import InferredTables
 from trailgate.jobs.capture.loading import load_definitions
-from trailgate.jobs.receive.job import open_live
-from trailgate.jobs.receive.run import ReceiveOptions
+from trailgate.jobs.receive.run import ReceiveOptions, open_live
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 

@@ -15,8 +15,7 @@ from received_messages import ListFeed, received
 from trailgate.brokers.address import parse_address
 from trailgate.brokers.receiver import Window
 from trailgate.errors import BrokerError, WriteError
-from trailgate.jobs.receive.feed import Part, ReceivingAhead
-from trailgate.jobs.receive.feeds import JournalFeed
+from trailgate.jobs.receive.feed import JournalFeed, Part, ReceivingAhead
 from trailgate.storage.live.journal import JournalOptions
 
 WAIT = 120.0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from capture_place import Place
 from journal_messages import letters_of, line, names_of, stored, storing
 from received_messages import ListFeed
-from trailgate.jobs.receive.journal_stream import TransactionBorders, good_operations_of
+from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
 from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
 from trailgate.model.tables import Definitions
 from trailgate.storage.live.appender import TrailAppender
@@ -73,12 +73,12 @@ def test_the_good_units_are_given_and_the_messages_of_the_others_are_in_files(
         for _ in storing(journal, lines, windows):
             end = borders.last_within(begin, next(steps, 1000), index.held().end)
             for _ in range(2):  # a task that is tried again writes its file again
-                operations = good_operations_of(index.range(begin, end), place.capture, quarantine)
+                operations = operations_of(index.range(begin, end), place.capture, quarantine)
                 again = [name for batch in operations for name in names_of(batch)]
             found += again
             begin = end
         end = borders.last(begin, index.held().end)
-        operations = good_operations_of(index.range(begin, end), place.capture, quarantine)
+        operations = operations_of(index.range(begin, end), place.capture, quarantine)
         found += [name for batch in operations for name in names_of(batch)]
 
     assert end == len(lines)
@@ -97,7 +97,7 @@ def test_a_bad_transaction_waits_for_its_end(tmp_path: Path) -> None:
         stored(journal, 3, [line(3, "E"), line(4, "W")])
         assert borders.last(1, 5) == 5
 
-    operations = good_operations_of(index.range(1, 5), place.capture, tmp_path / "q")
+    operations = operations_of(index.range(1, 5), place.capture, tmp_path / "q")
 
     assert [name for batch in operations for name in names_of(batch)] == ["4"]
     (path,) = (tmp_path / "q").iterdir()
@@ -114,5 +114,5 @@ def test_where_all_is_good_there_is_no_file(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
         stored(journal, 0, [line(0, "W")])
 
-    assert len(list(good_operations_of(index.range(0, 1), place.capture, tmp_path / "q"))) == 1
+    assert len(list(operations_of(index.range(0, 1), place.capture, tmp_path / "q"))) == 1
     assert not (tmp_path / "q").exists()

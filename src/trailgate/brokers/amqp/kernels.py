@@ -189,38 +189,6 @@ def section_at(data: Octets, at: int, stop: int, names: Octets, bounds: Longs) -
 
 
 @inner
-def add_cell(
-    data: Octets,
-    at: int,
-    stop: int,
-    message: int,
-    field: int,
-    name: int,
-    name_end: int,
-    kinds: Octets,
-    cells: Longs,
-    counts: Longs,
-) -> int:
-    """Add the value between two places, unless it is a field and null; return 0 or FULL."""
-    kind = kind_at(data, at, kinds)
-    if kind == NULL and field != PROPERTY:
-        return 0
-    cell = counts[CELLS] * CELL
-    if cell + CELL > len(cells):
-        return FULL
-    cells[cell + MESSAGE] = message
-    cells[cell + FIELD] = field
-    cells[cell + KIND] = kind
-    cells[cell + NAME] = name
-    cells[cell + NAME_END] = name_end
-    cells[cell + START] = content_at(data, at)
-    cells[cell + STOP] = stop
-    cells[cell + NUMBER] = number_at(data, at, stop, kind) if BOOLEAN <= kind <= CHAR else 0
-    counts[CELLS] += 1
-    return 0
-
-
-@inner
 def add_piece(begin: int, end: int, pieces: Longs, counts: Longs) -> int:
     """Add a piece of a body; return 0 or FULL."""
     piece = counts[PIECES] * PIECE
@@ -233,17 +201,7 @@ def add_piece(begin: int, end: int, pieces: Longs, counts: Longs) -> int:
 
 
 @inner
-def items_of(data: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return how many values a list or map has, -1 where there is no room for the number, and where the first one begins."""
-    width = 4 if (int(data[at]) >> 4) & 1 else 1
-    begin = content_at(data, at)
-    if begin + width > end:
-        return -1, begin
-    return size_at(data, begin, width), begin + width
-
-
-@inner
-def add_fields(
+def add_cells(
     data: Octets,
     at: int,
     end: int,
@@ -254,73 +212,57 @@ def add_fields(
     cells: Longs,
     counts: Longs,
 ) -> int:
-    """Add the fields of a section that is a list, numbered from the first; return 0 or a problem."""
+    """Add the values of a section; return 0 or a problem.
+
+    They are ``most`` fields of a list, numbered from the first one; fields that are null are left out. With ``PROPERTY`` as the first one
+    they are the properties of a map, in which names and values take turns.
+    """
+    is_map = first == PROPERTY
     kind = kind_at(data, at, kinds)
-    if kind == NULL or data[at] == CODE_LIST0:
+    if kind == NULL or (data[at] == CODE_LIST0 and not is_map):
         return 0
-    if kind != LIST:
+    if is_map and kind != MAP:
+        return NOT_MAP
+    if not is_map and kind != LIST:
         return NOT_LIST
-    count, at = items_of(data, at, end)
-    if count < 0:
+    width = 4 if (int(data[at]) >> 4) & 1 else 1
+    at = content_at(data, at)
+    if at + width > end:
         return COUNT
-    for field in range(count):
+    count = size_at(data, at, width)
+    if is_map and count & 1:
+        return COUNT
+    at += width
+    name = 0
+    name_end = 0
+    for item in range(count):
         counts[WHERE] = at
         stop = value_end(data, at, end, kinds)
         if stop < 0:
             return stop
-        if field < most:
-            problem = add_cell(data, at, stop, message, first + field, 0, 0, kinds, cells, counts)
-            if problem < 0:
-                return problem
-        elif kind_at(data, at, kinds) != NULL:
-            return COUNT
-        at = stop
-    return 0 if at == end else COUNT
-
-
-@inner
-def add_properties(
-    data: Octets, at: int, end: int, message: int, kinds: Octets, cells: Longs, counts: Longs
-) -> int:
-    """Add the properties of a section that is a map; return 0 or a problem."""
-    kind = kind_at(data, at, kinds)
-    if kind == NULL:
-        return 0
-    if kind != MAP:
-        return NOT_MAP
-    count, at = items_of(data, at, end)
-    if count < 0 or count & 1:
-        return COUNT
-    for _ in range(count >> 1):
-        counts[WHERE] = at
-        name_end = value_end(data, at, end, kinds)
-        if name_end < 0:
-            return name_end
         kind = kind_at(data, at, kinds)
-        if kind != STRING and kind != SYMBOL:
-            return NO_NAME
-        name = content_at(data, at)
-        counts[WHERE] = name_end
-        stop = value_end(data, name_end, end, kinds)
-        if stop < 0:
-            return stop
-        problem = add_cell(
-            data, name_end, stop, message, PROPERTY, name, name_end, kinds, cells, counts
-        )
-        if problem < 0:
-            return problem
+        if is_map and item & 1 == 0:
+            if kind != STRING and kind != SYMBOL:
+                return NO_NAME
+            name = content_at(data, at)
+            name_end = stop
+        elif is_map or kind != NULL:
+            if not is_map and item >= most:
+                return COUNT
+            cell = counts[CELLS] * CELL
+            if cell + CELL > len(cells):
+                return FULL
+            cells[cell + MESSAGE] = message
+            cells[cell + FIELD] = PROPERTY if is_map else first + item
+            cells[cell + KIND] = kind
+            cells[cell + NAME] = name
+            cells[cell + NAME_END] = name_end
+            cells[cell + START] = content_at(data, at)
+            cells[cell + STOP] = stop
+            cells[cell + NUMBER] = number_at(data, at, stop, kind) if BOOLEAN <= kind <= CHAR else 0
+            counts[CELLS] += 1
         at = stop
     return 0 if at == end else COUNT
-
-
-@inner
-def add_body(data: Octets, at: int, stop: int, kind: int, pieces: Longs, counts: Longs) -> int:
-    """Add what a body holds, or its whole value where that is neither text nor bytes; return 0 or FULL."""
-    if kind == NULL:
-        return 0
-    if kind == STRING or kind == SYMBOL or kind == BINARY:
-        at = content_at(data, at)
-    return add_piece(at, stop, pieces, counts)
 
 
 @inner
@@ -359,14 +301,12 @@ def find_sections(
         if stop < 0:
             return stop
         problem = 0
-        if section == HEADER:
-            problem = add_fields(data, value, stop, message, 0, HEADER_FIELDS, kinds, cells, counts)
-        elif section == PROPERTIES:
-            problem = add_fields(
-                data, value, stop, message, HEADER_FIELDS, PROPERTY_FIELDS, kinds, cells, counts
-            )
-        elif section == APPLICATION:
-            problem = add_properties(data, value, stop, message, kinds, cells, counts)
+        if section == HEADER or section == PROPERTIES or section == APPLICATION:
+            first = 0 if section == HEADER else HEADER_FIELDS
+            most = HEADER_FIELDS if section == HEADER else PROPERTY_FIELDS
+            if section == APPLICATION:
+                first = PROPERTY
+            problem = add_cells(data, value, stop, message, first, most, kinds, cells, counts)
         elif DATA <= section <= VALUE:
             kind = kind_at(data, value, kinds)
             if section == DATA and kind != BINARY:
@@ -374,7 +314,11 @@ def find_sections(
             if section == SEQUENCE and kind != LIST:
                 return NOT_LIST
             rows[message * ROW + BODY] = kind
-            problem = add_body(data, value, stop, kind, pieces, counts)
+            # Of a value that is neither text nor bytes, all of it.
+            if kind == STRING or kind == SYMBOL or kind == BINARY:
+                value = content_at(data, value)
+            if kind != NULL:
+                problem = add_piece(value, stop, pieces, counts)
         if problem < 0:
             return problem
         at = stop

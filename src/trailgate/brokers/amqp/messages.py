@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -31,7 +30,9 @@ from trailgate.brokers.headers import (
     header_maps,
     header_strings,
     last_of_each,
+    message_ids,
     repeat,
+    value_of_each,
 )
 from trailgate.columnar.digits import LOWER, to_hex
 from trailgate.columnar.gather import NO_NULLS, column, gather
@@ -148,15 +149,12 @@ class EncodedMessages:
         return len(self.rows)
 
     @property
-    def kinds(self) -> Longs:
-        """Return what each body is, 0 where there is none."""
-        return self.rows[:, kernels.BODY]
-
-    @cached_property
     def problems(self) -> dict[int, str]:
         """Return what is wrong with messages that cannot be read."""
-        found = np.flatnonzero(self.rows[:, kernels.PROBLEM])
-        return {row: self._problem(row) for row in found.tolist()}
+        return {
+            row: self._problem(row)
+            for row in np.flatnonzero(self.rows[:, kernels.PROBLEM]).tolist()
+        }
 
     def bodies(self) -> pa.BinaryArray:
         """Return the bodies: text or bytes as they are, other values as they are encoded, of a malformed message all of it."""
@@ -194,123 +192,6 @@ def find_messages(data: Any, places: Longs) -> EncodedMessages:
     )
 
 
-_UUID: Final = r"\1-\2-\3-\4-\5"
-_UUID_PARTS: Final = "^(.{8})(.{4})(.{4})(.{4})(.{12})$"
-_LAST_CHARACTER: Final = 0x10FFFF
-_SURROGATES: Final = range(0xD800, 0xE000)
-
-
-class Cells:
-    """Values of the fields and properties of messages; a row is one value."""
-
-    def __init__(self, found: EncodedMessages) -> None:
-        self.data = found.data
-        columns = np.ascontiguousarray(found.cells.T)
-        self.message, self.field, self.kind = columns[: kernels.NAME]
-        self.number = columns[kernels.NUMBER]
-        self._names, self._name_ends, self._starts, self._ends = columns[
-            kernels.NAME : kernels.NUMBER
-        ]
-
-    def of(self, field: int) -> Longs:
-        """Return the rows of a field."""
-        return np.flatnonzero(self.field == field)
-
-    def names(self, rows: Longs) -> tuple[pa.Array, Mask]:
-        """Return names of properties, and which of them are not UTF-8."""
-        return header_strings(self.data, self._names[rows], self._name_ends[rows])
-
-    def contents(self, rows: Longs) -> pa.BinaryArray:
-        """Return the bytes of values."""
-        return gather(self.data, self._starts[rows], self._ends[rows])
-
-    def strings(self, rows: Longs) -> tuple[pa.Array, Mask]:
-        """Return values as strings, and which of them cannot be read."""
-        kinds = self.kind[rows]
-        distinct = np.flatnonzero(np.bincount(kinds)).tolist() if len(rows) else [kernels.STRING]
-        if len(distinct) == 1:
-            return _STRINGS.get(distinct[0], _unreadable)(self, rows)
-        parts = [np.flatnonzero(kinds == kind) for kind in distinct]
-        found = [
-            _STRINGS.get(kind, _unreadable)(self, rows[part])
-            for kind, part in zip(distinct, parts, strict=True)
-        ]
-        order = np.argsort(np.concatenate(parts))
-        strings = pa.concat_arrays([text for text, _ in found]).take(pa.array(order))
-        return strings, np.concatenate([wrong for _, wrong in found])[order]
-
-
-def _strings(cells: Cells, rows: Longs) -> tuple[pa.Array, Mask]:
-    return header_strings(cells.data, cells._starts[rows], cells._ends[rows])  # noqa: SLF001  its own
-
-
-def _sure(
-    convert: Callable[[Cells, Longs], pa.Array],
-) -> Callable[[Cells, Longs], tuple[pa.Array, Mask]]:
-    """Return a conversion that never fails as one that reports which values it fails for."""
-    return lambda cells, rows: (convert(cells, rows), np.zeros(len(rows), bool))
-
-
-def _booleans(cells: Cells, rows: Longs) -> pa.Array:
-    return pa.array(cells.number[rows] != 0).cast(pa.string())
-
-
-def _signed(cells: Cells, rows: Longs) -> pa.Array:
-    return pa.array(cells.number[rows]).cast(pa.string())
-
-
-def _unsigned(cells: Cells, rows: Longs) -> pa.Array:
-    return pa.array(cells.number[rows].view(np.uint64)).cast(pa.string())
-
-
-def _floats(cells: Cells, rows: Longs) -> pa.Array:
-    bits = cells.number[rows].astype(np.uint32)
-    return pa.array(bits.view(np.float32).astype(str), pa.string())
-
-
-def _doubles(cells: Cells, rows: Longs) -> pa.Array:
-    return pa.array(cells.number[rows].view(np.float64).astype(str), pa.string())
-
-
-def _uuids(cells: Cells, rows: Longs) -> pa.Array:
-    digits = to_hex(cells.contents(rows), LOWER)
-    return pc.replace_substring_regex(digits, _UUID_PARTS, _UUID)
-
-
-def _binaries(cells: Cells, rows: Longs) -> pa.Array:
-    return to_hex(cells.contents(rows))
-
-
-def _characters(cells: Cells, rows: Longs) -> tuple[pa.Array, Mask]:
-    points = cells.number[rows]
-    half = (points >= _SURROGATES.start) & (points < _SURROGATES.stop)
-    wrong = (points > _LAST_CHARACTER) | half
-    strings = [chr(point) for point in np.where(wrong, ord("?"), points).tolist()]
-    return pa.array(strings, pa.string()), wrong
-
-
-def _unreadable(_: Cells, rows: Longs) -> tuple[pa.Array, Mask]:
-    """Return empty strings: decimals, lists, maps and arrays are none, and JMS does not have them as properties."""
-    return pa.repeat("", len(rows)), np.ones(len(rows), bool)
-
-
-_STRINGS: Final[Mapping[int, Callable[[Cells, Longs], tuple[pa.Array, Mask]]]] = MappingProxyType(
-    {
-        kernels.BOOLEAN: _sure(_booleans),
-        kernels.UNSIGNED: _sure(_unsigned),
-        kernels.SIGNED: _sure(_signed),
-        kernels.TIMESTAMP: _sure(_signed),
-        kernels.FLOAT: _sure(_floats),
-        kernels.DOUBLE: _sure(_doubles),
-        kernels.CHAR: _characters,
-        kernels.UUID: _sure(_uuids),
-        kernels.BINARY: _sure(_binaries),
-        kernels.STRING: _strings,
-        kernels.SYMBOL: _strings,
-    }
-)
-
-
 NO_BODY: Final = "the message has no text or bytes: it is a {}"
 EMPTY: Final = "the message has no body"
 BAD_FIELD: Final = "the field {} of the message is a {}"
@@ -321,29 +202,24 @@ _NUMBERS: Final = {name: number for number, name in enumerate(FIELDS)}
 _READABLE: Final = (kernels.STRING, kernels.SYMBOL, kernels.BINARY)
 _JMS_NAMES: Final = frozenset({MESSAGE_ID, DELIVERY_COUNT, *(row.name for row in JMS_HEADERS)})
 _TEXTUAL: Final = (kernels.STRING, kernels.SYMBOL, kernels.CHAR)
+_UUID: Final = r"\1-\2-\3-\4-\5"
+_UUID_PARTS: Final = "^(.{8})(.{4})(.{4})(.{4})(.{12})$"
+_LAST_CHARACTER: Final = 0x10FFFF
+_SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def received_messages(found: EncodedMessages, now: int) -> pa.RecordBatch:
     """Return encoded messages as rows of ``RECEIVED``; one that cannot be read has the reason as its fault."""
-    bodies, fields = found.bodies(), _Fields(found)
+    bodies, fields, kinds = found.bodies(), _Fields(found), found.rows[:, kernels.BODY]
     ids = fields.ids()
     headers = fields.headers(ids)
-    faults = {**_body_faults(found.kinds, bodies), **fields.faults, **found.problems}
-    columns = [ids, pa.repeat(now, len(found)), headers, bodies, _column(faults, len(found))]
-    return pa.RecordBatch.from_arrays(columns, schema=RECEIVED)
-
-
-def _column(faults: Mapping[int, str], count: int) -> pa.Array:
-    if not faults:
-        return pa.nulls(count, pa.string())
-    return pa.array([faults.get(row) for row in range(count)], pa.string())
-
-
-def _body_faults(kinds: Longs, bodies: pa.BinaryArray) -> dict[int, str]:
-    """Return why bodies are none: most are read."""
     sizes = np.asarray(pc.binary_length(bodies))
     bad = np.flatnonzero(~np.isin(kinds, _READABLE) | (sizes == 0))
-    return {row: _body_fault(int(kinds[row])) for row in bad.tolist()}
+    empty = {row: _body_fault(int(kinds[row])) for row in bad.tolist()}
+    faults = {**empty, **fields.faults, **found.problems}
+    column = [faults.get(row) for row in range(len(found))] if faults else [None] * len(found)
+    columns = [ids, pa.repeat(now, len(found)), headers, bodies, pa.array(column, pa.string())]
+    return pa.RecordBatch.from_arrays(columns, schema=RECEIVED)
 
 
 def _body_fault(kind: int) -> str:
@@ -352,17 +228,53 @@ def _body_fault(kind: int) -> str:
     return NO_BODY.format(TYPES[kind][0])
 
 
+def _uuids(raw: pa.BinaryArray) -> pa.Array:
+    return pc.replace_substring_regex(to_hex(raw, LOWER), _UUID_PARTS, _UUID)
+
+
+def _characters(points: Longs) -> tuple[pa.Array, Mask]:
+    half = (points >= _SURROGATES.start) & (points < _SURROGATES.stop)
+    wrong = (points > _LAST_CHARACTER) | half
+    strings = [chr(point) for point in np.where(wrong, ord("?"), points).tolist()]
+    return pa.array(strings, pa.string()), wrong
+
+
+# What values are as strings, of those that always are one: by their numbers, or by their bytes.
+_OF_NUMBERS: Final[Mapping[int, Callable[[Longs], Any]]] = MappingProxyType(
+    {
+        kernels.BOOLEAN: lambda numbers: numbers != 0,
+        kernels.UNSIGNED: lambda numbers: numbers.view(np.uint64),
+        kernels.SIGNED: lambda numbers: numbers,
+        kernels.TIMESTAMP: lambda numbers: numbers,
+        kernels.FLOAT: lambda numbers: numbers.astype(np.uint32).view(np.float32).astype(str),
+        kernels.DOUBLE: lambda numbers: numbers.view(np.float64).astype(str),
+    }
+)
+_OF_BYTES: Final[Mapping[int, Callable[[pa.BinaryArray], pa.Array]]] = MappingProxyType(
+    {kernels.UUID: _uuids, kernels.BINARY: to_hex}
+)
+
+
 class _Fields:
-    """The headers of messages, in their JMS meaning; ``faults`` are of those that have one that cannot be read."""
+    """The headers of messages, in their JMS meaning; ``faults`` are of those that have one that cannot be read.
+
+    The columns have a row for each value of a field or a property: its message, its field, its kind, and so on.
+    """
 
     def __init__(self, found: EncodedMessages) -> None:
-        self._cells, self._count = Cells(found), len(found)
+        self._data, self._count = found.data, len(found)
+        columns = np.ascontiguousarray(found.cells.T)
+        self._message, self._fields, self._kind = columns[: kernels.NAME]
+        self._number = columns[kernels.NUMBER]
+        self._names, self._name_ends, self._starts, self._ends = columns[
+            kernels.NAME : kernels.NUMBER
+        ]
         self.faults: dict[int, str] = {}
 
     def ids(self) -> pa.Array:
         """Return the id of each message, null where it has none."""
         rows = self._check("message-id")
-        return self._by_message(rows, self._strings(rows))
+        return value_of_each(self._message[rows], self._strings(rows), self._count)
 
     def headers(self, ids: pa.Array) -> pa.MapArray:
         """Return the headers as JMS names them, without those that a JMS client does not see."""
@@ -371,16 +283,15 @@ class _Fields:
         plain, native = self._properties()
         if native is not None:
             ids = pc.coalesce(native, ids)
-        rows = np.flatnonzero(np.asarray(ids.is_valid()))
-        parts = [plain, *parts, repeat(MESSAGE_ID, rows, ids.take(pa.array(rows)))]
+        parts = [plain, *parts, message_ids(ids)]
         if self.faults or not _JMS_NAMES.isdisjoint(pc.unique(plain.names).to_pylist()):
             parts = [last_of_each(parts)]  # properties with names of JMS headers are not seen
         return header_maps(parts, self._count)
 
     def _check(self, field: str) -> Longs:
         """Return the cells of a field, without those whose type it must not have."""
-        rows = self._cells.of(_NUMBERS[field])
-        kinds = self._cells.kind[rows]
+        rows = np.flatnonzero(self._fields == _NUMBERS[field])
+        kinds = self._kind[rows]
         right = np.isin(kinds, FIELDS[field])
         if not right.all():
             for row, kind in zip(rows[~right].tolist(), kinds[~right].tolist(), strict=True):
@@ -388,22 +299,38 @@ class _Fields:
         return rows[right]
 
     def _fault(self, row: int, text: str) -> None:
-        self.faults.setdefault(int(self._cells.message[row]), text)
+        self.faults.setdefault(int(self._message[row]), text)
 
     def _strings(self, rows: Longs) -> pa.Array:
-        """Return the strings of cells; those that have none are a fault of their messages."""
-        strings, wrong = self._cells.strings(rows)
+        """Return the strings of values; those that have none are a fault of their messages."""
+        kinds = self._kind[rows]
+        distinct = np.flatnonzero(np.bincount(kinds)).tolist() if len(rows) else [kernels.STRING]
+        parts = [np.flatnonzero(kinds == kind) for kind in distinct]
+        found = [
+            self._strings_of(kind, rows[part]) for kind, part in zip(distinct, parts, strict=True)
+        ]
+        if len(found) == 1:
+            return found[0]
+        order = np.argsort(np.concatenate(parts))
+        return pa.concat_arrays(found).take(pa.array(order))
+
+    def _strings_of(self, kind: int, rows: Longs) -> pa.Array:
+        """Return the strings of values of one kind."""
+        if kind in _OF_NUMBERS:
+            return pa.array(_OF_NUMBERS[kind](self._number[rows])).cast(pa.string())
+        starts, ends = self._starts[rows], self._ends[rows]
+        if kind in _OF_BYTES:
+            return _OF_BYTES[kind](gather(self._data, starts, ends))
+        if kind == kernels.CHAR:
+            strings, wrong = _characters(self._number[rows])
+        elif kind in _TEXTUAL:
+            strings, wrong = header_strings(self._data, starts, ends)
+        else:  # decimals, lists, maps and arrays: JMS does not have them as properties
+            strings, wrong = pa.repeat("", len(rows)), np.ones(len(rows), bool)
+        text = BAD_HEADER if kind in _TEXTUAL else BAD_PROPERTY.format(TYPES[kind][0])
         for row in rows[wrong].tolist():
-            kind = int(self._cells.kind[row])
-            text = BAD_HEADER if kind in _TEXTUAL else BAD_PROPERTY.format(TYPES[kind][0])
             self._fault(row, text)
         return strings
-
-    def _by_message(self, rows: Longs, strings: pa.Array) -> pa.Array:
-        """Return the text of each message, null where it has none."""
-        places = np.full(self._count, -1)
-        places[self._cells.message[rows]] = np.arange(len(rows))
-        return strings.take(pa.array(places, mask=places < 0))
 
     def _field(self, row: JmsHeader) -> list[HeaderLines]:
         """Return a JMS header of the messages that have its field, and of those that do not where it has a value then."""
@@ -413,43 +340,40 @@ class _Fields:
             strings = self._strings(rows)
             known = np.asarray(pc.binary_length(strings)) > 0
         else:
-            known, strings = conversion(self._cells.number[rows])
+            numbers = self._number[rows]
+            strings = pa.array(conversion(numbers)).cast(pa.string())
+            known = (numbers != 0) | (row.amqp not in _ZERO_IS_NONE)
         if not known.all():
             rows, strings = rows[known], strings.filter(pa.array(known))
-        message = self._cells.message[rows]
-        found = [repeat(row.name, message, strings)]
-        if row.absent is not None and len(rows) < self._count:
-            lacking = np.ones(self._count, bool)
-            lacking[message] = False
-            found.append(repeat(row.name, np.flatnonzero(lacking), row.absent))
-        return found
+        message = self._message[rows]
+        return [repeat(row.name, message, strings), row.lacking(message, self._count)]
 
     def _delivery_count(self) -> HeaderLines:
         """Return how often each message was sent to somebody, this time included."""
         rows = self._check("delivery-count")
         counts = np.ones(self._count, np.int64)
-        counts[self._cells.message[rows]] += self._cells.number[rows]
+        counts[self._message[rows]] += self._number[rows]
         return repeat(DELIVERY_COUNT, np.arange(self._count), pa.array(counts))
 
     def _properties(self) -> tuple[HeaderLines, pa.Array | None]:
         """Return the properties that a JMS client sees, and the ids among the others."""
-        cells, rows = self._cells, self._cells.of(kernels.PROPERTY)
-        names, wrong = cells.names(rows)
+        rows = np.flatnonzero(self._fields == kernels.PROPERTY)
+        names, wrong = header_strings(self._data, self._names[rows], self._name_ends[rows])
         for row in rows[wrong].tolist():
             self._fault(row, BAD_HEADER)
         coded = names.dictionary_encode()
         distinct, code = coded.dictionary.to_pylist(), np.asarray(coded.indices).astype(np.int64)
-        self._check_repeated(cells.message[rows], code, distinct)
-        is_there = cells.kind[rows] != kernels.NULL
+        self._check_repeated(self._message[rows], code, distinct)
+        is_there = self._kind[rows] != kernels.NULL
         native = None
         if NATIVE_ID in distinct:
             own = rows[is_there & (code == distinct.index(NATIVE_ID))]
-            native = self._by_message(own, self._strings(own))
+            native = value_of_each(self._message[own], self._strings(own), self._count)
         hidden = np.asarray([name.startswith(HIDDEN_PREFIXES) for name in distinct], bool)
         is_there &= ~hidden[code]
         rows, code = rows[is_there], code[is_there]
         own_names = coded.dictionary.take(pa.array(code))
-        return HeaderLines(cells.message[rows], own_names, self._strings(rows)), native
+        return HeaderLines(self._message[rows], own_names, self._strings(rows)), native
 
     def _check_repeated(self, message: Longs, code: Longs, names: Sequence[str]) -> None:
         """Note messages that have a property twice: a map must not (AMQP 1.0, 1.6.23)."""
@@ -459,35 +383,15 @@ class _Fields:
             self.faults.setdefault(row, REPEATED.format(names[name]))
 
 
-def _all(numbers: Longs) -> Mask:
-    return np.ones(len(numbers), bool)
-
-
-def _mode(numbers: Longs) -> tuple[Mask, pa.Array]:
-    return _all(numbers), pc.if_else(pa.array(numbers != 0), PERSISTENT, NON_PERSISTENT)
-
-
-def _flag(numbers: Longs) -> tuple[Mask, pa.Array]:
-    return _all(numbers), pa.array(numbers != 0).cast(pa.string())
-
-
-def _digits(numbers: Longs) -> tuple[Mask, pa.Array]:
-    return _all(numbers), pa.array(numbers).cast(pa.string())
-
-
-def _known(numbers: Longs) -> tuple[Mask, pa.Array]:
-    """Return digits; 0 is the same as none."""
-    return numbers != 0, pa.array(numbers).cast(pa.string())
-
-
-# Of fields that are not strings: which are there, and their JMS form.
-_CONVERSIONS: Final[Mapping[str, Callable[[Longs], tuple[Mask, pa.Array]]]] = MappingProxyType(
+# Of fields that are not strings, as JMS has them; of some 0 is the same as none.
+_CONVERSIONS: Final[Mapping[str, Callable[[Longs], Any]]] = MappingProxyType(
     {
-        "creation-time": _known,
-        "absolute-expiry-time": _known,
-        "durable": _mode,
-        "delivery-count": _flag,
-        "priority": _digits,
-        "group-sequence": _known,
+        "creation-time": lambda numbers: numbers,
+        "absolute-expiry-time": lambda numbers: numbers,
+        "durable": lambda numbers: np.where(numbers != 0, PERSISTENT, NON_PERSISTENT),
+        "delivery-count": lambda numbers: numbers != 0,
+        "priority": lambda numbers: numbers,
+        "group-sequence": lambda numbers: numbers,
     }
 )
+_ZERO_IS_NONE: Final = frozenset({"creation-time", "absolute-expiry-time", "group-sequence"})

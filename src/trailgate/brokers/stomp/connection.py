@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import select
-import ssl
 import threading
 import time
 from collections.abc import Mapping
@@ -17,10 +16,10 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
-from trailgate.brokers.receiver import CONNECT_SECONDS, connect, received_into
+from trailgate.brokers.receiver import CONNECT_SECONDS, Connection
 from trailgate.brokers.stomp import kernels
 from trailgate.brokers.stomp.frames import FrameReader, Frames, encode_frame
-from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
+from trailgate.errors import BrokerError, OptionError, Where
 
 AHEAD_BYTES: Final = 8 << 20  # what Artemis sends ahead: its own default, 10 KiB, is eight messages
 AHEAD: Final = 1000  # messages that Classic sends ahead, as its JMS clients have it
@@ -37,49 +36,53 @@ class Consumers(NamedTuple):
     number: str
 
 
+class Ahead(NamedTuple):
+    """What is sent ahead: the option of an address, the header of a SUBSCRIBE, and its default."""
+
+    option: str
+    header: str
+    default: int
+
+
+_SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
+_ANYCAST: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
+_TYPE: Final = "subscription-type"
+
+
 class Dialect(NamedTuple):
     """One broker. ``server`` is how the server header of CONNECTED begins.
 
-    ``kinds`` are the forms of a destination. ``ahead`` is the header for what is sent ahead, by the option of an address, with its default. ``id_tail``: the broker's own id of a message is what
-    follows a comma in message-id, and the part before it is the consumer's. ``keeps_ids``: a message that is given again has the id that it had. ``consumers`` is None where the broker is not known to
-    report them.
+    ``kinds`` are the forms of a destination, ``types`` what a broker calls them in a header of SUBSCRIBE. ``durable`` is the header of a durable subscription's name. ``keeps_ids``: a message that is
+    given again has the id that it had. ``id_tail``: the broker's own id of a message is what follows a comma in message-id, and the part before it is the consumer's. ``consumers`` is None where the
+    broker is not known to report them.
     """
 
     name: str
     server: str
-    kinds: Mapping[str, str]
-    kind_headers: Mapping[str, Mapping[str, str]]
-    ahead: Mapping[str, tuple[str, int]]
-    durable: str
+    durable: str = "durable-subscription-name"
+    ahead: Ahead = Ahead("prefetch", "prefetch-count", AHEAD)
+    kinds: Mapping[str, str] = _SLASHES
+    types: Mapping[str, str] | None = None
     keeps_ids: bool = False
     id_tail: bool = False
     surrogates: bool = False
     consumers: Consumers | None = None
 
 
-_NONE: Final[Mapping[str, str]] = MappingProxyType({})
-_SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
-
 DIALECTS: Final = (
     Dialect(
         "Artemis",
         "ActiveMQ-Artemis/",
-        MappingProxyType({QUEUE: "{}", TOPIC: "{}"}),
-        MappingProxyType(
-            {
-                QUEUE: MappingProxyType({"subscription-type": "ANYCAST"}),
-                TOPIC: MappingProxyType({"subscription-type": "MULTICAST"}),
-            }
-        ),
-        MappingProxyType({"prefetch-bytes": ("consumer-window-size", AHEAD_BYTES)}),
-        "durable-subscription-name",
+        ahead=Ahead("prefetch-bytes", "consumer-window-size", AHEAD_BYTES),
+        kinds=MappingProxyType({QUEUE: "{}", TOPIC: "{}"}),
+        types=_ANYCAST,
         keeps_ids=True,
         id_tail=True,
         consumers=Consumers(
             MappingProxyType(
                 {
                     "destination": "activemq.notifications",
-                    "subscription-type": "MULTICAST",
+                    _TYPE: _ANYCAST[TOPIC],
                     "selector": "_AMQ_NotifType IN ('CONSUMER_CREATED', 'CONSUMER_CLOSED') AND _AMQ_RoutingName = '{}'",
                 }
             ),
@@ -89,10 +92,8 @@ DIALECTS: Final = (
     Dialect(
         "ActiveMQ Classic",
         "ActiveMQ/",
-        _SLASHES,
-        MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
-        MappingProxyType({"prefetch": ("activemq.prefetchSize", AHEAD)}),
         "activemq.subscriptionName",
+        Ahead("prefetch", "activemq.prefetchSize", AHEAD),
         keeps_ids=True,
         surrogates=True,
         consumers=Consumers(
@@ -100,22 +101,9 @@ DIALECTS: Final = (
             "consumerCount",
         ),
     ),
-    Dialect(
-        "RabbitMQ",  # docs/stomp.html: message-id is of the session, and amqp-message-id the sender's
-        "RabbitMQ/",
-        _SLASHES,
-        MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
-        MappingProxyType({"prefetch": ("prefetch-count", AHEAD)}),
-        "x-queue-name",
-    ),
-    Dialect(
-        "an unknown broker",
-        "",
-        _SLASHES,
-        MappingProxyType({QUEUE: _NONE, TOPIC: _NONE}),
-        MappingProxyType({"prefetch": ("prefetch-count", AHEAD)}),
-        "durable-subscription-name",
-    ),
+    # docs/stomp.html: message-id is of the session, and amqp-message-id the sender's
+    Dialect("RabbitMQ", "RabbitMQ/", "x-queue-name"),
+    Dialect("an unknown broker", ""),
 )
 
 
@@ -134,21 +122,17 @@ def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
         "id": "0",
         "destination": dialect.kinds[address.kind].format(address.destination),
         "ack": "client",
-        **dialect.kind_headers[address.kind],
+        dialect.ahead.header: str(address.number(dialect.ahead.option, dialect.ahead.default)),
     }
+    if dialect.types is not None:
+        headers[_TYPE] = dialect.types[address.kind]
     for option in ("prefetch", "prefetch-bytes"):
-        if option in options and option not in dialect.ahead:
-            other = ", ".join(dialect.ahead)
+        if option in options and option != dialect.ahead.option:
             problem = f"{dialect.name} does not have the option {option}"
-            raise OptionError(problem, hint=f"It has {other}")
-    for option, (header, default) in dialect.ahead.items():
-        headers[header] = str(address.number(option, default))
+            raise OptionError(problem, hint=f"It has {dialect.ahead.option}")
     if "selector" in options:
         headers["selector"] = options["selector"]
     if "durable" in options:
-        if address.kind != TOPIC or "client-id" not in options:
-            problem = "a durable subscription is one to a topic, by a client id"
-            raise OptionError(problem, hint="stomp://host/topic/NAME?durable=NAME&client-id=ID")
         headers[dialect.durable] = options["durable"]
     return headers
 
@@ -159,24 +143,13 @@ BEAT: Final = 10  # seconds between heart-beats, both ways, as they are offered
 GRACE: Final = 3.0  # heart-beats of the broker that may be missing before it is taken for dead
 
 
-class StompConnection:
-    """A connection that is logged in. All errors are BrokerErrors; after one it is of no more use."""
+class StompConnection(Connection):
+    """A connection that is logged in."""
 
-    def __init__(self, address: BrokerAddress) -> None:
-        self._where = Where(source=str(address))
-        self._socket = connect(address)
-        self._reader = FrameReader()
-        self._sending, self._closed = threading.Lock(), threading.Event()
-        self._last_sent = self.last_received = time.monotonic()
-        self._silence, self.is_closed_by_broker = 0.0, False
-        self._offered = float(address.number("heart-beat", BEAT))
-        try:
-            self.server, beat = self._log_in(address)
-        except BaseException:
-            self._socket.close()
-            raise
-        if beat:
-            threading.Thread(target=self._beat, args=(beat,), daemon=True).start()
+    @property
+    def product(self) -> str:
+        """Return the name that the broker gives itself."""
+        return self.server or "unnamed"
 
     @property
     def dialect(self) -> Dialect:
@@ -195,7 +168,7 @@ class StompConnection:
             found = self._reader.take(limit)
             if len(found):
                 return found
-            if self.is_closed_by_broker:
+            if self._is_ended:
                 raise self.error("the broker has closed the connection")
             left = until - time.monotonic()
             if left <= 0:
@@ -204,24 +177,22 @@ class StompConnection:
             self._wait(min(left, self._offered))
 
     def close(self) -> None:
-        """Close the socket; the broker gives what was not acknowledged to somebody again."""
+        """Close the socket, and end the heart-beats; see ``Connection``."""
         self._closed.set()
-        self._socket.close()
+        super().close()
 
-    def owned_until(self) -> float:
-        """Return until when the broker may take this consumer for alive, as a moment of ``time.monotonic``.
+    def owned_until(self, error: BrokerError) -> float:
+        """Return until when the broker may take this consumer for alive: it waits for two heart-beats that do not come; see ``Connection``."""
+        del error
+        return 0.0 if self._is_ended else self._last_sent + 2 * self._offered + 1
 
-        It has closed the connection itself, or waits for two heart-beats that do not come.
-        """
-        return 0.0 if self.is_closed_by_broker else self._last_sent + 2 * self._offered + 1
-
-    def error(self, problem: str, *, refused: bool = False, hint: str = "") -> BrokerError:
-        """Return an error of this connection."""
-        kind = BrokerRefusedError if refused else BrokerError
-        return kind(problem, where=self._where, hint=hint)
-
-    def _log_in(self, address: BrokerAddress) -> tuple[str, float]:
-        """Return who the server is, and after how many seconds a heart-beat is due."""
+    def _log_in(self) -> None:
+        address = self._address
+        self._reader = FrameReader()
+        self._sending, self._closed = threading.Lock(), threading.Event()
+        self._last_sent = self._last_received = time.monotonic()
+        self._silence = 0.0
+        self._offered = float(address.number("heart-beat", BEAT))
         beat = str(int(self._offered * 1000))
         host = address.options.get("virtual-host", address.host)
         headers = {"accept-version": "1.2", "host": host, "heart-beat": f"{beat},{beat}"}
@@ -239,33 +210,27 @@ class StompConnection:
         if known.get("version") != "1.2":
             problem = f"the broker speaks STOMP {known.get('version', '1.0')}, not 1.2"
             raise self.error(problem, refused=True)
+        self.server = known.get("server", "")
         ours, theirs = _beats(known.get("heart-beat", "0,0"))
-        self._silence = GRACE * max(self._offered, ours) if ours else 0.0
-        return known.get("server", ""), max(self._offered, theirs) / 2 if theirs else 0.0
+        if ours:
+            self._silence = GRACE * max(self._offered, ours)
+        if theirs:
+            every = max(self._offered, theirs) / 2
+            threading.Thread(target=self._beat, args=(every,), daemon=True).start()
 
     def _fill(self) -> None:
         """Receive what is there without waiting, up to what one window may hold."""
         while True:
-            room = self._reader.room()
-            size = received_into(self._socket, room, self.error)
-            if size is None:
-                return
+            size = self._receive_into(self._reader.room())
             if not size:
-                self.is_closed_by_broker = True  # what it sent before, as an ERROR frame, counts
-                return
-            self.last_received = time.monotonic()
+                return  # what the broker sent before it closed, as an ERROR frame, counts
+            self._last_received = time.monotonic()
             self._reader.received(size)
             if self._reader.waiting >= WINDOW_BYTES:
                 return
 
-    def _wait(self, seconds: float) -> None:
-        try:
-            select.select([self._socket], [], [], seconds)
-        except (OSError, ValueError) as error:
-            raise self.error(f"the connection is lost: {error}") from error
-
     def _check_silence(self) -> None:
-        silent = time.monotonic() - self.last_received
+        silent = time.monotonic() - self._last_received
         if self._silence and silent > self._silence:
             raise self.error(f"nothing came from the broker for {silent:.0f} seconds")
 
@@ -273,15 +238,11 @@ class StompConnection:
         until, rest = time.monotonic() + SEND_SECONDS, memoryview(data)
         with self._sending:
             while rest:
-                try:
-                    rest = rest[self._socket.send(rest) :]
-                except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
-                    if time.monotonic() > until:
-                        raise self.error("the broker takes no more bytes") from None
+                rest = rest[self._send_some(rest) :]
+                if rest and time.monotonic() > until:
+                    raise self.error("the broker takes no more bytes")
+                if rest:
                     select.select([], [self._socket], [], 1.0)
-                except OSError as error:
-                    self.is_closed_by_broker = isinstance(error, ConnectionError)
-                    raise self.error(f"the connection is lost: {error}") from error
             self._last_sent = time.monotonic()
 
     def _beat(self, seconds: float) -> None:
@@ -322,7 +283,9 @@ class ConsumerWatch:
     """Logs a warning where a queue has another consumer. Whatever fails here, messages are received all the same."""
 
     def __init__(self, address: BrokerAddress) -> None:
-        self._address = replace(address, options=_without(address))
+        kept = ("ca", "cert", "key", "virtual-host")
+        options = {name: text for name, text in address.options.items() if name in kept}
+        self._address = replace(address, options=options)
         self._ready, self._closed = threading.Event(), threading.Event()
         self._count, self._is_known = 0, True
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -363,18 +326,19 @@ class ConsumerWatch:
             name = self._address.destination.rpartition("::")[2].replace("'", "''")
             headers = {key: text.format(name) for key, text in watched.subscribe.items()}
             connection.send("SUBSCRIBE", {"id": "consumers", "receipt": "watching", **headers})
-            self._note(connection, connection.frames(CONNECT_SECONDS, FRAMES), watched.number)
-            self._ready.set()
+            seconds = CONNECT_SECONDS
             while not self._closed.is_set():
-                found = connection.frames(POLL_SECONDS, FRAMES)
-                self._note(connection, found, watched.number)
+                found = connection.frames(seconds, FRAMES)
+                if found is not None:
+                    self._note(connection, found, watched.number)
+                self._ready.set()
+                seconds = POLL_SECONDS
         finally:
             connection.close()
 
-    def _note(self, connection: StompConnection, found: Frames | None, header: str) -> None:
+    def _note(self, connection: StompConnection, found: Frames, header: str) -> None:
         """Warn where there are more consumers than before, and more than one."""
-        for at in range(0 if found is None else len(found)):
-            assert found is not None
+        for at in range(len(found)):
             if found.kinds[at] == kernels.ERROR:
                 raise connection.error(report(found, at))
             text = found.headers(at).get(header, "")
@@ -383,9 +347,3 @@ class ConsumerWatch:
             if int(text) > max(1, self._count):
                 _LOG.warning(SECOND, self._address, int(text))
             self._count = int(text)
-
-
-def _without(address: BrokerAddress) -> dict[str, str]:
-    """Return the options of a connection that only watches."""
-    kept = ("ca", "cert", "key", "virtual-host")
-    return {name: text for name, text in address.options.items() if name in kept}

@@ -59,39 +59,39 @@ def unescape(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Whole frames: their kinds, and the places of bodies and header lines in ``data``.
+    """Whole frames: the places of their bodies and header lines in ``data``, by the rows of the tables of ``kernels``.
 
-    Frame i has the header lines ``first_lines[i]`` to ``first_lines[i + 1]``. The data are the reader's own: they change with what it
-    receives next.
+    The data are the reader's own: they change with what it receives next.
     """
 
     data: Octets
-    kinds: Longs
-    first_lines: Longs
-    body_starts: Longs
-    body_ends: Longs
-    names: Longs
-    name_ends: Longs
-    values: Longs
-    value_ends: Longs
-    escaped: Octets
+    frames: Longs
+    lines: Longs
 
     def __len__(self) -> int:
-        return len(self.kinds)
+        return int(self.frames.shape[1])
+
+    @property
+    def kinds(self) -> Longs:
+        """Return what each frame is."""
+        kinds: Longs = self.frames[kernels.KIND]
+        return kinds
 
     def headers(self, frame: int) -> dict[str, str]:
         """Return the headers of one frame; of repeated ones the first counts (STOMP 1.2, Repeated Header Entries)."""
         found: dict[str, str] = {}
-        for line in range(int(self.first_lines[frame]), int(self.first_lines[frame + 1])):
-            name = self._text(self.names[line], self.name_ends[line])
-            found.setdefault(name, self._text(self.values[line], self.value_ends[line]))
+        first, end = self.frames[kernels.FIRST_LINE : kernels.END_LINE + 1, frame].tolist()
+        for places in self.lines[: kernels.ESCAPED, first:end].T.tolist():
+            name, value = self._text(*places[:2]), self._text(*places[2:])
+            found.setdefault(name, value)
         return found
 
     def body(self, frame: int) -> bytes:
         """Return the body of one frame."""
-        return self.data[self.body_starts[frame] : self.body_ends[frame]].tobytes()
+        begin, end = self.frames[kernels.BODY :, frame].tolist()
+        return self.data[begin:end].tobytes()
 
-    def _text(self, begin: np.int64, end: np.int64) -> str:
+    def _text(self, begin: int, end: int) -> str:
         return unescape(self.data[begin:end].tobytes().decode("utf-8", "backslashreplace"))
 
 
@@ -101,10 +101,9 @@ class FrameReader:
     def __init__(self) -> None:
         self._data = np.empty(ROOM, np.uint8)
         self._begin = self._end = 0
-        self._frames = [np.empty(FRAMES, np.int64) for _ in range(4)]
-        self._lines = [np.empty(LINES, np.int64) for _ in range(4)]
-        self._escaped = np.empty(LINES, np.uint8)
-        self._counts = np.zeros(2, np.int64)
+        self._frames = np.empty(kernels.FRAME * FRAMES, np.int64)
+        self._lines = np.empty(kernels.LINE * LINES, np.int64)
+        self._counts = np.zeros(kernels.COUNTS, np.int64)
 
     @property
     def waiting(self) -> int:
@@ -130,40 +129,16 @@ class FrameReader:
 
     def take(self, limit: int = FRAMES) -> Frames:
         """Return the whole frames that are there, so many at most; raises BrokerError for bytes that are not frames."""
-        kinds, first_lines, starts, ends = (array[:limit] for array in self._frames)
-        names, name_ends, values, value_ends = self._lines
-        found = kernels.find_frames(
-            self._data,
-            self._begin,
-            self._end,
-            LENGTH_NAME,
-            kinds,
-            first_lines,
-            starts,
-            ends,
-            names,
-            name_ends,
-            values,
-            value_ends,
-            self._escaped,
-            self._counts,
-        )
+        tables = self._frames, self._lines, self._counts
+        found = kernels.find_frames(self._data, self._begin, self._end, LENGTH_NAME, limit, *tables)
         if found < 0:
             raw = self._data[self._begin : min(self._end, self._begin + 64)].tobytes()
             problem = f"what the broker sent is not STOMP 1.2: {_PROBLEMS[found]}"
             hint = "Is this the port of the broker's STOMP acceptor?"
             raise BrokerError(problem, where=Where(raw=raw), hint=hint)
-        lines = int(self._counts[kernels.LINES])
-        self._begin = int(self._counts[kernels.PLACE])
+        lines, self._begin = self._counts.tolist()
         return Frames(
             self._data,
-            kinds[:found],
-            np.append(first_lines[:found], lines),
-            starts[:found],
-            ends[:found],
-            names[:lines],
-            name_ends[:lines],
-            values[:lines],
-            value_ends[:lines],
-            self._escaped[:lines],
+            self._frames.reshape(kernels.FRAME, -1)[:, :found],
+            self._lines.reshape(kernels.LINE, -1)[:, :lines],
         )

@@ -26,6 +26,23 @@ TOO_LONG: Final = -4  # more header lines or bytes than a frame may have
 # What is counted, in ``counts``: header lines, and the place after the last whole frame.
 LINES: Final = 0
 PLACE: Final = 1
+COUNTS: Final = 2
+
+# Rows of the table ``frames``, a column each frame: its kind, its header lines, and its body.
+KIND: Final = 0
+FIRST_LINE: Final = 1
+END_LINE: Final = 2
+BODY: Final = 3
+BODY_END: Final = 4
+FRAME: Final = 5
+
+# Rows of the table ``lines``, a column each header line; 1 is that of a line with a backslash.
+NAME: Final = 0
+NAME_END: Final = 1
+VALUE: Final = 2
+VALUE_END: Final = 3
+ESCAPED: Final = 4
+LINE: Final = 5
 
 LONGEST_HEADERS: Final = 1 << 20  # bytes: brokers refuse frames with more
 LONGEST_BODY: Final = 1 << 30  # bytes: what one column of bodies has room for, twice
@@ -85,47 +102,30 @@ def number_at(data: Octets, begin: int, end: int) -> int:
     return number if number <= LONGEST_BODY else -1
 
 
-@kernel(
-    writes=(
-        "kinds",
-        "first_lines",
-        "body_starts",
-        "body_ends",
-        "names",
-        "name_ends",
-        "values",
-        "value_ends",
-        "escaped",
-        "counts",
-    )
-)
+@kernel(writes=("frames", "lines", "counts"))
 def find_frames(
     data: Octets,
     begin: int,
     end: int,
     length_name: Octets,
-    kinds: Longs,
-    first_lines: Longs,
-    body_starts: Longs,
-    body_ends: Longs,
-    names: Longs,
-    name_ends: Longs,
-    values: Longs,
-    value_ends: Longs,
-    escaped: Octets,
+    limit: int,
+    frames: Longs,
+    lines: Longs,
     counts: Longs,
 ) -> int:
-    """Write the places of the whole frames between two places; return how many there are, or a problem.
+    """Write the places of the whole frames between two places, ``limit`` at most; return how many there are, or a problem.
 
-    ``length_name`` is content-length. A frame's header lines are those from its number in ``first_lines`` to the next frame's. ``escaped`` marks lines with a
-    backslash. It stops where a frame is not whole, and where an array is full.
+    ``length_name`` is content-length. The tables ``frames`` and ``lines`` are one row after the other. It stops where a frame is not whole, and where
+    a table is full.
     """
+    room = len(frames) // FRAME
+    line_room = len(lines) // LINE
     found = 0
-    lines = 0
+    line = 0
     at = begin
     counts[LINES] = 0
     counts[PLACE] = begin
-    while found < len(kinds):
+    while found < min(room, limit):
         while at < end and (data[at] == NEWLINE or data[at] == RETURN or data[at] == NUL):
             at += 1  # heart-beats, and line ends that may follow a frame
         counts[PLACE] = at
@@ -137,7 +137,7 @@ def find_frames(
             return TOO_LONG if end - frame > LONGEST_HEADERS else found
         last = stop - 1 if stop > at and data[stop - 1] == RETURN else stop
         kind = kind_of(data, at, last)
-        first_line = lines
+        first_line = line
         length = -1
         at = stop + 1
         whole = False
@@ -152,7 +152,7 @@ def find_frames(
                 at = stop + 1
                 whole = True
                 break
-            if lines >= len(names):
+            if line >= line_room:
                 # Full: this frame comes first next time, unless it alone has more than fit.
                 return TOO_LONG if found == 0 else found
             colon = at
@@ -166,16 +166,16 @@ def find_frames(
             for place in range(colon + 1, last):
                 if data[place] == BACKSLASH:
                     slash = 1
-            names[lines] = at
-            name_ends[lines] = colon
-            values[lines] = colon + 1
-            value_ends[lines] = last
-            escaped[lines] = slash
+            lines[NAME * line_room + line] = at
+            lines[NAME_END * line_room + line] = colon
+            lines[VALUE * line_room + line] = colon + 1
+            lines[VALUE_END * line_room + line] = last
+            lines[ESCAPED * line_room + line] = slash
             if length < 0 and is_name(data, at, colon, length_name):
                 length = number_at(data, colon + 1, last)
                 if length < 0:
                     return BAD_LENGTH
-            lines += 1
+            line += 1
             at = stop + 1
         if not whole:
             return TOO_LONG if end - frame > LONGEST_HEADERS else found
@@ -190,12 +190,13 @@ def find_frames(
             return found
         if data[stop] != NUL:
             return NO_NUL
-        kinds[found] = kind
-        first_lines[found] = first_line
-        body_starts[found] = at
-        body_ends[found] = stop
+        frames[KIND * room + found] = kind
+        frames[FIRST_LINE * room + found] = first_line
+        frames[END_LINE * room + found] = line
+        frames[BODY * room + found] = at
+        frames[BODY_END * room + found] = stop
         found += 1
         at = stop + 1
-        counts[LINES] = lines
+        counts[LINES] = line
         counts[PLACE] = at
     return found

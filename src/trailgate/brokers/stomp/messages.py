@@ -8,20 +8,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
+from trailgate.arrays import Longs
 from trailgate.brokers.headers import (
     BAD_HEADER,
     CONVERSIONS,
     HIDDEN,
     HIDDEN_PREFIXES,
     JMS_HEADERS,
-    MESSAGE_ID,
     HeaderLines,
     JmsHeader,
     header_maps,
     header_strings,
     joined_surrogates,
+    message_ids,
     repeat,
+    value_of_each,
 )
 from trailgate.brokers.stomp import kernels
 from trailgate.brokers.stomp.connection import Dialect
@@ -35,7 +36,7 @@ NO_BODY: Final = "the message has no body: it is empty, or one of JMS's kinds th
 RAW_AMQP: Final = (
     "the body is a whole AMQP message: the broker's amqp connector needs transport.transformer=jms"
 )
-_JMS: Final = {field: row for row in JMS_HEADERS for field in row.stomp}
+_JMS: Final = {row.stomp: row for row in JMS_HEADERS}
 
 
 def received_messages(
@@ -47,7 +48,7 @@ def received_messages(
     """
     rows = np.flatnonzero(frames.kinds == kernels.MESSAGE)
     lines = _Lines(frames, rows)
-    bodies = gather(frames.data, frames.body_starts[rows], frames.body_ends[rows])
+    bodies = gather(frames.data, *frames.frames[kernels.BODY :, rows])
     if dialect.surrogates:
         bodies = _joined_surrogates(bodies)
     ids = lines.values(id_header or "message-id")
@@ -71,93 +72,61 @@ class _Lines:
     """The header lines of MESSAGE frames: each with its message, its name and its value."""
 
     def __init__(self, frames: Frames, rows: Longs) -> None:
-        counts = np.diff(frames.first_lines)
-        frame = np.repeat(np.arange(len(frames)), counts)
+        counts = frames.frames[kernels.END_LINE] - frames.frames[kernels.FIRST_LINE]
         number = np.full(len(frames), -1)
         number[rows] = np.arange(len(rows))
-        message = number[frame]
+        message = np.repeat(number, counts)
         kept = np.flatnonzero(message >= 0)
         self.count, self.message = len(rows), message[kept]
-        names, wrong = header_strings(frames.data, frames.names[kept], frames.name_ends[kept])
-        values, also_wrong = header_strings(
-            frames.data, frames.values[kept], frames.value_ends[kept]
-        )
+        begins, ends, values, value_ends, escapes = frames.lines[:, kept]
+        names, wrong = header_strings(frames.data, begins, ends)
+        strings, also_wrong = header_strings(frames.data, values, value_ends)
         self.not_text = np.unique(self.message[wrong | also_wrong])
-        escaped = np.flatnonzero(frames.escaped[kept])
+        escaped = np.flatnonzero(escapes)
         if len(escaped):
-            names, values = _restore(names, escaped), _restore(values, escaped)
+            names, strings = _restore(names, escaped), _restore(strings, escaped)
         coded = names.dictionary_encode()
         self.distinct: list[str] = coded.dictionary.to_pylist()
-        self._code, self._values = np.asarray(coded.indices).astype(np.int64), values
-        self._keep_first()
-
-    def _keep_first(self) -> None:
-        """Leave out a header's repetitions (STOMP 1.2, Repeated Header Entries)."""
+        self._code, self._values = np.asarray(coded.indices).astype(np.int64), strings
+        # Of a header's repetitions the first counts (STOMP 1.2, Repeated Header Entries).
         pairs = self.message * max(1, len(self.distinct)) + self._code
         _, first = np.unique(pairs, return_index=True)
         if len(first) < len(pairs):
-            self._only(np.sort(first))
+            first.sort()
+            self.message, self._code = self.message[first], self._code[first]
+            self._values = self._values.take(pa.array(first))
 
-    def _only(self, kept: Longs) -> None:
-        self.message, self._code = self.message[kept], self._code[kept]
-        self._values = self._values.take(pa.array(kept))
+    def of(self, name: str) -> HeaderLines:
+        """Return the lines of a header."""
+        code = self.distinct.index(name) if name in self.distinct else -1
+        rows = np.flatnonzero(self._code == code)
+        return repeat(name, self.message[rows], self._values.take(pa.array(rows)))
 
     def values(self, name: str) -> pa.Array:
         """Return each message's value of a header, null where it has none."""
-        if name not in self.distinct:
-            return pa.nulls(self.count, pa.string())
-        places = np.flatnonzero(self._code == self.distinct.index(name))
-        found = np.full(self.count, -1)
-        found[self.message[places]] = places
-        return self._values.take(pa.array(found, mask=found < 0))
+        own = self.of(name)
+        return value_of_each(own.messages, own.values, self.count)
 
     def jms_headers(self, dialect: Dialect, ids: pa.Array) -> pa.MapArray:
         """Return the headers as JMS names them, without those that a JMS client does not see."""
-        parts: list[HeaderLines] = []
-        plain = np.ones(len(self._code), bool)
-        for code, name in enumerate(self.distinct):
-            row = _JMS.get(name)
-            if row is None and not _is_hidden(name):
-                continue
-            own = self._code == code
-            plain &= ~own
-            if row is not None:
-                parts.append(self._rename(own, row))
-        rows = np.flatnonzero(plain)
+        parts = [_rename(self.of(name), _JMS[name]) for name in self.distinct if name in _JMS]
+        gone = [name in _JMS or _is_hidden(name) for name in self.distinct]
+        rows = np.flatnonzero(~np.asarray(gone, bool)[self._code])
         names = pa.array(self.distinct, pa.string()).take(pa.array(self._code[rows]))
         parts.append(HeaderLines(self.message[rows], names, self._values.take(pa.array(rows))))
-        parts += [self._absent(row) for row in JMS_HEADERS if row.absent is not None]
-        parts.append(self._message_id(dialect, ids))
+        parts += [row.lacking(self.of(row.stomp).messages, self.count) for row in JMS_HEADERS]
+        parts.append(message_ids(self.values(NATIVE_ID) if dialect.id_tail else ids))
         return header_maps(parts, self.count)
 
-    def _rename(self, own: Mask, row: JmsHeader) -> HeaderLines:
-        """Return the lines of one header by its JMS name and in its JMS form."""
-        rows = np.flatnonzero(own)
-        coded = self._values.take(pa.array(rows)).dictionary_encode()
-        convert = CONVERSIONS[row.kind]
-        if row.kind != "text":
-            strings = pa.array(
-                [convert(text) for text in coded.dictionary.to_pylist()], pa.string()
-            )
-            values = strings.take(coded.indices)
-        else:
-            values = coded.cast(pa.string())
-        return repeat(row.name, self.message[rows], values)
 
-    def _absent(self, row: JmsHeader) -> HeaderLines:
-        """Return what messages without a header have for it."""
-        lacking = np.ones(self.count, bool)
-        for name in row.stomp:
-            lacking &= np.asarray(self.values(name).is_null())
-        rows = np.flatnonzero(lacking)
-        return repeat(row.name, rows, row.absent)
-
-    def _message_id(self, dialect: Dialect, ids: pa.Array) -> HeaderLines:
-        """Return the JMS message ids, where the broker gives them."""
-        if dialect.id_tail:
-            ids = self.values(NATIVE_ID)
-        rows = np.flatnonzero(np.asarray(ids.is_valid()))
-        return repeat(MESSAGE_ID, rows, ids.take(pa.array(rows)))
+def _rename(own: HeaderLines, row: JmsHeader) -> HeaderLines:
+    """Return the lines of one header by its JMS name and in its JMS form."""
+    values = own.values
+    if row.kind != "text":
+        coded = values.dictionary_encode()
+        converted = [CONVERSIONS[row.kind](text) for text in coded.dictionary.to_pylist()]
+        values = pa.array(converted, pa.string()).take(coded.indices)
+    return repeat(row.name, own.messages, values)
 
 
 def _is_hidden(name: str) -> bool:

@@ -139,9 +139,8 @@ def _receive(
 ) -> None:
     """Receive from a broker until there is a reason to stop; raises Exit where most messages are bad."""
     from trailgate.cli.live import LiveOutput, print_live
-    from trailgate.jobs.receive.job import open_live
     from trailgate.jobs.receive.metrics import read_reports
-    from trailgate.jobs.receive.run import ReceiveOptions
+    from trailgate.jobs.receive.run import ReceiveOptions, open_live
     from trailgate.storage.live.journal import JournalOptions
     from trailgate.storage.live.live_trail import AppendOptions
     from trailgate.storage.writing.target import writable_prefix

@@ -1,6 +1,6 @@
-"""Operations of a journal's messages in batches that can be given again: each begins and ends between two transactions.
+"""A journal's messages as a stream of operations, in batches that can be given again: each begins and ends between two transactions.
 
-Messages of a broker into a journal, by a thread: stored, then acknowledged, while somebody else reads them there.
+``StoringReceiver`` fills the journal meanwhile, in a thread: messages of a broker are stored, then acknowledged.
 """
 
 from __future__ import annotations
@@ -101,32 +101,15 @@ class TransactionBorders:
         return begin if state.is_open or waiting_in(state) else end
 
 
-def operations_of(messages: JournalRange, capture: Capture) -> Iterator[ChangeBatch]:
-    """Yield the operations of messages that begin and end between two transactions; raises the first bad message's error."""
-    state = TransactionState()
-    for stored in messages.read():
-        parsed = _parse(capture, stored, state)
-        if parsed.problems:
-            first = min(parsed.problems, key=lambda problem: problem.message)
-            number = stored.number + max(first.message, 0)
-            raise _locate(first.error, messages, number)
-        state = parsed.state
-        yield parsed.batch
-    ended = capture.at_end(state)
-    if ended.problems:
-        raise _locate(ended.problems[0].error, messages, messages.end - 1)
-    yield ended.batch
-
-
-def good_operations_of(
-    messages: JournalRange, capture: Capture, quarantine: Path
+def operations_of(
+    messages: JournalRange, capture: Capture, quarantine: Path | None = None
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations of the good units of messages that begin and end between two units.
+    """Yield the operations of messages that begin and end between two transactions; raises the first bad message's error.
 
-    The messages of the others are in a file of the folder ``quarantine`` at the end, named by the range: whoever reads the range again
+    With ``quarantine`` the messages of bad units are in a file of this folder at the end, named by the range: whoever reads the range again
     writes the same file again.
     """
-    units = Units(lambda _: None, Path(tempfile.gettempdir()), stop=False)
+    units = Units(lambda _: None, Path(tempfile.gettempdir()), stop=quarantine is None)
     state = TransactionState()
     lines: list[bytes] = []
     for stored in messages.read():
@@ -136,11 +119,18 @@ def good_operations_of(
         numbers = np.arange(stored.number, stored.end)
         taken = units.take(Part(batch, unreadable, numbers, stored.end), parsed)
         yield from (operations for operations, _ in taken.whole)
+        if taken.error is not None:
+            raise taken.error
         lines += taken.lines
-    taken = units.end(capture.at_end(state), messages.end)
+    ended = capture.at_end(state)
+    if ended.problems and quarantine is None:
+        error = ended.problems[0].error
+        error.where = replace(error.where, source=str(messages.folder), message=messages.end - 1)
+        raise error
+    taken = units.end(ended, messages.end)
     yield from (operations for operations, _ in taken.whole)
     lines += taken.lines
-    if lines:
+    if lines and quarantine is not None:
         path = quarantine / f"{messages.begin:020}-{messages.end:020}.jsonl"
         with writing(path):
             quarantine.mkdir(parents=True, exist_ok=True)
@@ -155,11 +145,6 @@ def _parse(capture: Capture, stored: Stored, state: TransactionState) -> Parsed:
 
 def _messages(stored: Stored, source: str) -> tuple[MessageBatch, tuple[Problem, ...]]:
     return as_messages(stored.messages, (stored.segment, stored.offsets), source)
-
-
-def _locate(error: TrailgateError, messages: JournalRange, number: int) -> TrailgateError:
-    error.where = replace(error.where, source=str(messages.folder), message=number)
-    return error
 
 
 POLL_SECONDS: Final = 0.5

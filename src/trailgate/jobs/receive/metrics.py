@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, fields, replace
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import Any, Final, NamedTuple, Self
 
 from trailgate.errors import OptionError, Where
 from trailgate.jobs.receive.feed import Link
@@ -64,8 +64,9 @@ class Statistics:
         """Return the statistics with one more batch, which came at a time."""
         sums = {name: getattr(self, name) + getattr(report, name) for name in SUMMED}
         counts = add_counts(self.counts, report.counts)
+        received = None if now is None else round(now, 3)
         return replace(
-            self, **sums, counts=counts, last=report, received=now, batches=self.batches + 1
+            self, **sums, counts=counts, last=report, received=received, batches=self.batches + 1
         )
 
     def sums(self) -> dict[str, int]:
@@ -91,16 +92,8 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
-class Counter(NamedTuple):
-    """One counter: its name, the sum that it is, and what it means."""
-
-    name: str
-    of: str
-    help: str
-
-
-class Gauge(NamedTuple):
-    """One gauge: its name, the value of the last batch that it is, and what it means."""
+class Metric(NamedTuple):
+    """One metric: its name, the value that it is, and what it means. A counter is a sum of all batches, a gauge a value of the last one."""
 
     name: str
     of: str
@@ -108,68 +101,50 @@ class Gauge(NamedTuple):
 
 
 COUNTERS: Final = (
-    Counter("trailgate_messages_total", "messages", "Messages that were received and stored."),
-    Counter("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
-    Counter("trailgate_repeated_total", "repeated", "Messages that the broker gave again, left out."),
-    Counter("trailgate_duplicates_total", "duplicates", "Messages that were sent again, by jms.id, left out."),
-    Counter("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
-    Counter("trailgate_batches_total", "batches", "Batches that were worked on."),
-    Counter("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
+    Metric("trailgate_messages_total", "messages", "Messages that were received and stored."),
+    Metric("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
+    Metric("trailgate_repeated_total", "repeated", "Messages that the broker gave again, left out."),
+    Metric("trailgate_duplicates_total", "duplicates", "Messages that were sent again, by jms.id, left out."),
+    Metric("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
+    Metric("trailgate_batches_total", "batches", "Batches that were worked on."),
+    Metric("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
 )  # fmt: skip
-OPERATIONS: Final = Counter(
-    "trailgate_operations_total", "counts", "Operations that were appended to the trail."
-)
-CONNECTED: Final = Gauge(
-    "trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."
-)
-RECEIVED: Final = Gauge(
-    "trailgate_last_message_timestamp_seconds",
-    "received",
-    "When the last messages were worked on, in seconds since 1970 UTC.",
-)
+OPERATIONS: Final = ("trailgate_operations_total", "Operations that were appended to the trail.")
+OF_NOW: Final = (
+    Metric("trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."),
+    Metric("trailgate_last_message_timestamp_seconds", "received", "When the last messages were worked on, in seconds since 1970 UTC."),
+)  # fmt: skip
 GAUGES: Final = (
-    Gauge("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
-    Gauge("trailgate_lag_seconds", "lag_seconds", "The age of the last message when its batch was in the trail, by JMSTimestamp."),
-    Gauge("trailgate_trail_file", "trail_file", "The number of the trail's last file."),
-    Gauge("trailgate_trail_offset_bytes", "trail_offset", "The end of the trail in its last file."),
-    Gauge("trailgate_next_message", "number", "The number of the message that comes next."),
+    Metric("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
+    Metric("trailgate_lag_seconds", "lag_seconds", "The age of the last message when its batch was in the trail, by JMSTimestamp."),
+    Metric("trailgate_trail_file", "trail_file", "The number of the trail's last file."),
+    Metric("trailgate_trail_offset_bytes", "trail_offset", "The end of the trail in its last file."),
+    Metric("trailgate_next_message", "number", "The number of the message that comes next."),
 )  # fmt: skip
 
 
 def as_text(statistics: Statistics, trail: str) -> str:
-    """Return all metrics; each has the trail's prefix as the label ``trail``."""
-    return "".join(f"{line}\n" for line in _lines(statistics, trail))
-
-
-def _lines(statistics: Statistics, trail: str) -> Iterator[str]:
+    """Return all metrics that are known; each has the trail's prefix as the label ``trail``."""
     label = _label("trail", trail)
-    for counter in COUNTERS:
-        yield from _head(counter.name, counter.help, "counter")
-        yield f"{counter.name}{{{label}}} {getattr(statistics, counter.of)}"
-    yield from _head(OPERATIONS.name, OPERATIONS.help, "counter")
+    lines: list[str] = []
+    for name, of, text in COUNTERS:
+        lines += [*_head(name, text, "counter"), f"{name}{{{label}}} {getattr(statistics, of)}"]
+    lines += _head(*OPERATIONS, "counter")
     for table, kinds in sorted(statistics.counts.items()):
         for kind, count in sorted(kinds.items()):
             labels = ",".join((label, _label("table", table), _label("kind", kind)))
-            yield f"{OPERATIONS.name}{{{labels}}} {count}"
-    yield from _gauge(CONNECTED, int(statistics.connected), label)
-    if statistics.last is None:
-        return
-    if statistics.received is not None:
-        yield from _gauge(RECEIVED, round(statistics.received, 3), label)
-    for gauge in GAUGES:
-        value = getattr(statistics.last, gauge.of)
+            lines.append(f"{OPERATIONS[0]}{{{labels}}} {count}")
+    gauges = [(row, statistics) for row in OF_NOW] + [(row, statistics.last) for row in GAUGES]
+    for (name, of, text), source in gauges:
+        value = getattr(source, of, None)
         if value is not None:
-            yield from _gauge(gauge, value, label)
+            shown = int(value) if isinstance(value, bool) else value
+            lines += [*_head(name, text, "gauge"), f"{name}{{{label}}} {shown}"]
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _gauge(gauge: Gauge, value: float, label: str) -> Iterator[str]:
-    yield from _head(gauge.name, gauge.help, "gauge")
-    yield f"{gauge.name}{{{label}}} {value}"
-
-
-def _head(name: str, text: str, kind: str) -> Iterator[str]:
-    yield f"# HELP {name} {text}"
-    yield f"# TYPE {name} {kind}"
+def _head(name: str, text: str, kind: str) -> tuple[str, str]:
+    return f"# HELP {name} {text}", f"# TYPE {name} {kind}"
 
 
 def _label(name: str, value: str) -> str:
@@ -184,41 +159,38 @@ _ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
 _FORM: Final = "Give a port as 9464, an address as 0.0.0.0:9464, or a file as trailgate.prom"
 
 
-class MetricsOutput(Protocol):
+class MetricsOutput:
     """Gives metrics to whoever asks for them."""
+
+    def __init__(self, trail: str) -> None:
+        self._trail, self._last = trail, Statistics()
 
     def show(self, statistics: Statistics) -> None:
         """Note what was done so far; cheap."""
-        ...
+        self._last = statistics  # frozen: a request sees one moment
+
+    def text(self) -> bytes:
+        """Return the metrics of the moment."""
+        return as_text(self._last, self._trail).encode()
 
 
-class _File:
+class _File(MetricsOutput):
+    _written: Statistics | None = None
+    _due = 0.0
+
     def __init__(self, path: Path, trail: str) -> None:
-        self._path, self._trail, self._due = path, trail, 0.0
-        self._last, self._written = Statistics(), None
-
-    _written: Statistics | None
+        super().__init__(trail)
+        self._path = path
 
     def show(self, statistics: Statistics) -> None:
-        self._last = statistics
+        super().show(statistics)
         if statistics is not self._written and time.monotonic() >= self._due:
             self.write()
 
     def write(self) -> None:
         """Replace the file by what is known."""
-        write_whole(self._path, as_text(self._last, self._trail).encode())
+        write_whole(self._path, self.text())
         self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
-
-
-class _Endpoint:
-    def __init__(self, trail: str) -> None:
-        self._trail, self._last = trail, Statistics()
-
-    def show(self, statistics: Statistics) -> None:
-        self._last = statistics  # frozen: a request sees one moment
-
-    def text(self) -> bytes:
-        return as_text(self._last, self._trail).encode()
 
 
 @contextmanager
@@ -246,8 +218,8 @@ def metrics_output(target: str, trail: str) -> Iterator[MetricsOutput]:
 
 
 @contextmanager
-def _serve(host: str, port: int, trail: str) -> Iterator[_Endpoint]:
-    endpoint = _Endpoint(trail)
+def _serve(host: str, port: int, trail: str) -> Iterator[MetricsOutput]:
+    endpoint = MetricsOutput(trail)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from io import BytesIO
 from pathlib import Path
@@ -18,12 +20,13 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from trailgate.brokers.address import BrokerAddress
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
-from trailgate.jobs.receive.feed import ComparedIds, Feed, Link, Part
+from trailgate.jobs.receive.feed import ComparedIds, Feed, Link, Part, ReceivingAhead, feed_of
 from trailgate.jobs.receive.units import HELD_BYTES, Taken, Units
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
-from trailgate.messages.metadata import MessageIdRule
+from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.quarantine import append_lines, read_line
@@ -124,6 +127,7 @@ class BatchReport:
 
 
 DIGITS: Final = 10  # of each half of a position
+_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
 NO_POSITION: Final = (
     "Lines of a live trail's quarantine have it; capture other messages into a trail of their own"
 )
@@ -168,10 +172,8 @@ def capture_repaired(
     being received into, or holds what its source has to give again.
     """
     lines = [line for path in paths for line in _lines(Path(path))]
-    wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
-    definitions = Definitions(tuple(wanted), capture.definitions.database)
     listed = Path(f"{prefix}.repaired")
-    with TrailAppender(prefix, definitions, options) as appender:
+    with TrailAppender(prefix, _wanted_tables(capture), options) as appender:
         recovered = appender.recovered
         position = read_position(recovered.source_position, None, prefix)
         if position is None:
@@ -217,20 +219,15 @@ def _lines(path: Path) -> Iterator[_Line]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
+        where = Where(source=str(path), line=number)
         try:
             body, headers = read_line(line)
-            position = _position(line)
         except DecodeError as error:
             raise error.with_place(source=str(path), line=number) from None
+        position = json.loads(line).get("position")
+        if not (isinstance(position, str) and _POSITION.fullmatch(position)):
+            raise DecodeError("the line has no position", where=where, hint=NO_POSITION)
         yield _Line(str(path), number, position, body, headers)
-
-
-def _position(line: bytes) -> str:
-    """Return the position of a line that is a JSON object; raises DecodeError."""
-    text = json.loads(line).get("position")
-    if isinstance(text, str) and len(text) == 2 * DIGITS and text.isascii() and text.isdecimal():
-        return text
-    raise DecodeError("the line has no position", hint=NO_POSITION)
 
 
 def _known(listed: Path, size: int) -> frozenset[str]:
@@ -264,15 +261,14 @@ def _parse(
 
 def _messages(lines: Sequence[_Line]) -> MessageBatch:
     """Return messages at the places that they had when they were received."""
-    columns = [
-        [None] * len(lines),
-        [time.time_ns() // 1000] * len(lines),
-        [list(line.headers.items()) for line in lines],
-        [line.body for line in lines],
-        [None] * len(lines),
-    ]
-    arrays = [pa.array(values, one.type) for values, one in zip(columns, RECEIVED, strict=True)]
-    rows = pa.RecordBatch.from_arrays(arrays, schema=RECEIVED)
+    now = time.time_ns() // 1000
+    rows = pa.RecordBatch.from_pylist(
+        [
+            {"received": now, "headers": [*line.headers.items()], "body": line.body}
+            for line in lines
+        ],
+        RECEIVED,
+    )
     halves = [(line.position[:DIGITS], line.position[DIGITS:]) for line in lines]
     files, offsets = np.array(halves, np.int64).reshape(-1, 2).T
     messages, _ = as_messages(rows, (files, offsets), lines[0].path)
@@ -426,3 +422,46 @@ class LiveCapture:
             number=taken.number,
             counts=counts,
         )
+
+
+def _wanted_tables(capture: Capture) -> Definitions:
+    """Return the definitions of the tables that a capture wants."""
+    wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
+    return Definitions(tuple(wanted), capture.definitions.database)
+
+
+@contextmanager
+def open_live(
+    capture: Capture, address: BrokerAddress, prefix: str, options: ReceiveOptions
+) -> Iterator[LiveCapture]:
+    """Yield a live capture; the broker is asked for messages when it runs.
+
+    Raises StorageError where another run holds the trail, or the trail is not one that was received from this kind of source, and
+    OptionError where no table is defined: messages cannot be read before they are captured.
+    """
+    if capture.options.infers:
+        problem = "no table is defined, and messages of a broker are not read before their capture"
+        hint = (
+            capture.options.undefined_hint or "Name a definitions file by the property sourcedefs"
+        )
+        raise OptionError(problem, hint=hint)
+    if capture.options.needs_message_ids:
+        header = message_id_kind(capture.options.message_id).header
+        options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)
+    with TrailAppender(prefix, _wanted_tables(capture), options.append) as appender:
+        feed = ReceivingAhead(
+            feed_of(
+                address,
+                Path(f"{prefix}.journal"),
+                options.journal,
+                options.needed_header,
+                lasting=not options.until_empty,
+            )
+        )
+        try:
+            yield LiveCapture(capture, feed, appender, prefix, options)
+        except BaseException:
+            with suppress(TrailgateError):  # what ended the run is reported
+                feed.close()
+            raise
+        feed.close()

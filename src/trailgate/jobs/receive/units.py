@@ -139,13 +139,14 @@ class Units:
 
     def end(self, parsed: Parsed, number: int) -> Taken:
         """Return what becomes of the open unit where no message follows: ``parsed`` is what that ends, or leaves open."""
-        opened, self._open = self._open, None
-        if opened is None or opened.reason is not None:
+        opened, self._open = self._open or self._unit(number), None
+        if opened.reason is not None:
             return Taken((), (), number)
         _, blamed = encoded_or_blamed(self._encoded, parsed.batch, parsed.message)
         errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
         if not errors:
-            return Taken(chain(opened.operations, [(parsed.batch, None)]), (), number)
+            last: list[Whole] = [(parsed.batch, None)] if parsed.batch.rows else []
+            return Taken(chain(opened.operations, last), (), number)
         lines = (
             line
             for part, places in opened.messages

@@ -1,0 +1,128 @@
+"""The frame of the data sources: what is the same whatever a format reads.
+
+A format (``Source``) is its name and the class of its options. Its readers give partitions whose values are their own, and in a task the rows of such a value
+(``Rows``). A stream over files (``FileTail``) has offsets of a class of its own; its batches end where Spark or the options want that. ``map_parts`` is
+for rows that come by ``mapInArrow``, without a format.
+
+Only this module knows what PySpark 4.1 lacks: ``HAS_LIMITS`` states whether Spark can limit the batches of a stream (from 4.2 on).
+"""
+
+from __future__ import annotations
+
+import pickle
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Final, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from trailgate.spark.errors import as_expected, with_brief_errors
+from trailgate.spark.options import kept_in, with_kept
+from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit, MessageStream
+from trailgate.storage.reading.trail_stream import TrailStream
+
+try:
+    from pyspark.sql.streaming import datasource as limits
+    from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+except ImportError:  # PySpark 4.1
+    HAS_LIMITS: Final = False
+    SupportsTriggerAvailableNow: Any = object  # type: ignore[no-redef]
+else:
+    HAS_LIMITS: Final = True  # type: ignore[misc]  # one of two
+
+Offset = dict[str, Any]
+Part = TypeVar("Part")
+
+
+@with_brief_errors
+class Source(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+    """A format: ``_reads`` is the class of its options, which ``of`` makes of Spark's strings, and ``schema`` gives the columns of."""
+
+    format: ClassVar[str]
+    _reads: ClassVar[Any]
+    folder: str | None = None  # that relative paths are from: register() sends the user's
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return cls.format
+
+    def schema(self) -> StructType:
+        """Return the schema of what the options ask for."""
+        schema = from_arrow_schema(self._reads.of(self.options, self.folder).schema())
+        return kept_in(schema, self.options)
+
+    def read_options(self, schema: StructType) -> Any:
+        """Return the options, those included that a catalog keeps in the schema of its table."""
+        return self._reads.of(with_kept(self.options, schema), self.folder)
+
+
+@with_brief_errors
+class Rows:
+    """What reads partitions in tasks. No reader has ``pushFilters``: with it Spark 4.3 gives wrong rows (decision 0060)."""
+
+    _schema: StructType
+
+    @abstractmethod
+    def rows(self, part: Any) -> Iterable[pa.RecordBatch]:
+        """Yield the rows of a partition's value."""
+
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Yield a partition's rows in exactly the schema that Spark expects."""
+        # Spark asks once with no value where there are no partitions.
+        if partition is not None and partition.value is not None:
+            yield from as_expected(self.rows(partition.value), self._schema)
+
+
+@with_brief_errors
+class FileTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
+    """A stream over files that come and grow; ``_offsets`` is the class of its offsets.
+
+    Nothing is done in ``commit`` and ``stop``, which Spark does not always call, and nothing is remembered that must outlive the process.
+    """
+
+    _offsets: ClassVar[Any]
+    stream: Any
+
+    def __init__(self, stream: MessageStream | TrailStream, limit: BatchLimit) -> None:
+        self.stream, self.limit = stream, limit
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802  Spark's name
+        """Return the limit of a batch that the options set."""
+        if self.limit.bytes is not None:
+            return limits.ReadMaxBytes(self.limit.bytes)
+        if self.limit.files is not None:
+            return limits.ReadMaxFiles(self.limit.files)
+        return limits.ReadAllAvailable()
+
+    def latestOffset(self, start: Offset, limit: Any) -> Offset:  # noqa: N802  Spark's name
+        """Return where the next batch ends."""
+        # Spark has no limit of two kinds: both options hold, unless it asks for everything.
+        bound = NO_LIMIT if isinstance(limit, limits.ReadAllAvailable) else self.limit
+        return dict(self.stream.latest(self._offsets.read(start), bound).json())
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        """Let the stream end with what is there now."""
+        self.stream.stop_at_present_end()
+
+
+def map_parts(
+    spark: SparkSession,
+    parts: Sequence[Part],
+    rows: Callable[[int, Part], Iterable[pa.RecordBatch]],
+    schema: StructType | str,
+) -> DataFrame:
+    """Return the rows that tasks make of parts and their numbers, one task a part; each unpickles its own part only."""
+    packed = [pickle.dumps(part) for part in parts]
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from rows(number, pickle.loads(packed[number]))  # noqa: S301  our own parts
+
+    numbers = spark.range(0, len(parts), 1, max(1, len(parts)))
+    return numbers.mapInArrow(run, schema)
