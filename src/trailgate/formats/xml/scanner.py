@@ -103,7 +103,7 @@ class Room(NamedTuple):
         sizes = (
             depths * FRAME,
             depths * PLACED * max(1, automaton.instances),
-            depths * max(1, automaton.counters),
+            depths * max(1, automaton.counters) + automaton.groups,
             min(limits.attributes, _ATTRIBUTES) * ATTRIBUTES,
             _PIECES * PIECE,
             _SCOPES * SCOPE,
@@ -303,7 +303,7 @@ class _Finished:
         for each in self.automaton.anchored:
             rows, anchors = self.kinds[each.kind].rows, self.kinds[ANCHORS].rows
             own = self.automaton.slots[each.kind][each.name]
-            mine = np.flatnonzero(rows[:, RULE] == each.rule)
+            mine = np.flatnonzero((rows[:, RULE] == each.rule) & (rows[:, each.pointer] >= 0))
             which = rows[mine, each.pointer]
             for more in range(2):
                 rows[mine, own + more] = anchors[which, each.theirs + more]

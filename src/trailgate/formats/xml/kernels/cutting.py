@@ -113,9 +113,7 @@ def cut(
                 now[CUT_BEGUN] = 1
                 child_number(frames, depth)
                 above = np.int64(frames[depth * FRAME + STATE])
-                state = np.int64(
-                    step[above * letters + element_letter(name, info, letters, spaces)]
-                )
+                state = np.int64(step[step[above] + element_letter(name, info, letters, spaces)])
                 if state < 0:
                     state = chosen_state(
                         text, -1 - state, depth, count, choices, outcomes, predicates, attributes,

@@ -52,7 +52,7 @@ NUMBER: Final = 1
 
 # An action: what it does (or the number of an attribute's name), the instance and level of its record, the field of the slot or pointer,
 # the record's kind, and two more. Of what stores a path's value these are the field of further values, and the bit there.
-ACTION: Final = 7
+ACTION: Final = 8
 PHASES: Final = 4
 INSTANCE: Final = 1
 LEVEL: Final = 2
@@ -60,6 +60,9 @@ FIELD: Final = 3
 KIND: Final = 4
 FIRST: Final = 5
 SECOND: Final = 6
+ORDER: Final = (
+    7  # of text below ``//``: the field of where the element begins that gave the value, else 0
+)
 DOCUMENT: Final = -1  # a level: the document itself
 
 # A prefix that is declared in an open element: the element's depth, the name, and what ``BOUND`` of that was before.
@@ -81,12 +84,13 @@ class What(IntEnum):
     CLOSE = 9
 
 
-# A choice: its first predicate, how many it has, and its first outcome. A predicate: by what, and three numbers; the last two are the
-# bounds of a literal for those by an attribute, of which the first is the number, or by the text.
+# A choice: where its groups of predicates begin, how many they are, and its first outcome. An outcome is for one value of each group, or none.
+# A group is what predicates of a tag compare: by what, the attribute or counter, where its values are and how many, where its needs are
+# and how many. A value is the bounds of a literal, or a number; a need is another group and which of its values must hold.
 CHOICE: Final = 3
-PREDICATE: Final = 4
+GROUP: Final = 6
 BY_ATTRIBUTE: Final = 0
-BY_POSITION: Final = 1  # the counter, the number wanted, and the bits of predicates that must hold
+BY_POSITION: Final = 1
 BY_TEXT: Final = 2
 
 # A name, in ``info``.
@@ -124,7 +128,7 @@ INNER: Final = 6  # where its start tag ends
 CHILDREN: Final = 7
 FIRST_PIECE: Final = 8
 NAME_SIZE: Final = 9
-TAG_START: Final = 10  # of messages that are cut
+TAG_START: Final = 10
 
 # States of an element's text.
 NOTHING: Final = 0

@@ -25,6 +25,7 @@ from trailgate.formats.xml.kernels.names import (
     MESSAGE,
     NOTHING,
     NUMBER,
+    ORDER,
     OWNER,
     PHASES,
     PIECES,
@@ -36,6 +37,7 @@ from trailgate.formats.xml.kernels.names import (
     SECOND,
     SHAPE,
     START,
+    TAG_START,
     TEXT,
     TEXT_END,
     TEXT_START,
@@ -81,15 +83,22 @@ def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int
 
 
 @inner
-def store(records: Offsets, record: int, actions: Longs, row: int, start: int, size: int) -> None:
-    """Store the place of a value in the slot of an action, or that it is ``EMPTY``.
+def store(
+    records: Offsets, record: int, actions: Longs, row: int, start: int, size: int, begin: int
+) -> None:
+    """Store the place of a value in the slot of an action, or that it is ``EMPTY``; its element begins at ``begin``.
 
-    The first value counts; that a path finds a further one clears a bit, where an action has one.
+    The value of the element that begins first counts; that a path finds a further one clears a bit, where an action has one.
     """
-    place = record + actions[row + FIELD]
-    if records[place + 1] < 0:
+    place, ordered = record + actions[row + FIELD], actions[row + ORDER]
+    further = records[place + 1] >= 0
+    if not further or (ordered and size >= 0 and begin < records[record + ordered]):
         records[place], records[place + 1] = start, size
-    elif size >= 0 and actions[row + SECOND]:
+        if ordered and size >= 0:
+            records[record + ordered] = begin
+    if not further:
+        return
+    if size >= 0 and actions[row + SECOND]:
         records[record + actions[row + FIRST] + 1] &= ~actions[row + SECOND]
 
 
@@ -186,7 +195,8 @@ def start_element(
         else:
             level = at_level(depth, actions[row + SECOND])
             anchor = (level * width + actions[row + FIRST]) * PLACED + NUMBER
-            records[slot] = instances[anchor]
+            if level >= 0:
+                records[slot] = instances[anchor]
     return side
 
 
@@ -219,7 +229,7 @@ def store_attributes(
             end = decoded(text, start, end, OF_ATTRIBUTE, side)
             start, side = side, end
         record = record_of(actions, row, depth, instances, width)
-        store(records, record, actions, row, start, end - start)
+        store(records, record, actions, row, start, end - start, 0)
     return side
 
 
@@ -247,6 +257,7 @@ def end_element(
     kind = frames[frame + TEXT]
     if kind == UNREAD:
         return side
+    begin = frames[frame + TAG_START]
     start, end = frames[frame + TEXT_START], frames[frame + TEXT_END]
     exact, exact_end = start, end
     if kind == PLAIN:
@@ -267,14 +278,14 @@ def end_element(
         if what == TEXTUAL:
             # Where there is no text, where it starts was never written.
             size = end - start if kind != NOTHING else EMPTY
-            store(records, record, actions, row, start if size != EMPTY else 0, size)
+            store(records, record, actions, row, start if size != EMPTY else 0, size, begin)
         elif what == EXACT:
             size = exact_end - exact if kind != NOTHING else 0
-            store(records, record, actions, row, exact if size else 0, size)
+            store(records, record, actions, row, exact if size else 0, size, begin)
         elif what == CONTENT:
             within = frames[frame + INNER]
             size = tag - within if tag > within else EMPTY
-            store(records, record, actions, row, within, size)
+            store(records, record, actions, row, within, size, begin)
         else:
             records[record + END] = place
     return side

@@ -41,6 +41,7 @@ from trailgate.formats.xml.kernels.names import (
     SHAPE,
     SIZE,
     STATE,
+    TAG_START,
     TEXT,
     UNKNOWN_DECLARATION,
     UNREAD,
@@ -206,9 +207,7 @@ def scan(
                     return message, at
                 child_number(frames, depth)
                 above = np.int64(frames[depth * FRAME + STATE])
-                state = np.int64(
-                    step[above * letters + element_letter(name, info, letters, spaces)]
-                )
+                state = np.int64(step[step[above] + element_letter(name, info, letters, spaces)])
                 if state < 0:
                     if 2 * (at - tag) + side > len(text):
                         return message, FULL
@@ -221,6 +220,7 @@ def scan(
                         return message, state
                 depth += 1
                 open_frame(depth, name, state, at, bounds, frames, counters, counted)
+                frames[depth * FRAME + TAG_START] = tag
                 if bounds[state * PHASES + PHASES] > bounds[state * PHASES]:
                     start, size = local_name(tag + 1, name, info)
                     side = start_element(
