@@ -31,7 +31,9 @@ from trailgate.formats.xml.kernels.names import (
     FIRST,
     GROUP,
     HEADS,
+    INSTANCE,
     KIND,
+    LOOSE,
     OPERATIONS,
     ORDER,
     OUTER,
@@ -45,7 +47,6 @@ from trailgate.messages.properties import ValueSource
 
 _MOST_STATES: Final = 1 << 16
 _MOST_CELLS: Final = 1 << 24  # of the step table: different rows by names
-_RESERVED: Final = ("http://www.w3.org/XML/1998/namespace", "http://www.w3.org/2000/xmlns/")
 _MOST_OUTCOMES: Final = 1 << 14  # of the predicates of one tag
 KINDS: Final = 4
 
@@ -98,15 +99,14 @@ class Automaton:
 
     ``slots`` are the properties that records of each kind have places for, and the fields of these; ``widths`` are how many fields
     each kind has.
-    ``letters`` are how many kinds of elements there are: names, each in every namespace of the rules; ``spaces`` is where among the literals
-    these begin and end. ``groups`` is how many of them one choice has at most.
+    ``letters`` is how many names of elements there are in each namespace, ``spaces`` are the namespaces of the rules. ``groups`` is how many of them one choice has at most.
     ``nests`` states that matches may lie within others, so that records do not come in the order of operations.
     """
 
     elements: tuple[str, ...]
     attributes: tuple[str, ...]
     letters: int
-    spaces: Longs
+    spaces: tuple[str, ...]
     step: Offsets
     choices: Longs
     outcomes: Longs
@@ -165,6 +165,9 @@ class _Actions:
     anchors: dict[tuple[Pattern, ...], int] = field(default_factory=dict)
     pointers: list[int] = field(default_factory=lambda: [0] * KINDS)
     anchored: list[Anchored] = field(default_factory=list)
+    loose: set[int] = field(
+        default_factory=set
+    )  # instances that may have their values anywhere below
     attributes: dict[str, int] = field(default_factory=dict)
     literals: bytearray = field(default_factory=bytearray)
 
@@ -179,6 +182,8 @@ class _Actions:
             placed.instances[kind] = instance = self._instance(kind)
             owner = above.instances.get(OPERATIONS if kind == COLUMNS else OUTER, -1)
             level = self._level(above.pattern, own) if owner >= 0 else 0
+            if level == LOOSE:
+                self.loose.add(owner)
             opens = rule.type is RuleType.TRANSACTION
             row = (What.RECORD, instance, level, owner, kind, rule.number, int(opens))
             self._act(placed.pattern, Phase.OPEN, row)
@@ -208,13 +213,13 @@ class _Actions:
     def _level(over: Pattern, steps: Pattern) -> int:
         """Return where the element of ``over`` is, seen from one that steps lead to from it.
 
-        That is so many levels up, or a fixed depth as -1 - depth.
+        That is so many levels up, a fixed depth as -1 - depth, or ``LOOSE``.
         """
         if not any(step.anywhere for step in steps):
             return len(steps)
         if not any(step.anywhere for step in over):
             return -1 - len(over)
-        raise NotForScannerError("// below //")
+        return LOOSE
 
     def _literal(self, placed: _Placed, name: str, source: ValueSource) -> None:
         data = source.name.encode()
@@ -239,6 +244,8 @@ class _Actions:
             return
         level = self._level(placed.pattern, path.steps)
         for kind, instance in placed.instances.items():
+            if level == LOOSE:
+                self.loose.add(instance)
             place = (instance, level, self._slot(kind, name), kind, *self._again(kind, name))
             self._found(placed.pattern + path.steps, path, place, name)
 
@@ -255,6 +262,8 @@ class _Actions:
                 self._slot(kind, AGAIN)
         for over in around:
             level = self._level(over, path.steps)
+            if level == LOOSE:
+                raise NotForScannerError(".. from below // to below //")
             self._found(over + path.steps, path, (anchor, level, slot, ANCHORS, *again), own)
         for kind, instance in placed.instances.items():
             mine = {a.name for a in self.anchored if (a.rule, a.kind) == (rule.number, kind)}
@@ -305,7 +314,9 @@ class _Actions:
         """Return an action with the field of a record for its slot or pointer."""
         what, slot, kind = row[0], row[FIELD], row[KIND]
         if phase is not Phase.ATTRIBUTE:
-            if what in {What.RECORD, What.CLOSE}:
+            if what == What.RECORD:
+                return *row, *[0] * (ORDER - len(row)), int(row[INSTANCE] in self.loose)
+            if what == What.CLOSE:
                 return row
             if what == What.POINT:
                 return *row[:FIELD], HEADS[kind] + slot, *row[FIELD + 1 :]
@@ -324,10 +335,7 @@ class _Actions:
         """Return the number of a name's namespace, from 1, or 0 for a name without a prefix."""
         if not name.prefix:
             return 0
-        space = self.namespaces[name.prefix]
-        if space in _RESERVED or not space:
-            raise NotForScannerError("a prefix of a reserved namespace")
-        return self.spaces.setdefault(space, len(self.spaces) + 1)
+        return self.spaces.setdefault(self.namespaces[name.prefix], len(self.spaces) + 1)
 
 
 def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
@@ -407,8 +415,8 @@ class _Tables:
         return Automaton(
             elements=tuple(self.elements),
             attributes=tuple(own.attributes),
-            letters=self.count,
-            spaces=self._spaces(),
+            letters=len(self.elements) + 1,
+            spaces=tuple(own.spaces),
             step=step,
             choices=_table(self.choices, CHOICE),
             outcomes=np.array(self.outcomes or [0], np.int64),
@@ -545,10 +553,6 @@ class _Tables:
         start = len(self.literals)
         self.literals += text.encode()
         return start, len(self.literals)
-
-    def _spaces(self) -> Longs:
-        bounds = [place for space in self.actions.spaces for place in self._literal(space)]
-        return np.array(bounds, np.int64)
 
     def _acts(self) -> tuple[Longs, list[tuple[int, ...]]]:
         """Return the bounds of each state's actions, by phase, and the actions."""

@@ -152,11 +152,9 @@ def element_text(
 ) -> tuple[int, int]:
     """Return the bounds of an element's own text, without blanks around it; where it has none the end is before the start.
 
-    The element's frame is used, and the one above it. The start is ``FULL`` or ``REFUSED`` where there is no room.
+    The element's frame is used, and the one above it. The start is ``FULL`` where there is no room.
     """
     frame = depth * FRAME
-    if frame + 2 * FRAME > len(frames):
-        return REFUSED, 0
     frames[frame + TEXT] = NOTHING
     frames[frame + FRAME + TEXT] = UNREAD
     inside = 0
@@ -168,7 +166,7 @@ def element_text(
         if at > start and inside == 0:
             count = note_text(frames, frame, pieces, count, start, at, decode, 0)
             if count < 0:
-                return REFUSED, 0
+                return FULL, 0
         byte = text[at + 1]
         if byte == 0x2F:
             if inside == 0:
@@ -179,6 +177,8 @@ def element_text(
             at, count = after_marked(
                 text, at, end, depth if inside == 0 else depth + 1, frames, pieces, count
             )
+            if at == FULL:
+                return FULL, 0
             if at < 0:
                 return 1, 0
         else:

@@ -11,6 +11,7 @@ from trailgate.formats.xml.kernels.names import (
     CHILDREN,
     COLUMNS,
     COUNT,
+    DEPTH,
     EMPTY,
     END,
     FIELD,
@@ -22,6 +23,7 @@ from trailgate.formats.xml.kernels.names import (
     KIND,
     LEVEL,
     LINE,
+    LOOSE,
     MESSAGE,
     NOTHING,
     NUMBER,
@@ -32,6 +34,7 @@ from trailgate.formats.xml.kernels.names import (
     PLACE,
     PLACED,
     PLAIN,
+    REFUSED,
     ROOM,
     RULE,
     SECOND,
@@ -70,15 +73,17 @@ DIGITS = 20
 
 
 @inner
-def at_level(depth: int, level: int) -> int:
-    """Return the depth that a level is, seen from an element's."""
-    return depth - level if level >= 0 else -1 - level
+def row_of(depth: int, level: int) -> int:
+    """Return the row of instances that a level is, seen from an element's depth; 0 is ``LOOSE``, others are a depth and 1."""
+    if level == LOOSE:
+        return 0
+    return depth - level + 1 if level >= 0 else -level
 
 
 @inner
 def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int) -> int:
     """Return where the record of an action is."""
-    level = at_level(depth, actions[row + LEVEL])
+    level = row_of(depth, actions[row + LEVEL])
     return instances[(level * width + actions[row + INSTANCE]) * PLACED + PLACE]
 
 
@@ -116,12 +121,13 @@ def open_record(
     depth: int,
     message: int,
     place: int,
+    frames: Longs,
     instances: Longs,
     width: int,
     records: Offsets,
     shape: Longs,
 ) -> int:
-    """Open the record of an action; return 0, or ``FULL``."""
+    """Open the record of an action; return 0, ``FULL``, or ``REFUSED`` for one that is in another and must not be."""
     kind = actions[row + KIND]
     own = kind * SHAPE
     number = shape[own + COUNT]
@@ -135,7 +141,7 @@ def open_record(
     records[record + RULE] = actions[row + FIRST]
     transaction = number if actions[row + SECOND] else -1
     if actions[row + FIELD] >= 0:
-        level = at_level(depth, actions[row + LEVEL])
+        level = row_of(depth, actions[row + LEVEL])
         owner = (level * width + actions[row + FIELD]) * PLACED
         records[record + OWNER] = instances[owner + NUMBER]
         if kind != COLUMNS:
@@ -145,8 +151,17 @@ def open_record(
         records[record + MESSAGE] = message
         records[record + START] = place
         records[record + END] = place
-    opened = (depth * width + actions[row + INSTANCE]) * PLACED
+    opened = ((depth + 1) * width + actions[row + INSTANCE]) * PLACED
     instances[opened + PLACE], instances[opened + NUMBER] = record, number
+    if actions[row + ORDER]:
+        last = actions[row + INSTANCE] * PLACED
+        before = instances[last + DEPTH]
+        if 0 <= before < depth:
+            begun = frames[before * FRAME + TAG_START] - frames[depth * FRAME + TAG_START] + place
+            if records[instances[last + PLACE] + START] == begun:
+                return REFUSED
+        instances[last + PLACE], instances[last + NUMBER] = record, number
+        instances[last + DEPTH] = depth
     shape[own + COUNT] = number + 1
     return 0
 
@@ -170,11 +185,14 @@ def start_element(
     literals: int,
     side: int,
 ) -> int:
-    """Open the records of an element and store what is known of it; return where decoded values end, or ``FULL``."""
+    """Open the records of an element and store what is known of it; return where decoded values end, ``FULL`` or ``REFUSED``."""
     for number in range(bounds[state * PHASES], bounds[state * PHASES + 1]):
         row = number * ACTION
-        if open_record(actions, row, depth, message, place, instances, width, records, shape) < 0:
-            return FULL
+        opened = open_record(
+            actions, row, depth, message, place, frames, instances, width, records, shape
+        )
+        if opened < 0:
+            return opened
     for number in range(bounds[state * PHASES + 1], bounds[state * PHASES + 2]):
         row = number * ACTION
         what = actions[row]
@@ -193,9 +211,9 @@ def start_element(
             side = put_number(text, position, side)
             store_once(records, slot, start, side - start)
         else:
-            level = at_level(depth, actions[row + SECOND])
+            level = row_of(depth, actions[row + SECOND])
             anchor = (level * width + actions[row + FIRST]) * PLACED + NUMBER
-            if level >= 0:
+            if level > 0:
                 records[slot] = instances[anchor]
     return side
 
