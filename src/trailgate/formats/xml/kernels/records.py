@@ -95,14 +95,16 @@ def store(
 
     The value of the element that begins first counts; that a path finds a further one clears a bit, where an action has one.
     """
-    place, ordered = record + actions[row + FIELD], actions[row + ORDER]
-    further = records[place + 1] >= 0
-    if not further or (ordered and size >= 0 and begin < records[record + ordered]):
+    place = record + actions[row + FIELD]
+    ordered = actions[row + ORDER]
+    if records[place + 1] < 0:
         records[place], records[place + 1] = start, size
         if ordered and size >= 0:
             records[record + ordered] = begin
-    if not further:
         return
+    if ordered and size >= 0 and begin < records[record + ordered]:
+        records[place], records[place + 1] = start, size
+        records[record + ordered] = begin
     if size >= 0 and actions[row + SECOND]:
         records[record + actions[row + FIRST] + 1] &= ~actions[row + SECOND]
 
