@@ -213,12 +213,12 @@ class _Actions:
     def _level(over: Pattern, steps: Pattern) -> int:
         """Return where the element of ``over`` is, seen from one that steps lead to from it.
 
-        That is so many levels up, a fixed depth as -1 - depth, or ``LOOSE``.
+        That is so many levels up, a fixed depth as ``DOCUMENT`` - depth, or ``LOOSE``.
         """
         if not any(step.anywhere for step in steps):
             return len(steps)
         if not any(step.anywhere for step in over):
-            return -1 - len(over)
+            return DOCUMENT - len(over)
         return LOOSE
 
     def _literal(self, placed: _Placed, name: str, source: ValueSource) -> None:

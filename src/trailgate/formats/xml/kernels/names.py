@@ -63,13 +63,12 @@ FIELD: Final = 3
 KIND: Final = 4
 FIRST: Final = 5
 SECOND: Final = 6
-ORDER: Final = (
-    7  # of text below ``//``: the field of where the element begins that gave the value, else 0
-)
-DOCUMENT: Final = -1  # a level: the document itself
-LOOSE: Final = (
-    1 << 20
-)  # a level: the one of an instance that is open; the ORDER of its RECORD is 1. None may be in another
+# Of text below ``//``: the field of where the element begins that gave the value, else 0.
+ORDER: Final = 7
+# Levels below 0: of the one of an instance that is open, where none may be in another (the ORDER of its RECORD is 1), and of the document;
+# those of fixed depths are ``DOCUMENT`` - depth.
+LOOSE: Final = -1
+DOCUMENT: Final = -2
 
 # A prefix that is declared in an open element: the element's depth, the name, and what ``BOUND`` of that was before.
 SCOPE: Final = 3

@@ -23,7 +23,6 @@ from trailgate.formats.xml.kernels.names import (
     KIND,
     LEVEL,
     LINE,
-    LOOSE,
     MESSAGE,
     NOTHING,
     NUMBER,
@@ -75,9 +74,7 @@ DIGITS = 20
 @inner
 def row_of(depth: int, level: int) -> int:
     """Return the row of instances that a level is, seen from an element's depth; 0 is ``LOOSE``, others are a depth and 1."""
-    if level == LOOSE:
-        return 0
-    return depth - level + 1 if level >= 0 else -level
+    return depth - level + 1 if level >= 0 else -1 - level
 
 
 @inner
