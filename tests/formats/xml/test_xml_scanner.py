@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
+from xml.parsers import expat
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,7 @@ from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.xml.automaton import NotForScannerError, compile_rules
 from trailgate.formats.xml.documents import Limits, parse_document
 from trailgate.formats.xml.findings import AGAIN, Findings, Found
+from trailgate.formats.xml.kernels.characters import LAST, NAME_CHARACTERS, STARTS
 from trailgate.formats.xml.options import XmlOptions, xml_options
 from trailgate.formats.xml.reader import XmlFormat
 from trailgate.formats.xml.scanner import Scanned, Scanner
@@ -24,20 +26,25 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.records import BadMessagesError
 
-NAMES = st.sampled_from(["a", "b", "c", "op"])
+NAMES = st.sampled_from(
+    ["a", "b", "c", "op", "a", "b", "c", "op", "\u0e01\u0e31", "\u0e31", "n\u0660", "\u0133"]
+)
 STRINGS = st.sampled_from(
     [
         "", "x", " y ", "\n", "&lt;&#65;", "<![CDATA[z]]>", "<![CDATA[ ]]>", "<![CDATA[]]>", "<!-- no -->",
-        "1", "\u00e4", "\r\n", "&#32;", "<?pi it?>", "a]]b", ">",
+        "1", "\u00e4", "\r\n", "&#32;", "&#0000000065;", "<?pi it?>", "a]]b", ">",
     ]
 )  # fmt: skip
 VALUES = st.sampled_from(["1", "x", "", "a b", "&amp;", "a\tb", "\u00e4", "&#10;", ">", "'"])
+XML_SPACE, XMLNS_SPACE = "http://www.w3.org/XML/1998/namespace", "http://www.w3.org/2000/xmlns/"
 DECLARED = st.dictionaries(
-    st.sampled_from(["xmlns", "xmlns:p", "xmlns:q"]), st.sampled_from(["urn:p", "urn:d", "urn:x"]), max_size=2
+    st.sampled_from(["xmlns", "xmlns:p", "xmlns:q", "xmlns:xml", "xmlns:xmlns"]),
+    st.sampled_from(["urn:p", "urn:d", "urn:x", "", "urn:&#112;", "urn: p", "urn&#10;", XML_SPACE, XMLNS_SPACE]),
+    max_size=2
 )  # fmt: skip
 ATTRIBUTES = st.builds(
     lambda own, declared: {**own, **declared},
-    st.dictionaries(st.sampled_from(["a", "b", "a", "xml:a"]), VALUES, max_size=3),
+    st.dictionaries(st.sampled_from(["a", "b", "a", "xml:a", "p:a", "q:a"]), VALUES, max_size=3),
     st.just({}) | st.just({}) | DECLARED,
 )
 
@@ -63,7 +70,7 @@ ELEMENTS = st.recursive(
 DOCUMENTS = ELEMENTS | ELEMENTS | ELEMENTS.map(prefixed)
 STEPS = st.builds(
     lambda name, predicate: name + predicate,
-    st.sampled_from(["a", "b", "c", "op", "*", "a", "b", "*", "p:b", "d:c", "p:*", "d:*", "d:a"]),
+    st.sampled_from(["a", "b", "c", "op", "*", "a", "b", "*", "p:b", "d:c", "p:*", "d:*", "d:a", "x:a"]),
     st.sampled_from(
         ["", "", "", "[@p:b='x']", "[text()='x']", "[text()='']", "[text()='y'][1]", "[2][text()='<A']", "[1]", "[2]", "[@a='1']", "[@b='x']", "[name()='a']", "[@a='1'][1]", "[2][@a='']", "[2][name()='b']"]
     ),
@@ -78,8 +85,24 @@ PATHS = st.builds(
     lambda start, steps, accessor: "/".join([start, *steps, accessor]),
     st.sampled_from([".", ".", ".", "..", "../.."]),
     st.lists(STEPS, max_size=2),
-    st.sampled_from(["@a", "@b", "@p:b", "text()", "content()", "name()", "position()"]),
-) | st.sampled_from(["@a", "text()", "/a/@a", "/*/a/text()", "..//*/@a", "//a/@a", ".//*/name()"])
+    st.sampled_from(["@a", "@b", "@p:b", "@x:a", "text()", "content()", "name()", "position()"]),
+) | st.sampled_from(
+    [
+        "@a",
+        "text()",
+        "/a/@a",
+        "/*/a/text()",
+        "..//*/@a",
+        "//a/@a",
+        ".//*/name()",
+        ".//a/text()",
+        ".//*/text()",
+        "..//*/content()",
+        "//b/text()",
+        "./a//b/text()",
+        ".//a//b/@a",
+    ]
+)
 
 
 @st.composite
@@ -91,7 +114,7 @@ def rule_sets(draw: st.DrawFn) -> str:
         name = f"{kind}{next(numbers)}"
         lines.append(f"{name}.type={kind}")
         match = draw(MATCHES)
-        if kind != "tx" or draw(st.booleans()):
+        if draw(st.integers(0, 4)):
             lines.append(f"{name}.match={match}")
         values = {
             "tx": {"txname": PATHS},
@@ -113,7 +136,7 @@ def rule_sets(draw: st.DrawFn) -> str:
     return "\n".join([f"xml.rules={','.join(tops)}", *lines])
 
 
-NAMESPACES = "xml.namespaces.p=urn:p\nxml.namespaces.d=urn:d\n"
+NAMESPACES = f"xml.namespaces.p=urn:p\nxml.namespaces.d=urn:d\nxml.namespaces.x={XML_SPACE}\n"
 
 
 def options(rules: str) -> XmlOptions:
@@ -254,9 +277,12 @@ HEADS = st.sampled_from(
 @settings(max_examples=examples(50))
 @given(st.lists(st.builds(str.__add__, HEADS, OPERATIONS), min_size=1, max_size=5))
 def test_operations_of_several_messages(documents: list[str]) -> None:
-    found = check(options(RULES), [document.encode() for document in documents])
+    bodies = [document.encode() for document in documents]
+    given = options(RULES)
 
-    assert not found.refused
+    found = check(given, bodies)
+
+    assert not any(readable(bodies[number], given.limits) for number in found.refused)
 
 
 @given(
@@ -279,7 +305,11 @@ def test_what_the_general_way_refuses_is_not_taken(
         at = place % (len(body) + 1)
         bodies[number] = body[:at] + piece + body[at + len(piece) * replaces :]
 
-    check(options(RULES), bodies)
+    given = options(RULES)
+
+    found = check(given, bodies)
+
+    assert not any(readable(bodies[number], given.limits) for number in found.refused)
 
 
 @settings(max_examples=examples(50))
@@ -339,25 +369,27 @@ def test_a_message_with_too_many_names_is_an_error_of_its_own(
     assert "different names" in str(raised.value.errors[0])
 
 
-@pytest.mark.parametrize(
-    "line",
-    ["o.match=//op//op", "c.value=.//a/text()"],
-)  # fmt: skip
-def test_rules_that_are_not_for_the_scanner(line: str) -> None:
-    rules = "\n".join(
-        each for each in RULES.split("\n") if not each.startswith(line.partition("=")[0] + "=")
-    )
-    if line.startswith("o.match"):
-        rules = rules.replace("t.match=/r", "t.match=//r")
+def test_a_match_that_begins_above_is_not_for_the_scanner() -> None:
+    rare = options(RULES.replace("c.match=./*[@a='1']", "c.match=../x"))
 
-    rare = options(f"{rules}{line}\n")
     with pytest.raises(NotForScannerError):
         compile_rules(rare.rules, rare.namespaces)
 
 
+def test_elements_anywhere_below_such_are_found_but_in_one_another() -> None:
+    rules = RULES.replace("/r", "//r").replace("./op", ".//op").replace("./*[", ".//*[")
+    one = "<r n='1'><x><op table='T'><y><z a='1'>1</z></y><z a='1'><z a='1'/></z></op></x></r>"
+    bodies = [f"<all>{one}{one}</all>", f"<r n='2'>{one}</r>", one.replace("<y>", "<op/><y>")]
+
+    found = check(options(rules), [body.encode() for body in bodies])
+
+    assert found.refused == [1, 2]
+    assert len(found.findings.message) == 2
+
+
 LATIN = '<?xml version="1.0" encoding="iso-8859-1"?><r kind="I"><op table="\u00e4"><x a="1">\u00fc</x></op></r>'
 PLAIN = "<r kind='I'><op table='T'><y a='1'>&lt;</y></op><op table='U'/></r>"
-RARE = PLAIN.replace("T", "&#0000000065;")  # left to the general way
+RARE = PLAIN.replace("T", "&#0000000065;")
 
 
 @pytest.mark.parametrize(
@@ -386,3 +418,62 @@ def test_names_that_occur_are_known() -> None:
     body = b"<r xmlns:p='urn:p' kind='I'><p:op p:table='T'/><x/></r>"
 
     assert set(scanned(options(RULES), batch_of([body])).names) == {"r", "kind", "op", "table", "x"}
+
+
+def test_names_have_the_characters_that_expat_allows() -> None:
+    def is_read(text: str) -> bool:
+        try:
+            expat.ParserCreate("utf-8").Parse(text.encode(), True)
+        except expat.ExpatError:
+            return False
+        return True
+
+    points = [point for point in range(0x80, LAST + 1) if not 0xD800 <= point < 0xE000]
+    starting = [point for point in points if NAME_CHARACTERS[point] == STARTS]
+    allowed = [point for point in points if NAME_CHARACTERS[point]]
+    assert is_read("<r>" + "".join(f"<{chr(point)}/>" for point in starting) + "</r>")
+    assert is_read(f"<a{''.join(map(chr, allowed))}/>")
+    assert not any(is_read(f"<{chr(point)}/>") for point in set(points).difference(starting))
+    assert not any(is_read(f"<a{chr(point)}/>") for point in set(points).difference(allowed))
+
+
+COLUMN = "c{0}.type=col\nc{0}.match=./{1}\nc{0}.name=@n\nc{0}.value=text()\n"
+MANY = {
+    "names": ([f"n{number}" for number in range(3000)], "<n7 n='a'>x</n7><n2999 n='b'>y</n2999>"),
+    "attributes": (
+        [f"*[@n='{number}']" for number in range(400)],
+        "<x n='7'>x</x><x n='399'>y</x><x n='400'>z</x>",
+    ),
+    "positions": ([f"x[{number}]" for number in range(1, 60)], "<x n='a'>1</x><y/>" * 70),
+    "both": (
+        [f"x[@n='{number}'][{place}]" for number in range(4) for place in (1, 3)],
+        "".join(f"<x n='{number % 10}'>{number}</x>" for number in range(40)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MANY)
+def test_any_number_of_columns_is_followed(kind: str) -> None:
+    matches, inside = MANY[kind]
+    rules = RULES.partition("c.type")[0].replace(
+        "=c\n", f"={','.join(f'c{n}' for n in range(len(matches)))}\n"
+    )
+    rules += "".join(COLUMN.format(number, match) for number, match in enumerate(matches))
+
+    found = check(options(rules), [f"<r><op table='T'>{inside}</op></r>".encode()])
+
+    assert not found.refused
+    assert len(found.findings.operation)
+
+
+def test_large_parts_of_a_message_find_room() -> None:
+    deep = 1000
+    spaces = "".join(f" xmlns:p{number}='urn:{number}' p{number}:a='1'" for number in range(1500))
+    pieces = "".join(f"{number}<!-- -->" for number in range(9000))
+    tall = "<x>" * deep + "</x>" * deep
+    body = f"<r>{tall}<op{spaces} table='T'><x a='1'>{pieces}</x></op></r>"
+    given = options(f"xml.maxdepth=2000\n{RULES}")
+
+    found = check(given, [body.encode(), b"<r><op/></r>"])
+
+    assert not found.refused

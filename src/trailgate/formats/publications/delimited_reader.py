@@ -5,7 +5,7 @@ Delimited publications to records and images: the delimited engine, with what di
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -286,10 +286,9 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
             )
             >= 0
         ):
-            _check_types(records)
-            _check_numbers(records)
-            if not self.options.take_flagged:
-                _check_flags(records)
+            flags = () if self.options.take_flagged else (_FLAGS,)
+            for check in (_TYPES, _SEGMENTS, *flags):
+                _check(records, *check)
         return records
 
     def layouts(
@@ -364,46 +363,42 @@ def _beside(numbers: Longs) -> Mask:
     return same[1:] | same[:-1]
 
 
-def _check_types(records: PublicationRecords) -> None:
-    """Raise BadMessagesError for records that do not begin with a number: they are not publications."""
-    codes, found = records.codes(TYPE)
-    wrong = [not (text.isascii() and text.isdigit()) for text in found]
-    if not any(wrong):
-        return
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+# What a field of the header must be: its name, whether a text of it is right, the problem of one that is not, and a hint.
+_TYPES: Final = (TYPE, _is_number, "the record's type is {!r}, not a number", _TYPE_HINT)
+# Whether a message is missing could not be seen without its number.
+_SEGMENTS: Final = (
+    SEGMENT,
+    lambda text: _is_number(text) and len(text) <= _DIGITS,
+    f"the number of the message is {{!r}}, not one of up to {_DIGITS} digits",
+    _TYPE_HINT,
+)
+# IBM, format of delimited messages: PUBBDCOMPAT.
+_FLAGS: Final = (
+    IDENTIFIER,
+    lambda text: text.encode() == PROGRAM,
+    f"the record has the error flag {{!r}} instead of {PROGRAM.decode()}",
+    _FLAG_HINT,
+)
+
+
+def _check(
+    records: PublicationRecords, name: str, is_right: Callable[[str], bool], problem: str, hint: str
+) -> None:
+    """Raise BadMessagesError for records with a wrong field of the header."""
+    codes, found = records.codes(name)
+    wrong = np.array([not is_right(text) for text in found], bool)
 
     def error(row: int) -> TrailgateError:
-        problem = f"the record's type is {found[int(codes[row])]!r}, not a number"
-        return records.error(row, problem, _TYPE_HINT, field=TYPE)
+        text = found[int(codes[row])]
+        field = text if name == IDENTIFIER and text else name
+        return records.error(row, problem.format(text), hint, field=field)
 
-    records.refuse(np.flatnonzero(np.array(wrong)[codes]), error)
-
-
-def _check_numbers(records: PublicationRecords) -> None:
-    """Raise BadMessagesError for records without the number of their message: whether one is missing could not be seen."""
-    codes, found = records.codes(SEGMENT)
-    wrong = [not (text.isascii() and text.isdigit() and len(text) <= _DIGITS) for text in found]
-
-    def error(row: int) -> TrailgateError:
-        problem = f"the number of the message is {found[int(codes[row])]!r}, not one of up to {_DIGITS} digits"
-        return records.error(row, problem, _TYPE_HINT, field=SEGMENT)
-
-    if any(wrong):
-        records.refuse(np.flatnonzero(np.array(wrong)[codes]), error)
-
-
-def _check_flags(records: PublicationRecords) -> None:
-    """Raise BadMessagesError for the records that are flagged as bad (IBM, format of delimited messages: PUBBDCOMPAT)."""
-    codes, found = records.codes(IDENTIFIER)
-    flagged = [text.encode() != PROGRAM for text in found]
-    if not any(flagged):
-        return
-
-    def error(row: int) -> TrailgateError:
-        flag = found[int(codes[row])]
-        problem = f"the record has the error flag {flag!r} instead of {PROGRAM.decode()}"
-        return records.error(row, problem, _FLAG_HINT, field=flag or IDENTIFIER)
-
-    records.refuse(np.flatnonzero(np.array(flagged)[codes]), error)
+    if wrong.any():
+        records.refuse(np.flatnonzero(wrong[codes]), error)
 
 
 def _refuse_values(group: RecordGroup[PublicationRecords], kind: int) -> None:

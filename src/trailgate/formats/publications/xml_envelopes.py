@@ -204,7 +204,7 @@ def envelopes_of(
         values,
         place,
         last,
-        _segments(text, values["segment"], message, errors),
+        whole_numbers(text, values["segment"], message, "segmentNum", errors, least=1),
     )
     _check_required(found, errors)
     return found
@@ -274,13 +274,6 @@ def _booleans(
 def _shown(text: Octets, places: Places, row: int) -> str:
     start, size = int(places.starts[row]), int(places.lengths[row])
     return repr(text[start : start + min(size, 40)].tobytes().decode(errors="replace"))
-
-
-def _segments(
-    text: Octets, places: Places, message: Longs, errors: dict[int, TrailgateError]
-) -> Longs:
-    """Return the numbers of segments, 0 where there is none."""
-    return whole_numbers(text, places, message, "segmentNum", errors, least=1)
 
 
 def whole_numbers(

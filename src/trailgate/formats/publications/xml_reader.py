@@ -1,7 +1,4 @@
-"""XML publications of a batch to rows: what the built-in rules find, checked and put together.
-
-XML publications to records and images, a batch at a time (event publishing §3).
-"""
+"""XML publications to records and images, a batch at a time: what the built-in rules find, checked and put together (event publishing §3)."""
 
 from __future__ import annotations
 
@@ -23,45 +20,23 @@ from trailgate.formats.publications.xml_kernels import booleans
 from trailgate.formats.publications.xml_large_objects import Rows, with_large_objects
 from trailgate.formats.publications.xml_rows import (
     Cells,
-    PublicationImageReader,
+    PublicationGroup,
     XmlPublicationRecords,
     cells_of,
+    converter,
 )
 from trailgate.formats.publications.xml_schemas import Controls, warnings
 from trailgate.formats.publications.xml_vocabulary import OF_ROWS, OPERATIONS, RULES
 from trailgate.formats.xml.documents import Limits
 from trailgate.formats.xml.findings import Findings
+from trailgate.formats.xml.images import SIDES, CellImages
 from trailgate.formats.xml.reader import RuleReader
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.properties import Lookup
 from trailgate.messages.records import BadMessagesError, MessageErrors
 from trailgate.model.changes import Image
-from trailgate.model.tables import Definitions, Table
-
-
-class PublicationReader:
-    """Reads batches of XML publications in UTF-8.
-
-    ``words`` are what the options call each operation type; schema messages are compared with ``definitions``.
-    """
-
-    def __init__(self, words: Mapping[str, str], definitions: Definitions | None = None) -> None:
-        limits = Limits(settable=False)
-        self._words = words
-        self.rules = RuleReader(RULES, limits)
-        self._controls = Controls(limits, definitions)
-
-    def records(self, messages: MessageBatch) -> XmlPublicationRecords:
-        """Return the rows of messages; raises BadMessagesError."""
-        findings, _ = self.rules.findings(messages)
-        errors: dict[int, TrailgateError] = {}
-        envelopes = envelopes_of(messages, findings, errors)
-        notes = self._controls.notes(messages, envelopes, errors)
-        found = _Found(messages, findings, envelopes, errors).records(self._words, notes)
-        if errors:
-            raise BadMessagesError(errors)
-        return found
+from trailgate.model.tables import Table
 
 
 class _Found:
@@ -171,11 +146,8 @@ class _Found:
         while (bad := booleans(text, starts, lengths, large)) >= 0:
             self.refuse(bad, "hasLOBCols is not 0, 1, true or false")
             lengths[bad] = -1
-        numbers, tables, which = (
-            np.zeros(len(large), np.int64),
-            list[tuple[str, str]](),
-            numbers_none,
-        )
+        numbers, which = np.zeros(len(large), np.int64), np.zeros(0, np.int64)
+        tables: list[tuple[str, str]] = []
         if large.any():
             numbers = whole_numbers(
                 text, self.values["row"], self.message, "rowNum", self.errors, least=1
@@ -195,23 +167,30 @@ class _Found:
         )
 
 
-numbers_none: Longs = np.zeros(0, np.int64)
-
-
 class XmlPublications(MessageFormat[XmlPublicationRecords]):
-    """Reads XML publications by one set of options."""
+    """Reads XML publications by one set of options; schema messages are compared with its definitions."""
 
     def __init__(self, options: EventPublishingOptions) -> None:
+        limits = Limits(settable=False)
         self._page = page_of(options)
-        words = Lookup(
+        self._words = Lookup(
             tuple((letter, word.decode()) for word, letter in options.optype_values.items())
         )
-        self._reader = PublicationReader(words, options.definitions)
-        self._images = PublicationImageReader()
+        self._rules = RuleReader(RULES, limits)
+        self._controls = Controls(limits, options.definitions)
+        self._images = CellImages(converter)
 
     def records(self, messages: MessageBatch) -> XmlPublicationRecords:
         """Return the rows of the messages; raises BadMessagesError."""
-        return self._reader.records(as_utf8(messages, self._page))
+        messages = as_utf8(messages, self._page)
+        findings, _ = self._rules.findings(messages)
+        errors: dict[int, TrailgateError] = {}
+        envelopes = envelopes_of(messages, findings, errors)
+        notes = self._controls.notes(messages, envelopes, errors)
+        found = _Found(messages, findings, envelopes, errors).records(self._words, notes)
+        if errors:
+            raise BadMessagesError(errors)
+        return found
 
     def images(
         self,
@@ -222,7 +201,9 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         errors: MessageErrors,
     ) -> tuple[Image, Image]:
         """Return before and after of rows of one type; what is wrong is added to the errors."""
-        return self._images.images(records, table, kind, rows, errors)
+        group = PublicationGroup(records, table, rows, errors)
+        placed = group.placed(SIDES.get(kind, (0, 2)))
+        return self._images.images(group, placed, records.buffer, kind)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end, from the notes of all its records."""

@@ -40,14 +40,14 @@ from trailgate.formats.publications.xml_vocabulary import (
     TYPE_OF,
     TYPES,
 )
-from trailgate.formats.xml.findings import Found, numbered_words
-from trailgate.formats.xml.images import CellConverter, CellGroup, Placed, columns_by_name
+from trailgate.formats.xml.findings import Found
+from trailgate.formats.xml.images import CellGroup, Placed, columns_by_name
 from trailgate.formats.xml.kernels.cells import MISSING, cell_bounds
-from trailgate.messages.records import MessageErrors, Records
-from trailgate.model.changes import ABSENT, DELETE, INSERT, Image
-from trailgate.model.tables import Column, Table
+from trailgate.formats.xml.records import element_bytes
+from trailgate.messages.records import Records
+from trailgate.model.tables import Column
 from trailgate.model.types import Family
-from trailgate.model.values import Convert, bytes_unchecked, parser_for
+from trailgate.model.values import Convert, parser_for
 
 _TYPE_NAMES: Final = tuple(row.name for row in TYPES)
 _WORD: Final = octets(COLUMN.encode())
@@ -125,8 +125,9 @@ def cells_of(
     ``refuse`` takes cells and a function from a cell to its problem and a hint.
     """
     count = len(operation)
-    names, words = _words(text, found, "name")
-    types, elements = _words(text, found, "type")
+    values = Values(found)
+    names, words = values.words(text, "name")
+    types, elements = values.words(text, "type")
     fields = np.array([found.fields.get(name, -1) for name in CELL_VALUES], np.int64)
     before, after = Side.empty(count), Side.empty(count)
     problems = np.zeros(count, np.uint8)
@@ -156,14 +157,6 @@ def cells_of(
     return cells
 
 
-def _words(text: Octets, found: Found, name: str) -> tuple[Longs, list[str]]:
-    field = found.fields.get(name)
-    if field is None:
-        return np.full(len(found), -1), []
-    codes, words = numbered_words(text, found, field)
-    return codes.astype(np.int64, copy=False), words
-
-
 def _word(text: Octets, found: Found, cell: int) -> str:
     """Return the name of a cell's element."""
     field = found.fields["element"]
@@ -171,7 +164,6 @@ def _word(text: Octets, found: Found, cell: int) -> str:
     return text[start : start + size].tobytes().decode()
 
 
-_SHOWN: Final = 4096  # bytes of a row that an error may need
 _OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
 _OF_ENVELOPES: Final = MappingProxyType(
     {TRANSACTION: "commit", IDENTIFIER: "commit", TIME: "time", AUTHORIZATION: "owner"}
@@ -239,57 +231,17 @@ class XmlPublicationRecords(Records):
 
     def raw(self, row: int) -> bytes:
         """Return the beginning of a row's element."""
-        begin = int(self.messages.starts[self.message[row]])
-        start, end = int(self.offset[row]), int(self.end[row])
-        return bytes(
-            memoryview(self.messages.data)[begin + start : begin + min(end, start + _SHOWN)]
-        )
+        return element_bytes(self.messages, self.message[row], self.offset[row], self.end[row])
 
 
 _BLANKS: Final = " \t\r\n"
-_SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # the images that others than updates have
 _COLLAPSED: Final = (
     Family.BYTES,
     Family.FLOAT,
 )  # blanks around them do not count; others see to that
 
 
-class PublicationImageReader:
-    """Reads images; what a table's columns decide is made once and kept."""
-
-    def __init__(self) -> None:
-        self._converters: dict[str, tuple[CellConverter, ...]] = {}
-
-    def images(
-        self,
-        records: XmlPublicationRecords,
-        table: Table,
-        kind: int,
-        rows: Longs,
-        errors: MessageErrors,
-    ) -> tuple[Image, Image]:
-        """Return before and after of rows of one type; what is wrong is added to the errors."""
-        absent = (ABSENT,) * len(table.columns)
-        first, last = _SIDES.get(kind, (0, 2))
-        group = _PublicationGroup(records, table, rows, errors)
-        placed = group.placed((first, last))
-        group.check_keys(placed, 0 if kind == DELETE else last - first - 1)
-        converters = self._converters_of(table) * (last - first)
-        columns = group.columns(placed, records.buffer, converters)
-        before = columns[: len(absent)] if first == 0 else absent
-        after = columns[-len(absent) :] if last > 1 else absent
-        return before, after
-
-    def _converters_of(self, table: Table) -> tuple[CellConverter, ...]:
-        if table.name not in self._converters:
-            self._converters[table.name] = tuple(
-                CellConverter(i, _converter(column), bytes_unchecked(column))
-                for i, column in enumerate(table.columns)
-            )
-        return self._converters[table.name]
-
-
-class _PublicationGroup(CellGroup[XmlPublicationRecords]):
+class PublicationGroup(CellGroup[XmlPublicationRecords]):
     """Rows of one table and type."""
 
     def placed(self, sides: tuple[int, int]) -> Placed:
@@ -325,7 +277,7 @@ class _PublicationGroup(CellGroup[XmlPublicationRecords]):
                     seen.add(column)
 
 
-def _converter(column: Column) -> Convert:
+def converter(column: Column) -> Convert:
     """Return what makes a column's values of their strings (event publishing §3: lexical forms)."""
     parse = parser_for(column)
     if column.family not in _COLLAPSED:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Final
+from itertools import product
+from math import prod
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -24,14 +26,18 @@ from trailgate.formats.xml.kernels.names import (
     CHOICE,
     COLUMNS,
     DOCUMENT,
+    EMPTY,
     FIELD,
     FIRST,
+    GROUP,
     HEADS,
+    INSTANCE,
     KIND,
+    LOOSE,
     OPERATIONS,
+    ORDER,
     OUTER,
     PHASES,
-    PREDICATE,
     SECOND,
     SPACE,
     What,
@@ -39,15 +45,24 @@ from trailgate.formats.xml.kernels.names import (
 from trailgate.formats.xml.rules import ANY, Name, Part, Path, Predicate, Rule, RuleType, Step
 from trailgate.messages.properties import ValueSource
 
-_MOST_STATES: Final = 4096
-_MOST_CELLS: Final = 1 << 22  # states by names
-_RESERVED: Final = ("http://www.w3.org/XML/1998/namespace", "http://www.w3.org/2000/xmlns/")
-_MOST_PREDICATES: Final = 8  # of one tag: its states are as many as their subsets
+_MOST_STATES: Final = 1 << 16
+_MOST_CELLS: Final = 1 << 24  # of the step table: different rows by names
+_MOST_OUTCOMES: Final = 1 << 14  # of the predicates of one tag
 KINDS: Final = 4
 
 Pattern = tuple[Step, ...]
 State = frozenset[tuple[int, int]]  # patterns, and how many of its steps are done
-Condition = tuple[str, str, tuple[Predicate, ...]]
+
+
+class Group(NamedTuple):
+    """What predicates compare: an attribute, the text, or the number among elements of a name that meet those ``before``. One value of a group holds at most."""
+
+    part: Part
+    name: Name
+    before: tuple[Predicate, ...] = ()
+
+
+Condition = tuple[Group, str]
 
 
 class NotForScannerError(Exception):
@@ -80,19 +95,18 @@ class Anchored:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """The tables of rules; ``kernels.layout`` describes their rows.
+    """The tables of rules; ``kernels.names`` describes their rows.
 
     ``slots`` are the properties that records of each kind have places for, and the fields of these; ``widths`` are how many fields
     each kind has.
-    ``letters`` are how many kinds of elements there are: names, each in every namespace of the rules; ``spaces`` is where among the literals
-    these begin and end.
+    ``letters`` is how many names of elements there are in each namespace, ``spaces`` are the namespaces of the rules. ``groups`` is how many of them one choice has at most.
     ``nests`` states that matches may lie within others, so that records do not come in the order of operations.
     """
 
     elements: tuple[str, ...]
     attributes: tuple[str, ...]
     letters: int
-    spaces: Longs
+    spaces: tuple[str, ...]
     step: Offsets
     choices: Longs
     outcomes: Longs
@@ -105,6 +119,7 @@ class Automaton:
     anchored: tuple[Anchored, ...]
     instances: int
     counters: int
+    groups: int
     nests: bool
 
 
@@ -147,9 +162,12 @@ class _Actions:
     rows: dict[Pattern, list[tuple[Phase, tuple[int, ...]]]] = field(default_factory=dict)
     slots: list[dict[object, int]] = field(default_factory=lambda: [{} for _ in range(KINDS)])
     kinds: list[int] = field(default_factory=list)  # of each instance
-    anchors: dict[Pattern, int] = field(default_factory=dict)
+    anchors: dict[tuple[Pattern, ...], int] = field(default_factory=dict)
     pointers: list[int] = field(default_factory=lambda: [0] * KINDS)
     anchored: list[Anchored] = field(default_factory=list)
+    loose: set[int] = field(
+        default_factory=set
+    )  # instances that may have their values anywhere below
     attributes: dict[str, int] = field(default_factory=dict)
     literals: bytearray = field(default_factory=bytearray)
 
@@ -160,16 +178,16 @@ class _Actions:
             raise NotForScannerError("a match that begins with ..")
         placed = _Placed(above.pattern + own, {})
         self._check(own)
-        if not placed.pattern and {OPERATIONS, COLUMNS} & set(_kinds(rule)):
-            raise NotForScannerError("an operation or column of the whole message")
         for kind in _kinds(rule):
             placed.instances[kind] = instance = self._instance(kind)
             owner = above.instances.get(OPERATIONS if kind == COLUMNS else OUTER, -1)
             level = self._level(above.pattern, own) if owner >= 0 else 0
+            if level == LOOSE:
+                self.loose.add(owner)
             opens = rule.type is RuleType.TRANSACTION
             row = (What.RECORD, instance, level, owner, kind, rule.number, int(opens))
             self._act(placed.pattern, Phase.OPEN, row)
-            if kind == OPERATIONS:
+            if kind == OPERATIONS and placed.pattern:
                 self._act(placed.pattern, Phase.END, (What.CLOSE, instance, 0, 0, kind))
         for name, source in rule.values.items():
             if isinstance(source, Path):
@@ -195,13 +213,13 @@ class _Actions:
     def _level(over: Pattern, steps: Pattern) -> int:
         """Return where the element of ``over`` is, seen from one that steps lead to from it.
 
-        That is so many levels up, or a fixed depth as -1 - depth.
+        That is so many levels up, a fixed depth as ``DOCUMENT`` - depth, or ``LOOSE``.
         """
         if not any(step.anywhere for step in steps):
             return len(steps)
         if not any(step.anywhere for step in over):
-            return -1 - len(over)
-        raise NotForScannerError("// below //")
+            return DOCUMENT - len(over)
+        return LOOSE
 
     def _literal(self, placed: _Placed, name: str, source: ValueSource) -> None:
         data = source.name.encode()
@@ -217,34 +235,36 @@ class _Actions:
     def _value(self, rule: Rule, placed: _Placed, name: str, path: Path) -> None:
         """Add what finds a value: for the rule's own records, or for the anchor that a path begins at."""
         self._check(path.steps)
-        over = pattern = placed.pattern
         for kind in placed.instances:
             self._slot(kind, name)
-        if path.up > len(pattern):
-            return  # above the document there is nothing
         if path.absolute or path.up:
-            over = () if path.absolute else pattern[: len(pattern) - path.up]
-            if not path.absolute and any(step.anywhere for step in pattern[len(over) :]):
-                raise NotForScannerError(".. above //")
-            self._value_around(rule, placed, name, path, over)
+            around = ((),) if path.absolute else _around(placed.pattern, path.up)
+            if around:  # else it is above the document
+                self._value_around(rule, placed, name, path, around)
             return
-        level = self._level(over, path.steps)
+        level = self._level(placed.pattern, path.steps)
         for kind, instance in placed.instances.items():
+            if level == LOOSE:
+                self.loose.add(instance)
             place = (instance, level, self._slot(kind, name), kind, *self._again(kind, name))
-            self._found(over + path.steps, path, place)
+            self._found(placed.pattern + path.steps, path, place, name)
 
     def _value_around(
-        self, rule: Rule, placed: _Placed, name: str, path: Path, over: Pattern
+        self, rule: Rule, placed: _Placed, name: str, path: Path, around: tuple[Pattern, ...]
     ) -> None:
-        """Add what finds a value from the element of the pattern ``over``, which is around the rule's."""
-        level = self._level(over, path.steps)
-        anchor = self._anchor(over)
-        slot, again = self._slot(ANCHORS, (rule.number, name)), (-1, 0)
+        """Add what finds a value from the element around the rule's that has one of the patterns ``around``."""
+        anchor = self._anchor(around)
+        own = (rule.number, name)
+        slot, again = self._slot(ANCHORS, own), (-1, 0)
         if name in PATHS:
-            again = (self._slot(ANCHORS, (rule.number, name, AGAIN)), 1)
+            again = (self._slot(ANCHORS, (*own, AGAIN)), 1)
             for kind in placed.instances:
                 self._slot(kind, AGAIN)
-        self._found(over + path.steps, path, (anchor, level, slot, ANCHORS, *again))
+        for over in around:
+            level = self._level(over, path.steps)
+            if level == LOOSE:
+                raise NotForScannerError(".. from below // to below //")
+            self._found(over + path.steps, path, (anchor, level, slot, ANCHORS, *again), own)
         for kind, instance in placed.instances.items():
             mine = {a.name for a in self.anchored if (a.rule, a.kind) == (rule.number, kind)}
             pointer = len(mine)
@@ -258,23 +278,31 @@ class _Actions:
         """Return the slot of further values and the bit of a property's path there."""
         return (self._slot(kind, AGAIN), 1 << PATHS.index(name)) if name in PATHS else (-1, 0)
 
-    def _anchor(self, pattern: Pattern) -> int:
-        if pattern not in self.anchors:
-            self.anchors[pattern] = anchor = self._instance(ANCHORS)
-            self._act(pattern, Phase.OPEN, (What.RECORD, anchor, 0, -1, ANCHORS, -1))
-        return self.anchors[pattern]
+    def _anchor(self, patterns: tuple[Pattern, ...]) -> int:
+        if patterns not in self.anchors:
+            self.anchors[patterns] = anchor = self._instance(ANCHORS)
+            for pattern in patterns:
+                self._act(pattern, Phase.OPEN, (What.RECORD, anchor, 0, -1, ANCHORS, -1))
+        return self.anchors[patterns]
 
-    def _found(self, pattern: Pattern, path: Path, place: tuple[int, ...]) -> None:
-        """Add the action that stores what a path's accessor gives; ``place`` is the rest of its row, from the instance on."""
+    def _found(self, pattern: Pattern, path: Path, place: tuple[int, ...], name: object) -> None:
+        """Add the action that stores what a path's accessor gives; ``place`` is the rest of its row, from the instance on.
+
+        Elements that ``//`` finds may be in each other, and end in another order than they begin: the place of the first is kept too.
+        """
         part = None if path.accessor is None else path.accessor.part
         if part is Part.ATTRIBUTE:
             assert path.accessor is not None
             letter = self.attribute(path.accessor.attribute)
             self._act(pattern, Phase.ATTRIBUTE, (letter, *place))
+        elif part in _ENDING and not pattern:  # the document has no text of its own
+            size = 0 if part is Part.EXACT_TEXT else EMPTY
+            self._act(pattern, Phase.START, (What.LITERAL, *place[:KIND], 0, size))
         elif part in _ENDING:
+            order = 0
             if any(step.anywhere for step in path.steps):
-                raise NotForScannerError("text below //")
-            self._act(pattern, Phase.END, (_ENDING[part], *place))
+                order = 1 + self._slot(place[KIND - 1], (name, "order"))
+            self._act(pattern, Phase.END, (_ENDING[part], *place, order))
         else:
             self._act(pattern, Phase.START, (_STARTING[part], *place[:KIND]))
 
@@ -286,12 +314,16 @@ class _Actions:
         """Return an action with the field of a record for its slot or pointer."""
         what, slot, kind = row[0], row[FIELD], row[KIND]
         if phase is not Phase.ATTRIBUTE:
-            if what in {What.RECORD, What.CLOSE}:
+            if what == What.RECORD:
+                return *row, *[0] * (ORDER - len(row)), int(row[INSTANCE] in self.loose)
+            if what == What.CLOSE:
                 return row
             if what == What.POINT:
                 return *row[:FIELD], HEADS[kind] + slot, *row[FIELD + 1 :]
         if phase in {Phase.ATTRIBUTE, Phase.END} and row[SECOND]:
-            row = *row[:FIRST], self.field(kind, row[FIRST]), row[SECOND]
+            row = *row[:FIRST], self.field(kind, row[FIRST]), *row[SECOND:]
+        if len(row) > ORDER and row[ORDER]:
+            row = *row[:ORDER], self.field(kind, row[ORDER] - 1)
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
 
     def attribute(self, name: Name) -> int:
@@ -303,12 +335,24 @@ class _Actions:
         """Return the number of a name's namespace, from 1, or 0 for a name without a prefix."""
         if not name.prefix:
             return 0
-        space = self.namespaces[name.prefix]
-        if space in _RESERVED or not space:
-            raise NotForScannerError("a prefix of a reserved namespace")
-        return self.spaces.setdefault(space, len(self.spaces) + 1)
+        return self.spaces.setdefault(self.namespaces[name.prefix], len(self.spaces) + 1)
 
 
+def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
+    """Return the patterns of the elements so many levels above those of a pattern; none where that is above the document."""
+    found: dict[Pattern, None] = {pattern: None}
+    for _ in range(up):
+        above: dict[Pattern, None] = {}
+        for steps in found:
+            if steps:
+                above[steps[:-1]] = None
+            if steps and steps[-1].anywhere:
+                above[*steps[:-1], _ANYWHERE] = None
+        found = above
+    return tuple(found)
+
+
+_ANYWHERE: Final = Step(ANY, anywhere=True)
 _ENDING: Final[dict[Part | None, What]] = {
     Part.TEXT: What.TEXT,
     Part.EXACT_TEXT: What.EXACT_TEXT,
@@ -345,31 +389,38 @@ class _Tables:
         self.letters = {name: i for i, name in enumerate(self.elements, 1)}
         self.count = (len(self.elements) + 1) * (len(actions.spaces) + 1)
         self.states: dict[State, int] = {}
+        self.left: list[State] = []  # in the order of their numbers
         self.choices: list[tuple[int, ...]] = []
         self.outcomes: list[int] = []
-        self.predicates: list[tuple[int, ...]] = []
-        self.counters: dict[Condition, int] = {}
+        self.predicates: list[int] = []
+        self.counters: dict[Group, int] = {}
+        self.groups = 0
 
     def automaton(self, *, nests: bool) -> Automaton:
         """Return the tables of all states that can be reached."""
         self._state(frozenset((pattern, 0) for pattern in range(len(self.patterns))))
-        rows: list[list[int]] = []
-        while len(rows) < len(self.states):
-            rows.append(self._row(list(self.states)[len(rows)]))
-            if len(self.states) * self.count > _MOST_CELLS:
+        rows: dict[tuple[int, ...], int] = {}
+        own_rows: list[int] = []
+        while len(own_rows) < len(self.states):
+            row = tuple(self._row(self.left[len(own_rows)]))
+            own_rows.append(rows.setdefault(row, len(rows)))
+            if len(rows) * self.count > _MOST_CELLS:
                 raise NotForScannerError("too many names")
+        step = np.empty(len(own_rows) + len(rows) * self.count, np.int32)
+        step[: len(own_rows)] = np.array(own_rows) * self.count + len(own_rows)
+        step[len(own_rows) :] = np.array(list(rows), np.int32).reshape(-1)
         bounds, actions = self._acts()
         own = self.actions
         kinds = range(KINDS)
         return Automaton(
             elements=tuple(self.elements),
             attributes=tuple(own.attributes),
-            letters=self.count,
-            spaces=self._spaces(),
-            step=np.array(rows, np.int32).reshape(-1),
+            letters=len(self.elements) + 1,
+            spaces=tuple(own.spaces),
+            step=step,
             choices=_table(self.choices, CHOICE),
             outcomes=np.array(self.outcomes or [0], np.int64),
-            predicates=_table(self.predicates, PREDICATE),
+            predicates=np.array(self.predicates or [0], np.int64),
             bounds=bounds,
             actions=_table(actions, ACTION),
             literals=bytes(self.literals),
@@ -389,13 +440,17 @@ class _Tables:
             ),
             instances=len(own.kinds),
             counters=len(self.counters),
+            groups=self.groups,
             nests=nests,
         )
 
     def _state(self, state: State) -> int:
-        if len(self.states) >= _MOST_STATES:
-            raise NotForScannerError("too many states")
-        return self.states.setdefault(state, len(self.states))
+        if state not in self.states:
+            if len(self.states) >= _MOST_STATES:
+                raise NotForScannerError("too many states")
+            self.states[state] = len(self.states)
+            self.left.append(state)
+        return self.states[state]
 
     def _row(self, state: State) -> list[int]:
         """Return the states after an element of each name, in each namespace; 0 is every other name, and every other namespace."""
@@ -440,47 +495,64 @@ class _Tables:
     def _choice(
         self, sure: State, chosen: Sequence[tuple[tuple[int, int] | None, list[Condition]]]
     ) -> int:
-        keys = list(dict.fromkeys(key for _, conditions in chosen for key in conditions))
-        if len(keys) > _MOST_PREDICATES:
-            raise NotForScannerError("too many predicates of one element")
-        needed = dict.fromkeys(keys, 0)
+        values: dict[Group, dict[str, int]] = {}
+        needed: dict[Group, list[int]] = {}
         for _, conditions in chosen:
-            bits = 0
-            for key in conditions:
-                needed[key] = bits if key[0] else 0
-                bits |= 1 << keys.index(key)
+            met: list[int] = []
+            for group, value in conditions:
+                known = values.setdefault(group, {})
+                needed.setdefault(group, met.copy() if group.part is Part.POSITION else [])
+                digit = known.setdefault(value, len(known) + 1)
+                met += [list(values).index(group), digit]
+        sizes = [len(known) + 1 for known in values.values()]
+        if prod(sizes) > _MOST_OUTCOMES:
+            raise NotForScannerError("too many predicates of one element")
         first, outcome = len(self.predicates), len(self.outcomes)
-        self.predicates += [self._predicate(key, needed[key]) for key in keys]
-        self.outcomes += [0] * (1 << len(keys))
-        for mask in range(1 << len(keys)):
-            hold = {key for bit, key in enumerate(keys) if mask >> bit & 1}
-            more = {
-                to for to, conditions in chosen if to is not None and hold.issuperset(conditions)
+        self.groups = max(self.groups, len(values))
+        self.predicates += [0] * (GROUP * len(values))
+        for number, (group, known) in enumerate(values.items()):
+            place = first + number * GROUP
+            self.predicates[place : place + GROUP] = self._group(group, known, needed[group])
+        self.outcomes += [0] * prod(sizes)
+        alone: dict[Condition, set[tuple[int, int]]] = {}
+        for to, conditions in chosen:
+            if to is not None and len(conditions) == 1:
+                alone.setdefault(conditions[0], set()).add(to)
+        several = [
+            (to, conditions) for to, conditions in chosen if to is not None and len(conditions) > 1
+        ]
+        words = [[None, *known] for known in values.values()]
+        for number, digits in enumerate(product(*reversed(words))):
+            hold = {
+                (group, value)
+                for group, value in zip(values, reversed(digits), strict=True)
+                if value is not None
             }
-            self.outcomes[outcome + mask] = self._state(sure | more)
-        self.choices.append((first, len(keys), outcome))
+            more = {to for to, conditions in several if hold.issuperset(conditions)}
+            more = more.union(*(alone.get(condition, ()) for condition in hold))
+            self.outcomes[outcome + number] = self._state(sure | more)
+        self.choices.append((first, len(values), outcome))
         return -len(self.choices)
 
-    def _predicate(self, key: Condition, needed: int) -> tuple[int, ...]:
-        counted, value, _ = key
-        if counted:
-            counter = self.counters.setdefault(key, len(self.counters))
-            return BY_POSITION, counter, int(value), needed
-        name, _, text = value.partition("=")
-        if not name:
-            return BY_TEXT, 0, *self._literal(text)
-        prefix, _, local = name.rpartition(":")
-        return BY_ATTRIBUTE, self.actions.attribute(Name(local, prefix)), *self._literal(text)
+    def _group(self, group: Group, values: Iterable[str], needed: Sequence[int]) -> list[int]:
+        """Return the row of a group, whose values and needs are added after all rows."""
+        by, what = BY_TEXT, 0
+        if group.part is Part.POSITION:
+            by, what = BY_POSITION, self.counters.setdefault(group, len(self.counters))
+        elif group.part is Part.ATTRIBUTE:
+            by, what = BY_ATTRIBUTE, self.actions.attribute(group.name)
+        place = len(self.predicates)
+        for value in values:
+            self.predicates += (int(value), 0) if by == BY_POSITION else self._literal(value)
+        after = len(self.predicates)
+        self.predicates += needed
+        return [by, what, place, (after - place) // 2, after, len(needed) // 2]
 
     def _literal(self, text: str) -> tuple[int, int]:
         """Add a literal; return where it begins and ends."""
         start = len(self.literals)
         self.literals += text.encode()
         return start, len(self.literals)
-
-    def _spaces(self) -> Longs:
-        bounds = [place for space in self.actions.spaces for place in self._literal(space)]
-        return np.array(bounds, np.int64)
 
     def _acts(self) -> tuple[Longs, list[tuple[int, ...]]]:
         """Return the bounds of each state's actions, by phase, and the actions."""
@@ -489,7 +561,7 @@ class _Tables:
             ended = sorted(p for p, done in state if done == len(self.patterns[p]))
             mine = [each for p in ended for each in self.actions.rows[self.patterns[p]]]
             for phase in Phase:
-                own = [row for when, row in mine if when is phase]
+                own = list(dict.fromkeys(row for when, row in mine if when is phase))
                 if phase is Phase.OPEN:
                     own.sort(key=lambda row: row[5])
                 elif phase is Phase.END:
@@ -514,15 +586,16 @@ def _conditions(step: Step, name: str | None) -> tuple[list[Condition], bool]:
     Where its name is another than a predicate's, positions before that are counted all the same.
     """
     found: list[Condition] = []
-    for number, predicate in enumerate(step.predicates, 1):
+    for number, predicate in enumerate(step.predicates):
         if predicate.part is Part.NAME:
             if predicate.value != name:
-                return ([] if not any(key[0] for key in found) else found), False
-        elif predicate.part is Part.POSITION:
-            found.append((str(step.name), predicate.value, step.predicates[:number]))
-        else:
-            by = "" if predicate.part is Part.TEXT else str(predicate.attribute)
-            found.append(("", f"{by}={predicate.value}", ()))
+                counted = any(group.part is Part.POSITION for group, _ in found)
+                return found if counted else [], False
+            continue
+        counts = predicate.part is Part.POSITION
+        compared = step.name if counts else predicate.attribute
+        before = step.predicates[:number] if counts else ()
+        found.append((Group(predicate.part, compared, before), predicate.value))
     return found, True
 
 

@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 from xml.parsers import expat
 
 from trailgate.errors import DecodeError, Where
@@ -79,11 +79,14 @@ def decode(body: bytes, given: str = DECLARED) -> tuple[str, str]:
     """Return a document's encoding and text; raises DecodeError."""
     encoding = known_encoding(body, given)
     doubt = Doubt(encoding, body, given)
+    own = (
+        "utf-8" if encoding == "utf-8-sig" else encoding
+    )  # places are those of the bytes with the mark
     try:
-        text = body.decode(encoding)
+        text = body.decode(own).removeprefix("" if own == encoding else "\ufeff")
     except UnicodeDecodeError as error:
         raw = body[max(0, error.start - 8) : error.end + 8]
-        found = not_text(encoding, error.start, raw)
+        found = not_text(own, error.start, raw)
         lines = body[: error.start].decode(encoding, "replace").split("\n")
         raise found.with_place(line=len(lines), column=len(lines[-1]) + 1) from None
     doubt.add(body, last=True)
@@ -261,7 +264,7 @@ def parse_document(body: bytes, limits: Limits | None = None, encoding: str = DE
     """
     data = _as_utf8(body, encoding)
     shift = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
-    return Document(data, _Builder(data, limits or Limits(), shift).build(), shift)
+    return Document(data, _Builder(limits or Limits()).tree(data, shift), shift)
 
 
 def _as_utf8(body: bytes, encoding: str) -> bytes:
@@ -313,46 +316,102 @@ def fault(
     )
 
 
-class _Builder:
-    """Builds the tree of a document from expat's events."""
+_KEPT: Final = 1 << 16  # bytes before a chunk, for the text around a fault
 
-    def __init__(self, data: bytes, limits: Limits, shift: int) -> None:
-        self.data, self.limits, self.shift = data, limits, shift
+
+class _Window(NamedTuple):
+    """Bytes of a document, and where they begin in it."""
+
+    data: bytes
+    start: int
+
+
+class _Checker:
+    """Gives a document to expat, and keeps what is open and the last bytes."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
         self.parser = expat.ParserCreate("utf-8", BETWEEN)
-        self.parser.namespace_prefixes = True
         self.parser.ordered_attributes = True
-        self.parser.buffer_text = True
         self.parser.StartElementHandler = self._start
         self.parser.EndElementHandler = self._end
-        self.parser.CharacterDataHandler = self._text
-        self.parser.StartCdataSectionHandler = self._open_section
-        self.parser.EndCdataSectionHandler = self._close_section
         self.parser.StartDoctypeDeclHandler = self._refuse_type
-        self.top = self.here = Element("")
         self.depth = 0
-        self.in_section = False
+        self.window = _Window(b"", 0)
+        self.shift = 0  # bytes of a mark, which expat does not get
 
-    def build(self) -> Element:
-        """Return the document, an element without a name above the root."""
+    def check(self, chunks: Iterable[bytes]) -> None:
+        """Raise DecodeError for what is wrong."""
+        for chunk, last in with_last(chunks):
+            data, start = self.window
+            added = chunk
+            if not data and chunk.startswith(codecs.BOM_UTF8):
+                self.shift = len(codecs.BOM_UTF8)
+                added = chunk[self.shift :]
+            kept = data[-_KEPT:]
+            self.window = _Window(kept + added, start + len(data) - len(kept))
+            self.parse(added, last=last)
+
+    def parse(self, data: bytes, *, last: bool) -> None:
+        """Give expat the next bytes, which the window ends with."""
+        if not self.window.data:
+            self.window = _Window(data, 0)
         try:
-            self.parser.Parse(self.data, True)
+            self.parser.Parse(data, last)
         except expat.ExpatError as error:
             text = expat.ErrorString(error.code)
             place = error.lineno, error.offset, self.parser.ErrorByteIndex
-            raise fault(text, self.data, place, shift=self.shift) from None
+            raise self._fault(text, place) from None
+
+    def _start(self, _: str, attributes: list[str]) -> None:
+        self.depth += 1
+        if self.depth > self.limits.depth:
+            raise self._here(*too_deep(self.limits))
+        if len(attributes) > 2 * self.limits.attributes:
+            raise self._here(*too_many_attributes(self.limits))
+
+    def _end(self, _: str) -> None:
+        self.depth -= 1
+
+    def _refuse_type(self, *_: object) -> None:
+        raise self._here(*with_document_type())
+
+    def _here(self, problem: str, hint: str) -> DecodeError:
+        at = self.parser
+        place = at.CurrentLineNumber, at.CurrentColumnNumber, at.CurrentByteIndex
+        return self._fault(problem, place, hint)
+
+    def _fault(self, problem: str, place: tuple[int, int, int], hint: str = "") -> DecodeError:
+        data, start = self.window
+        return fault(problem, data, place, hint, start=start, shift=self.shift)
+
+
+class _Builder(_Checker):
+    """Builds the tree of a document from expat's events."""
+
+    def __init__(self, limits: Limits) -> None:
+        super().__init__(limits)
+        self.parser.namespace_prefixes = True
+        self.parser.buffer_text = True
+        self.parser.CharacterDataHandler = self._text
+        self.parser.StartCdataSectionHandler = self._open_section
+        self.parser.EndCdataSectionHandler = self._close_section
+        self.top = self.here = Element("")
+        self.in_section = False
+
+    def tree(self, data: bytes, shift: int) -> Element:
+        """Return a document, after a mark of so many bytes, as an element without a name above the root."""
+        self.shift = shift
+        self.parse(data, last=True)
         return self.top
 
     def _start(self, name: str, attributes: list[str]) -> None:
-        self.depth += 1
-        if self.depth > self.limits.depth:
-            self._refuse_here(*too_deep(self.limits))
-        if len(attributes) > 2 * self.limits.attributes:
-            self._refuse_here(*too_many_attributes(self.limits))
+        super()._start(name, attributes)
         namespace, local, _ = _names(name)
-        parent = self.here
+        parent, data = self.here, self.window.data
         position = len(parent.children) + 1
         at = self.parser.CurrentByteIndex
-        tag = _TAG.match(self.data, at)
+        tag = _TAG.match(data, at)
         inner = at if tag is None else tag.end()
         element = Element(local, namespace, parent, position, start=at, inner=inner)
         for at in range(0, len(attributes), 2):
@@ -361,16 +420,15 @@ class _Builder:
         parent.children.append(element)
         self.here = element
 
-    def _end(self, _: str) -> None:
-        element = self.here
-        element.end = (
-            self.parser.CurrentByteIndex
-        )  # where the end tag begins, or an empty element ends
-        if element.end > element.inner or not self.data.endswith(b"/>", 0, element.inner):
-            element.end = self.data.find(b">", element.end) + 1
+    def _end(self, name: str) -> None:
+        super()._end(name)
+        element, data = self.here, self.window.data
+        # Where the end tag begins, or an empty element ends.
+        element.end = self.parser.CurrentByteIndex
+        if element.end > element.inner or not data.endswith(b"/>", 0, element.inner):
+            element.end = data.find(b">", element.end) + 1
         assert element.parent is not None
         self.here = element.parent
-        self.depth -= 1
 
     def _text(self, text: str) -> None:
         if self.in_section:
@@ -385,14 +443,6 @@ class _Builder:
     def _close_section(self) -> None:
         self.in_section = False
 
-    def _refuse_type(self, *_: object) -> None:
-        self._refuse_here(*with_document_type())
-
-    def _refuse_here(self, problem: str, hint: str = "") -> NoReturn:
-        at = self.parser
-        place = at.CurrentLineNumber, at.CurrentColumnNumber, at.CurrentByteIndex
-        raise fault(problem, self.data, place, hint, shift=self.shift)
-
 
 def _names(name: str) -> tuple[str, str, str]:
     """Return the namespace, local name and prefix of a name as expat gives it."""
@@ -404,14 +454,6 @@ def _names(name: str) -> tuple[str, str, str]:
 
 
 _HEAD: Final = 1024  # bytes that an encoding is known from
-_KEPT: Final = 1 << 16  # bytes before a chunk, for the text around a fault
-
-
-class _Window(NamedTuple):
-    """Bytes of a document, and where they begin in it."""
-
-    data: bytes
-    start: int
 
 
 def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
@@ -475,57 +517,3 @@ def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
 def check_document(chunks: Iterable[bytes], limits: Limits, encoding: str = DECLARED) -> None:
     """Raise the DecodeError that ``parse_document`` would for a whole document; only some of it is held in memory."""
     _Checker(limits).check(utf8_of(chunks, encoding))
-
-
-class _Checker:
-    """Gives a document to expat, and keeps what is open and the last bytes."""
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self.parser = expat.ParserCreate("utf-8", BETWEEN)
-        self.parser.ordered_attributes = True
-        self.parser.StartElementHandler = self._start
-        self.parser.EndElementHandler = self._end
-        self.parser.StartDoctypeDeclHandler = self._refuse_type
-        self.depth = 0
-        self.window = _Window(b"", 0)
-        self.shift = 0  # bytes of a mark, which expat does not get
-
-    def check(self, chunks: Iterable[bytes]) -> None:
-        """Raise DecodeError for what is wrong."""
-        for chunk, last in with_last(chunks):
-            data, start = self.window
-            added = chunk
-            if not data and chunk.startswith(codecs.BOM_UTF8):
-                self.shift = len(codecs.BOM_UTF8)
-                added = chunk[self.shift :]
-            kept = data[-_KEPT:]
-            self.window = _Window(kept + added, start + len(data) - len(kept))
-            try:
-                self.parser.Parse(added, last)
-            except expat.ExpatError as error:
-                text = expat.ErrorString(error.code)
-                place = error.lineno, error.offset, self.parser.ErrorByteIndex
-                raise self._fault(text, place) from None
-
-    def _start(self, _: str, attributes: list[str]) -> None:
-        self.depth += 1
-        if self.depth > self.limits.depth:
-            raise self._here(*too_deep(self.limits))
-        if len(attributes) > 2 * self.limits.attributes:
-            raise self._here(*too_many_attributes(self.limits))
-
-    def _end(self, _: str) -> None:
-        self.depth -= 1
-
-    def _refuse_type(self, *_: object) -> None:
-        raise self._here(*with_document_type())
-
-    def _here(self, problem: str, hint: str) -> DecodeError:
-        at = self.parser
-        place = at.CurrentLineNumber, at.CurrentColumnNumber, at.CurrentByteIndex
-        return self._fault(problem, place, hint)
-
-    def _fault(self, problem: str, place: tuple[int, int, int], hint: str = "") -> DecodeError:
-        data, start = self.window
-        return fault(problem, data, place, hint, start=start, shift=self.shift)

@@ -19,6 +19,7 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import distinct
 from trailgate.formats.xml.kernels.cells import copy_values, measure_values, word_ids
 from trailgate.formats.xml.kernels.names import (
+    BOUND,
     INFO,
     NAMES,
     POOL,
@@ -26,6 +27,8 @@ from trailgate.formats.xml.kernels.names import (
     SEEN,
     SIZE,
     USED,
+    XML,
+    XML_SPACE,
     XMLNS,
     fill_table,
 )
@@ -235,6 +238,11 @@ class Names(NamedTuple):
         more.pool[:size], more.used[:] = self.pool[:size], self.used
         fill_table(more.keys, more.info, names, more.table)
         return more
+
+    def without_prefixes(self) -> None:
+        """Bind no prefix to a namespace but the one that is always bound."""
+        self.info[BOUND::INFO] = 0
+        self.info[XML * INFO + BOUND] = XML_SPACE + 1
 
     def add(self, word: bytes) -> int:
         """Return the number of a word, added if it is new; negative where there is no room."""

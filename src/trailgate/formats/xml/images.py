@@ -25,7 +25,7 @@ from trailgate.formats.xml.rules import Rule
 from trailgate.messages.properties import ValueSource
 from trailgate.messages.records import MessageErrors, RecordGroup, Records, errors_by_row
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Image, StateColumn
-from trailgate.model.tables import Table
+from trailgate.model.tables import Column, Table
 from trailgate.model.values import Convert, bytes_unchecked, parser_for
 
 UNNAMED: Final = -1  # a column that has an error
@@ -250,34 +250,25 @@ class CellGroup(RecordGroup[R]):
 
 _NO_WORDS: Final = np.zeros(0, np.int64)
 _BEFORE, _AFTER = "before.", "after."
-_SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # the images that others than updates have
+SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # the images that others than updates have
 
 
-class XmlImageReader:
-    """Reads images by one set of options; what a table's columns decide is made once and kept."""
+class CellImages:
+    """Reads images of cells; what a table's columns decide is made once and kept. ``parser`` returns what makes a column's values of text."""
 
-    def __init__(self, options: XmlOptions) -> None:
-        self._rules = options.all_rules()
-        self._indexed = any("index" in rule.values for rule in self._rules)
+    def __init__(self, parser: Callable[[Column], Convert] = parser_for) -> None:
+        self._parser = parser
         self._converters: dict[str, tuple[CellConverter, ...]] = {}
-        self._fields: Mapping[str, int] = {}
-        self._plans: dict[tuple[str, int], Longs] = {}
 
     def images(
-        self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
+        self, group: CellGroup[R], placed: Placed, text: Octets, kind: int
     ) -> tuple[Image, Image]:
-        """Return before and after of operations; what is wrong is added to the errors."""
-        absent = (ABSENT,) * len(table.columns)
-        if kind == TRUNCATE:
-            return absent, absent
-        first, last = _SIDES.get(kind, (0, 2))
-        group = _XmlGroup(records, table, rows, errors)
-        plan = self._plan(records.findings.columns, table, kind)
-        placed = group.placed(plan, (first, last), indexed=self._indexed)
+        """Return before and after of operations whose values are placed in a text; what is wrong is added to the group's errors."""
+        absent = (ABSENT,) * len(group.table.columns)
+        first, last = SIDES.get(kind, (0, 2))
         group.check_keys(placed, 0 if kind == DELETE else last - first - 1)
-        columns = group.columns(
-            placed, records.findings.text, self._converters_of(table) * (last - first)
-        )
+        converters = self._converters_of(group.table) * (last - first)
+        columns = group.columns(placed, text, converters)
         before = columns[: len(absent)] if first == 0 else absent
         after = columns[-len(absent) :] if last > 1 else absent
         return before, after
@@ -285,10 +276,33 @@ class XmlImageReader:
     def _converters_of(self, table: Table) -> tuple[CellConverter, ...]:
         if table.name not in self._converters:
             self._converters[table.name] = tuple(
-                CellConverter(i, parser_for(column), bytes_unchecked(column))
+                CellConverter(i, self._parser(column), bytes_unchecked(column))
                 for i, column in enumerate(table.columns)
             )
         return self._converters[table.name]
+
+
+class XmlImageReader:
+    """Reads images by one set of options; what rules give a table's columns is made once and kept."""
+
+    def __init__(self, options: XmlOptions) -> None:
+        self._rules = options.all_rules()
+        self._indexed = any("index" in rule.values for rule in self._rules)
+        self._images = CellImages()
+        self._fields: Mapping[str, int] = {}
+        self._plans: dict[tuple[str, int], Longs] = {}
+
+    def images(
+        self, records: XmlRecords, table: Table, kind: int, rows: Longs, errors: MessageErrors
+    ) -> tuple[Image, Image]:
+        """Return before and after of operations; what is wrong is added to the errors."""
+        if kind == TRUNCATE:
+            absent = (ABSENT,) * len(table.columns)
+            return absent, absent
+        group = _XmlGroup(records, table, rows, errors)
+        plan = self._plan(records.findings.columns, table, kind)
+        placed = group.placed(plan, SIDES.get(kind, (0, 2)), indexed=self._indexed)
+        return self._images.images(group, placed, records.findings.text, kind)
 
     def _plan(self, found: Found, table: Table, kind: int) -> Longs:
         """Return what each rule gives, as ``place_cells`` takes it."""

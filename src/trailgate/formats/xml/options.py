@@ -223,7 +223,10 @@ def _is_generated(value: Value) -> bool:
 
 def _namespaces(properties: Properties) -> Lookup[str, str]:
     start = "xml.namespaces."
-    found = (entry for entry in properties.entries if entry.name.startswith(start))
+    found = [entry for entry in properties.entries if entry.name.startswith(start)]
+    for entry in found:
+        if not entry.value:
+            raise properties.error(f"{entry.written} has no value", entry)
     return Lookup(tuple((entry.written[len(start) :], entry.value) for entry in found))
 
 

@@ -28,6 +28,13 @@ _SHOWN: Final = 4096  # bytes of an element that an error may need
 _MARKS: Final = np.frombuffer(b"MEBW", np.uint8)  # by begins * 2 + ends
 
 
+def element_bytes(messages: MessageBatch, message: int, start: int, end: int) -> bytes:
+    """Return the beginning of the element between two places of a message."""
+    begin = int(messages.starts[message])
+    shown = slice(begin + int(start), begin + min(int(end), int(start) + _SHOWN))
+    return bytes(memoryview(messages.data)[shown])
+
+
 @dataclass(frozen=True, slots=True)
 class RuleValues:
     """What all rules give, worked out once: the properties, and by property the rules whose values are not paths, and these."""
@@ -188,11 +195,8 @@ class XmlRecords(Records):
 
     def raw(self, row: int) -> bytes:
         """Return the beginning of an operation's element."""
-        begin = int(self.messages.starts[self.message[row]])
-        start, end = int(self.findings.start[row]), int(self.findings.end[row])
-        return bytes(
-            memoryview(self.messages.data)[begin + start : begin + min(end, start + _SHOWN)]
-        )
+        start, end = self.findings.start[row], self.findings.end[row]
+        return element_bytes(self.messages, self.message[row], start, end)
 
     def time_formats(self) -> list[tuple[Longs, DateFormat | None]] | None:
         """Return the operations of each format of timestamps, or None where all have that of the options."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final, NamedTuple
@@ -19,13 +20,12 @@ from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError
 from trailgate.formats.xml.automaton import KINDS, Automaton
 from trailgate.formats.xml.documents import DECLARED, UTF8, Limits, declared_in, decode, encoding_of
-from trailgate.formats.xml.findings import AGAIN, PATHS, Findings, Found, Names
+from trailgate.formats.xml.findings import AGAIN, MOST, PATHS, Findings, Found, Names
 from trailgate.formats.xml.kernels.names import (
     ANCHORS,
     ATTRIBUTE,
     ATTRIBUTES,
     BASE,
-    BOUND,
     COLUMNS,
     DECODED,
     DONE,
@@ -38,6 +38,7 @@ from trailgate.formats.xml.kernels.names import (
     LITERALS,
     MANY_NAMES,
     MESSAGE,
+    NAMESPACE,
     OPERATIONS,
     OUTER,
     OWNER,
@@ -53,20 +54,23 @@ from trailgate.formats.xml.kernels.names import (
     TRANSACTION,
     UNKNOWN_DECLARATION,
     WIDTH,
+    XMLNS,
 )
 from trailgate.formats.xml.kernels.scan import scan, survey
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import is_utf8
 
 DECLARATION: Final = re.compile(
-    rb"<\?xml\s+version\s*=\s*(?:\"1\.0\"|'1\.0')"
+    rb"<\?xml\s+version\s*=\s*(?:\"[\w.\-]+\"|'[\w.\-]+')"
     rb"(?:\s+encoding\s*=\s*(?:\"([A-Za-z][\w.\-]*)\"|'([A-Za-z][\w.\-]*)'))?"
     rb"(?:\s+standalone\s*=\s*(?:\"(?:yes|no)\"|'(?:yes|no)'))?\s*\?>"
 )
 _ENCODINGS: Final = {b"utf-8", b"utf8"}
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _NO_CHARACTERS: Final = re.compile(rb"\xef\xbf[\xbe\xbf]")
-_FIXED: Final = (b"xml", b"xmlns")  # layout.XML, layout.XMLNS
+_XML_SPACE: Final = "http://www.w3.org/XML/1998/namespace"
+_XMLNS_SPACE: Final = "http://www.w3.org/2000/xmlns/"
+_FIXED: Final = ("xml", "xmlns", _XML_SPACE, _XMLNS_SPACE)  # in the order of kernels.names
 _MOST_DECLARATIONS: Final = 64
 _DEPTH: Final = 256
 _ATTRIBUTES: Final = 4096
@@ -97,18 +101,22 @@ class Room(NamedTuple):
     scopes: Longs
 
     @classmethod
-    def of(cls, automaton: Automaton, limits: Limits) -> Room:
-        """Return room for the rules, and for documents within limits."""
-        depths = min(limits.depth, _DEPTH) + 1
+    def of(cls, automaton: Automaton, limits: Limits, longest: int) -> Room:
+        """Return room for the rules, and for documents within limits that have so many bytes."""
+        depths = min(limits.depth, max(_DEPTH, longest // 3)) + 1
         sizes = (
-            depths * FRAME,
-            depths * PLACED * max(1, automaton.instances),
-            depths * max(1, automaton.counters),
-            min(limits.attributes, _ATTRIBUTES) * ATTRIBUTES,
+            (depths + 1) * FRAME,
+            (depths + 1) * PLACED * max(1, automaton.instances),
+            depths * max(1, automaton.counters) + automaton.groups,
+            min(limits.attributes, max(_ATTRIBUTES, longest // 4)) * ATTRIBUTES,
             _PIECES * PIECE,
             _SCOPES * SCOPE,
         )
         return cls(*(np.empty(size, np.int64) for size in sizes))
+
+    def wider(self) -> Room:
+        """Return the same with room for twice as many pieces of text and prefixes."""
+        return self._replace(pieces=np.tile(self.pieces, 2), scopes=np.tile(self.scopes, 2))
 
 
 class Scanner:
@@ -116,24 +124,30 @@ class Scanner:
 
     def __init__(self, automaton: Automaton, limits: Limits) -> None:
         self.automaton, self.limits = automaton, limits
-        self.names = Names.empty()
+        words = len(automaton.elements) + len(automaton.attributes) + len(automaton.spaces)
+        self.names = Names.empty(max(MOST, 1 << (4 * words).bit_length()))
         for word in _FIXED:
-            self.names.add(word)
-        for field, words in (
+            self.names.add(word.encode())
+        for field, known in (
             (ELEMENT, automaton.elements),
             (ATTRIBUTE, automaton.attributes),
+            (NAMESPACE, automaton.spaces),
         ):
-            for letter, name in enumerate(words, 1):
+            for letter, name in enumerate(known, 1):
                 self.names.info[INFO * self.names.add(name.encode()) + field] = letter
+        self.names.info[XMLNS * INFO + ATTRIBUTE] = 0  # a declaration is not an attribute
+        self.names.without_prefixes()
         self.declarations = 0
         self.spare: list[Room] = []  # several threads may scan
 
-    def room(self) -> Room:
-        """Return arrays to work in, of an earlier scan if there was one."""
-        try:
-            return self.spare.pop()
-        except IndexError:
-            return Room.of(self.automaton, self.limits)
+    def room(self, longest: int) -> Room:
+        """Return arrays to work in, of an earlier scan if there was one; ``longest`` is the size of a message."""
+        new = Room.of(self.automaton, self.limits, longest)
+        with suppress(IndexError):
+            room = self.spare.pop()
+            if all(len(own) >= len(least) for own, least in zip(room, new, strict=True)):
+                return room
+        return new
 
     def scan(self, messages: MessageBatch) -> Scanned:
         """Return what the rules find in messages."""
@@ -142,15 +156,16 @@ class Scanner:
     def known_declaration(self, text: bytes, names: Names) -> bool:
         """Return whether a declaration is one of UTF-8, which later scans know."""
         found = DECLARATION.fullmatch(text)
-        if found is None or self.declarations >= _MOST_DECLARATIONS:
+        if found is None:
             return False
         encoding = found[1] or found[2]
         if encoding is not None and encoding.lower() not in _ENCODINGS:
             return False
-        self.declarations += 1
-        kept = self.names.copied()
-        kept.add(text)
-        self.names = kept
+        if self.declarations < _MOST_DECLARATIONS:
+            self.declarations += 1
+            kept = self.names.copied()
+            kept.add(text)
+            self.names = kept
         return names.add(text) >= 0
 
 
@@ -219,7 +234,8 @@ class _Scan:
         return [number for number, (s, e) in enumerate(bounds) if _is_bad(whole[s:e])]
 
     def _run(self) -> None:
-        automaton, room = self.automaton, self.scanner.room()
+        longest = int((self.ends - self.starts).max(initial=0))
+        automaton, room = self.automaton, self.scanner.room(longest)
         first, code, again = 0, DONE, -1
         while True:
             first, code = scan(
@@ -227,16 +243,17 @@ class _Scan:
                 automaton.letters, automaton.choices, automaton.outcomes,
                 automaton.predicates, automaton.bounds, automaton.actions, room.frames,
                 room.instances, automaton.instances, room.counters, automaton.counters,
-                room.attributes, room.pieces, room.scopes, automaton.spaces, self.records, self.shape,
+                room.attributes, room.pieces, room.scopes, self.records, self.shape,
             )  # fmt: skip
             if code == DONE:
                 self.scanner.spare.append(room)
                 return
             names = self.names
-            names.info[BOUND::INFO] = 0
+            names.without_prefixes()
             names.used[SERIAL] += 1 << 32
             if code == FULL:
                 self._make_room()
+                room = room.wider()
             elif code == MANY_NAMES and again != first:
                 self.names, again = self._fresh(), first
             elif code == MANY_NAMES:  # of this message alone
@@ -303,7 +320,7 @@ class _Finished:
         for each in self.automaton.anchored:
             rows, anchors = self.kinds[each.kind].rows, self.kinds[ANCHORS].rows
             own = self.automaton.slots[each.kind][each.name]
-            mine = np.flatnonzero(rows[:, RULE] == each.rule)
+            mine = np.flatnonzero((rows[:, RULE] == each.rule) & (rows[:, each.pointer] >= 0))
             which = rows[mine, each.pointer]
             for more in range(2):
                 rows[mine, own + more] = anchors[which, each.theirs + more]

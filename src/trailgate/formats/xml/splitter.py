@@ -175,7 +175,7 @@ class _Cutting:
         self.chunks, self.file = chunks, file
         self.automaton: Automaton = compile_cuts(options.rules, options.namespaces)
         self.names = Scanner(self.automaton, self.limits).names.copied()
-        self.room = Room.of(self.automaton, self.limits)
+        self.room = Room.of(self.automaton, self.limits, longest)
         self.now, self.cuts = np.zeros(NOW, np.int64), np.empty(_CUTS, np.int64)
         self.text, self.size = np.zeros(0, np.uint8), 0
         self.base, self.begin = 0, 0
@@ -196,6 +196,8 @@ class _Cutting:
                 code = self._run(last=last)
                 if self.now[CUT_WRITTEN]:
                     yield self._cut()
+                elif code == FULL:
+                    self.room = self.room.wider()
             if last and code != DONE:
                 self._refuse(code)
             self._leave_out()
@@ -291,7 +293,7 @@ class _Cutting:
             self.text, self.size, last, *self.names, automaton.step, automaton.letters,
             automaton.choices, automaton.outcomes, automaton.predicates, automaton.bounds,
             room.frames, room.counters, automaton.counters, room.attributes, room.pieces,
-            room.scopes, automaton.spaces, self.now, self.cuts,
+            room.scopes, self.now, self.cuts,
         )  # fmt: skip
         return found
 

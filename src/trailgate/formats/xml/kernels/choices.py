@@ -15,10 +15,10 @@ from trailgate.formats.xml.kernels.names import (
     CHOICE,
     FRAME,
     FULL,
+    GROUP,
     NOTHING,
     PIECES,
     PLAIN,
-    PREDICATE,
     REFUSED,
     TEXT,
     TEXT_END,
@@ -65,43 +65,78 @@ def chosen_state(
     ``at`` is where the content of the element begins, or -1 where it is closed by its tag.
     """
     row = choice * CHOICE
-    first = choices[row]
-    hold = 0
-    for bit in range(choices[row + 1]):
-        own = (first + bit) * PREDICATE
-        by = predicates[own]
+    groups = choices[row + 1]
+    chosen = (
+        len(counters) - groups
+    )  # after those of elements is room for the value that holds of each group
+    outcome, size = choices[row + 2], 1
+    for number in range(groups):
+        group = choices[row] + number * GROUP
+        by, values = predicates[group], predicates[group + 3]
+        start, stop, value = 1, 0, 0
         if by == BY_POSITION:
-            needed = predicates[own + 3]
-            if hold & needed == needed:
-                counter = depth * width + predicates[own + 1]
-                counters[counter] += 1
-                if counters[counter] == predicates[own + 2]:
-                    hold |= 1 << bit
-            continue
-        if by == BY_TEXT:
-            if at < 0:
-                continue
-            start, stop = element_text(text, at, end, depth + 1, frames, pieces, piece_count, side)
-            if start < 0:
-                return start
+            met = True
+            for need in range(predicates[group + 5]):
+                place = predicates[group + 4] + 2 * need
+                met &= counters[chosen + predicates[place]] == predicates[place + 1]
+            if met:
+                counters[depth * width + predicates[group + 1]] += 1
+                start = 0
+                stop = counters[depth * width + predicates[group + 1]]
+        elif by == BY_TEXT:
+            if at >= 0:
+                start, stop = element_text(
+                    text, at, end, depth + 1, frames, pieces, piece_count, side
+                )
+                if start < 0:
+                    return start
         else:
-            each = attribute_of(predicates[own + 1], count, attributes, info)
-            if each < 0:
-                continue
-            start = attributes[each * ATTRIBUTES + VALUE_START]
-            stop = attributes[each * ATTRIBUTES + VALUE_END]
-            if attributes[each * ATTRIBUTES + TO_DECODE]:
-                stop = decoded(text, start, stop, OF_ATTRIBUTE, side)
-                start = side
-        wanted = literals + predicates[own + 2]
-        size = predicates[own + 3] - predicates[own + 2]
-        alike = stop - start == size
-        if alike:
-            for place in range(size):
-                alike &= text[start + place] == text[wanted + place]
-        if alike:
-            hold |= 1 << bit
-    return outcomes[choices[row + 2] + hold]
+            each = attribute_of(predicates[group + 1], count, attributes, info)
+            if each >= 0:
+                start = attributes[each * ATTRIBUTES + VALUE_START]
+                stop = attributes[each * ATTRIBUTES + VALUE_END]
+                if attributes[each * ATTRIBUTES + TO_DECODE]:
+                    stop = decoded(text, start, stop, OF_ATTRIBUTE, side)
+                    start = side
+        if stop >= start:
+            value = equal_value(
+                text, start, stop, by == BY_POSITION, predicates[group + 2], values, predicates,
+                literals,
+            )  # fmt: skip
+        counters[chosen + number] = value
+        outcome += value * size
+        size *= values + 1
+    return outcomes[outcome]
+
+
+@inner
+def equal_value(
+    text: Octets,
+    start: int,
+    stop: int,
+    is_number: bool,
+    first: int,
+    values: int,
+    predicates: Longs,
+    literals: int,
+) -> int:
+    """Return which of some values the text between two places is, or the number ``stop``: from 1, or 0 for none."""
+    for value in range(values):
+        place = first + 2 * value
+        if is_number:
+            if predicates[place] == stop:
+                return value + 1
+            continue
+        size = predicates[place + 1] - predicates[place]
+        if stop - start != size:
+            continue
+        wanted = literals + predicates[place]
+        at = 0
+        while at < size and text[start + at] == text[wanted + at]:
+            at += 1
+        if at == size:
+            return value + 1
+    return 0
 
 
 @inner
@@ -117,11 +152,9 @@ def element_text(
 ) -> tuple[int, int]:
     """Return the bounds of an element's own text, without blanks around it; where it has none the end is before the start.
 
-    The element's frame is used, and the one above it. The start is ``FULL`` or ``REFUSED`` where there is no room.
+    The element's frame is used, and the one above it. The start is ``FULL`` where there is no room.
     """
     frame = depth * FRAME
-    if frame + 2 * FRAME > len(frames):
-        return REFUSED, 0
     frames[frame + TEXT] = NOTHING
     frames[frame + FRAME + TEXT] = UNREAD
     inside = 0
@@ -133,7 +166,7 @@ def element_text(
         if at > start and inside == 0:
             count = note_text(frames, frame, pieces, count, start, at, decode, 0)
             if count < 0:
-                return REFUSED, 0
+                return FULL, 0
         byte = text[at + 1]
         if byte == 0x2F:
             if inside == 0:
@@ -144,6 +177,8 @@ def element_text(
             at, count = after_marked(
                 text, at, end, depth if inside == 0 else depth + 1, frames, pieces, count
             )
+            if at == FULL:
+                return FULL, 0
             if at < 0:
                 return 1, 0
         else:

@@ -33,7 +33,6 @@ from trailgate.formats.xml.kernels.scan import (
     after_end_tag,
     open_frame,
     start_tag,
-    without_prefixes,
 )
 from trailgate.formats.xml.kernels.strings import text_end
 from trailgate.formats.xml.kernels.tags import (
@@ -42,6 +41,7 @@ from trailgate.formats.xml.kernels.tags import (
     child_number,
     element_letter,
     instruction_end,
+    without_prefixes,
 )
 
 
@@ -72,7 +72,6 @@ def cut(
     attributes: Longs,
     pieces: Longs,
     scopes: Longs,
-    spaces: Longs,
     now: Longs,
     cuts: Longs,
 ) -> int:
@@ -80,7 +79,7 @@ def cut(
 
     ``now`` has where the token begins that is not read, and what is open there. With ``NEEDS_MORE`` that is for more text to come; ``last``
     states that there is none. ``REFUSED`` is a token that is not taken, maybe because it is not whole. ``FULL`` is for ``cuts`` to be
-    emptied: it has room for a cut at any depth. After the text are as many bytes to work in.
+    emptied, which has room for a cut at any depth then, or for more ``scopes``. After the text are as many bytes to work in.
     """
     literals, side = used[LITERALS], used[DECODED]
     at, depth, scoped = now[CUT_AT], now[CUT_DEPTH], now[CUT_SCOPED]
@@ -107,15 +106,13 @@ def cut(
                 return REFUSED
             at, name, count, closed, scoped = start_tag(
                 text, at, end, depth, table, keys, info, pool, used, frames, attributes,
-                scopes, scoped, spaces, literals,
+                scopes, scoped, side,
             )  # fmt: skip
             if at >= 0:
                 now[CUT_BEGUN] = 1
                 child_number(frames, depth)
                 above = np.int64(frames[depth * FRAME + STATE])
-                state = np.int64(
-                    step[above * letters + element_letter(name, info, letters, spaces)]
-                )
+                state = np.int64(step[step[above] + element_letter(name, info, letters)])
                 if state < 0:
                     state = chosen_state(
                         text, -1 - state, depth, count, choices, outcomes, predicates, attributes,

@@ -13,6 +13,7 @@ import numpy as np
 from trailgate.arrays import Longs, Octets, Offsets, Words
 from trailgate.columnar.kernels.compiled import inner, kernel
 from trailgate.columnar.kernels.words import load8
+from trailgate.formats.xml.kernels.characters import checked_name
 
 SPARE: Final = 64  # bytes of zeros after the messages: they are looked at in words
 
@@ -45,14 +46,16 @@ START: Final = 4
 END: Final = 5
 HEADS: Final = (6, 6, 2, 6)  # how many fields are before the pointers, by kind
 
-# An instance of a rule: where its record is in ``records``, and the record's number.
-PLACED: Final = 2
+# An instance of a rule, in ``instances``: where its record is in ``records``, the record's number, and its depth. There is a row for the
+# last one of any depth, then one for each depth.
+PLACED: Final = 3
 PLACE: Final = 0
 NUMBER: Final = 1
+DEPTH: Final = 2
 
 # An action: what it does (or the number of an attribute's name), the instance and level of its record, the field of the slot or pointer,
 # the record's kind, and two more. Of what stores a path's value these are the field of further values, and the bit there.
-ACTION: Final = 7
+ACTION: Final = 8
 PHASES: Final = 4
 INSTANCE: Final = 1
 LEVEL: Final = 2
@@ -60,7 +63,12 @@ FIELD: Final = 3
 KIND: Final = 4
 FIRST: Final = 5
 SECOND: Final = 6
-DOCUMENT: Final = -1  # a level: the document itself
+# Of text below ``//``: the field of where the element begins that gave the value, else 0.
+ORDER: Final = 7
+# Levels below 0: of the one of an instance that is open, where none may be in another (the ORDER of its RECORD is 1), and of the document;
+# those of fixed depths are ``DOCUMENT`` - depth.
+LOOSE: Final = -1
+DOCUMENT: Final = -2
 
 # A prefix that is declared in an open element: the element's depth, the name, and what ``BOUND`` of that was before.
 SCOPE: Final = 3
@@ -81,16 +89,17 @@ class What(IntEnum):
     CLOSE = 9
 
 
-# A choice: its first predicate, how many it has, and its first outcome. A predicate: by what, and three numbers; the last two are the
-# bounds of a literal for those by an attribute, of which the first is the number, or by the text.
+# A choice: where its groups of predicates begin, how many they are, and its first outcome. An outcome is for one value of each group, or none.
+# A group is what predicates of a tag compare: by what, the attribute or counter, where its values are and how many, where its needs are
+# and how many. A value is the bounds of a literal, or a number; a need is another group and which of its values must hold.
 CHOICE: Final = 3
-PREDICATE: Final = 4
+GROUP: Final = 6
 BY_ATTRIBUTE: Final = 0
-BY_POSITION: Final = 1  # the counter, the number wanted, and the bits of predicates that must hold
+BY_POSITION: Final = 1
 BY_TEXT: Final = 2
 
 # A name, in ``info``.
-INFO: Final = 8
+INFO: Final = 9
 SIZE: Final = 0
 POOLED: Final = 1  # where its bytes are
 PREFIX: Final = 2  # the name of its prefix, -1 where there is none
@@ -98,12 +107,17 @@ LOCAL: Final = 3
 ELEMENT: Final = 4  # the number of an element's name in the rules, else 0
 ATTRIBUTE: Final = 5
 SEEN: Final = 6  # the last tag that had it as an attribute, 0 for elements alone, -1 before
-BOUND: Final = 7  # how many declarations of it as a prefix are open, and above ``SPACE`` bits which namespace of the rules it stands for
-SPACE: Final = 20
+BOUND: Final = (
+    7  # 1 + the word of the namespace that it stands for as a prefix, 0 where it is not declared
+)
+NAMESPACE: Final = 8  # which namespace of the rules a word is, from 1, else 0
+SPACE: Final = 20  # bits of an attribute's number in the rules, above which its namespace is
 
-# Names that are always there. The namespace of elements without a prefix is that of ``XMLNS``.
+# Words that are always there: two prefixes, and the namespaces that are theirs alone. That of elements without a prefix is bound to ``XMLNS``.
 XML: Final = 0
 XMLNS: Final = 1
+XML_SPACE: Final = 2
+XMLNS_SPACE: Final = 3
 
 # What ``used`` counts: names, bytes of names, tags with attributes, and where room for decoded values begins.
 NAMES: Final = 0
@@ -124,7 +138,7 @@ INNER: Final = 6  # where its start tag ends
 CHILDREN: Final = 7
 FIRST_PIECE: Final = 8
 NAME_SIZE: Final = 9
-TAG_START: Final = 10  # of messages that are cut
+TAG_START: Final = 10
 
 # States of an element's text.
 NOTHING: Final = 0
@@ -250,6 +264,7 @@ def insert_name(
     info[row + PREFIX], info[row + LOCAL] = -1, -1
     info[row + ELEMENT], info[row + ATTRIBUTE] = 0, 0
     info[row + SEEN], info[row + BOUND] = -1, 0
+    info[row + NAMESPACE] = 0
     table[place] = number + 1
     used[NAMES], used[POOL] = number + 1, pooled + size
     return number
@@ -288,59 +303,3 @@ def add_name(
     if prefix != XMLNS:
         info[number * INFO + ATTRIBUTE] = info[local * INFO + ATTRIBUTE]
     return number
-
-
-@inner
-def checked_name(text: Octets, at: int, end: int) -> int:
-    """Return the length of a name's prefix, 0 without one, or -1 for what is not a name with one colon at most."""
-    start, colon = at, 0
-    begins = True
-    while at < end:
-        point, size = code_point(text, at)
-        if point == 0x3A:
-            if begins or colon:
-                return -1
-            colon = at - start
-            begins = True
-        elif begins:
-            if not starts_name(point):
-                return -1
-            begins = False
-        elif not (starts_name(point) or continues_name(point)):
-            return -1
-        at += size
-    return -1 if begins else colon
-
-
-@inner
-def code_point(text: Octets, at: int) -> tuple[int, int]:
-    """Return a character of valid UTF-8 and how many bytes it has."""
-    first = np.int64(text[at])
-    if first < 0x80:
-        return first, 1
-    second = np.int64(text[at + 1]) & 63
-    if first < 0xE0:
-        return (first & 31) << 6 | second, 2
-    third = np.int64(text[at + 2]) & 63
-    if first < 0xF0:
-        return (first & 15) << 12 | second << 6 | third, 3
-    return (first & 7) << 18 | second << 12 | third << 6 | (np.int64(text[at + 3]) & 63), 4
-
-
-@inner
-def starts_name(point: int) -> bool:
-    """Return whether a character other than a colon may begin a name, as XML 1.0 had it in its fourth edition or has it now."""
-    if point < 0x80:
-        return 97 <= point <= 122 or 65 <= point <= 90 or point == 95
-    return (
-        (0xC0 <= point <= 0x131 and point != 0xD7 and point != 0xF7)
-        or 0x391 <= point <= 0x3A1
-        or 0x410 <= point <= 0x44F
-        or 0x4E00 <= point <= 0x9FA5
-    )
-
-
-@inner
-def continues_name(point: int) -> bool:
-    """Return whether a character that does not begin a name may be in one."""
-    return 48 <= point <= 57 or point == 45 or point == 46 or point == 0xB7

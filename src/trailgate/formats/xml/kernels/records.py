@@ -11,6 +11,7 @@ from trailgate.formats.xml.kernels.names import (
     CHILDREN,
     COLUMNS,
     COUNT,
+    DEPTH,
     EMPTY,
     END,
     FIELD,
@@ -25,17 +26,20 @@ from trailgate.formats.xml.kernels.names import (
     MESSAGE,
     NOTHING,
     NUMBER,
+    ORDER,
     OWNER,
     PHASES,
     PIECES,
     PLACE,
     PLACED,
     PLAIN,
+    REFUSED,
     ROOM,
     RULE,
     SECOND,
     SHAPE,
     START,
+    TAG_START,
     TEXT,
     TEXT_END,
     TEXT_START,
@@ -68,28 +72,37 @@ DIGITS = 20
 
 
 @inner
-def at_level(depth: int, level: int) -> int:
-    """Return the depth that a level is, seen from an element's."""
-    return depth - level if level >= 0 else -1 - level
+def row_of(depth: int, level: int) -> int:
+    """Return the row of instances that a level is, seen from an element's depth; 0 is ``LOOSE``, others are a depth and 1."""
+    return depth - level + 1 if level >= 0 else -1 - level
 
 
 @inner
 def record_of(actions: Longs, row: int, depth: int, instances: Longs, width: int) -> int:
     """Return where the record of an action is."""
-    level = at_level(depth, actions[row + LEVEL])
+    level = row_of(depth, actions[row + LEVEL])
     return instances[(level * width + actions[row + INSTANCE]) * PLACED + PLACE]
 
 
 @inner
-def store(records: Offsets, record: int, actions: Longs, row: int, start: int, size: int) -> None:
-    """Store the place of a value in the slot of an action, or that it is ``EMPTY``.
+def store(
+    records: Offsets, record: int, actions: Longs, row: int, start: int, size: int, begin: int
+) -> None:
+    """Store the place of a value in the slot of an action, or that it is ``EMPTY``; its element begins at ``begin``.
 
-    The first value counts; that a path finds a further one clears a bit, where an action has one.
+    The value of the element that begins first counts; that a path finds a further one clears a bit, where an action has one.
     """
     place = record + actions[row + FIELD]
+    ordered = actions[row + ORDER]
     if records[place + 1] < 0:
         records[place], records[place + 1] = start, size
-    elif size >= 0 and actions[row + SECOND]:
+        if ordered and size >= 0:
+            records[record + ordered] = begin
+        return
+    if ordered and size >= 0 and begin < records[record + ordered]:
+        records[place], records[place + 1] = start, size
+        records[record + ordered] = begin
+    if size >= 0 and actions[row + SECOND]:
         records[record + actions[row + FIRST] + 1] &= ~actions[row + SECOND]
 
 
@@ -107,12 +120,13 @@ def open_record(
     depth: int,
     message: int,
     place: int,
+    frames: Longs,
     instances: Longs,
     width: int,
     records: Offsets,
     shape: Longs,
 ) -> int:
-    """Open the record of an action; return 0, or ``FULL``."""
+    """Open the record of an action; return 0, ``FULL``, or ``REFUSED`` for one that is in another and must not be."""
     kind = actions[row + KIND]
     own = kind * SHAPE
     number = shape[own + COUNT]
@@ -126,7 +140,7 @@ def open_record(
     records[record + RULE] = actions[row + FIRST]
     transaction = number if actions[row + SECOND] else -1
     if actions[row + FIELD] >= 0:
-        level = at_level(depth, actions[row + LEVEL])
+        level = row_of(depth, actions[row + LEVEL])
         owner = (level * width + actions[row + FIELD]) * PLACED
         records[record + OWNER] = instances[owner + NUMBER]
         if kind != COLUMNS:
@@ -136,8 +150,17 @@ def open_record(
         records[record + MESSAGE] = message
         records[record + START] = place
         records[record + END] = place
-    opened = (depth * width + actions[row + INSTANCE]) * PLACED
+    opened = ((depth + 1) * width + actions[row + INSTANCE]) * PLACED
     instances[opened + PLACE], instances[opened + NUMBER] = record, number
+    if actions[row + ORDER]:
+        last = actions[row + INSTANCE] * PLACED
+        before = instances[last + DEPTH]
+        if 0 <= before < depth:
+            begun = frames[before * FRAME + TAG_START] - frames[depth * FRAME + TAG_START] + place
+            if records[instances[last + PLACE] + START] == begun:
+                return REFUSED
+        instances[last + PLACE], instances[last + NUMBER] = record, number
+        instances[last + DEPTH] = depth
     shape[own + COUNT] = number + 1
     return 0
 
@@ -161,11 +184,14 @@ def start_element(
     literals: int,
     side: int,
 ) -> int:
-    """Open the records of an element and store what is known of it; return where decoded values end, or ``FULL``."""
+    """Open the records of an element and store what is known of it; return where decoded values end, ``FULL`` or ``REFUSED``."""
     for number in range(bounds[state * PHASES], bounds[state * PHASES + 1]):
         row = number * ACTION
-        if open_record(actions, row, depth, message, place, instances, width, records, shape) < 0:
-            return FULL
+        opened = open_record(
+            actions, row, depth, message, place, frames, instances, width, records, shape
+        )
+        if opened < 0:
+            return opened
     for number in range(bounds[state * PHASES + 1], bounds[state * PHASES + 2]):
         row = number * ACTION
         what = actions[row]
@@ -184,9 +210,10 @@ def start_element(
             side = put_number(text, position, side)
             store_once(records, slot, start, side - start)
         else:
-            level = at_level(depth, actions[row + SECOND])
+            level = row_of(depth, actions[row + SECOND])
             anchor = (level * width + actions[row + FIRST]) * PLACED + NUMBER
-            records[slot] = instances[anchor]
+            if level > 0:
+                records[slot] = instances[anchor]
     return side
 
 
@@ -219,7 +246,7 @@ def store_attributes(
             end = decoded(text, start, end, OF_ATTRIBUTE, side)
             start, side = side, end
         record = record_of(actions, row, depth, instances, width)
-        store(records, record, actions, row, start, end - start)
+        store(records, record, actions, row, start, end - start, 0)
     return side
 
 
@@ -247,6 +274,7 @@ def end_element(
     kind = frames[frame + TEXT]
     if kind == UNREAD:
         return side
+    begin = frames[frame + TAG_START]
     start, end = frames[frame + TEXT_START], frames[frame + TEXT_END]
     exact, exact_end = start, end
     if kind == PLAIN:
@@ -267,14 +295,14 @@ def end_element(
         if what == TEXTUAL:
             # Where there is no text, where it starts was never written.
             size = end - start if kind != NOTHING else EMPTY
-            store(records, record, actions, row, start if size != EMPTY else 0, size)
+            store(records, record, actions, row, start if size != EMPTY else 0, size, begin)
         elif what == EXACT:
             size = exact_end - exact if kind != NOTHING else 0
-            store(records, record, actions, row, exact if size else 0, size)
+            store(records, record, actions, row, exact if size else 0, size, begin)
         elif what == CONTENT:
             within = frames[frame + INNER]
             size = tag - within if tag > within else EMPTY
-            store(records, record, actions, row, within, size)
+            store(records, record, actions, row, within, size, begin)
         else:
             records[record + END] = place
     return side

@@ -19,6 +19,7 @@ from trailgate.formats.xml.kernels.names import (
     CHILDREN,
     COUNT,
     DECODED,
+    DEPTH,
     DONE,
     EVERY,
     FIRST_PIECE,
@@ -32,19 +33,19 @@ from trailgate.formats.xml.kernels.names import (
     NOTHING,
     PHASES,
     PIECES,
+    PLACED,
     POOLED,
     PREFIX,
     REFUSED,
-    SCOPE,
     SEEN,
     SERIAL,
     SHAPE,
     SIZE,
     STATE,
+    TAG_START,
     TEXT,
     UNKNOWN_DECLARATION,
     UNREAD,
-    XML,
     XMLNS,
     find_name,
     insert_name,
@@ -61,6 +62,7 @@ from trailgate.formats.xml.kernels.tags import (
     name_at,
     name_end,
     read_attributes,
+    without_prefixes,
 )
 
 DECLARATION_BEGINS: Final = np.uint64(0x6C6D783F3C)  # "<?xml"
@@ -134,20 +136,21 @@ def scan(
     attributes: Longs,
     pieces: Longs,
     scopes: Longs,
-    spaces: Longs,
     records: Offsets,
     shape: Longs,
 ) -> tuple[int, int]:
     """Note what is found in the messages from ``first`` on; return the message that is not taken and why, else their number and ``DONE``.
 
-    ``width`` is how many instances the rules have, ``counted`` how many counters, ``letters`` how many states a state
-    leads to, ``spaces`` where among the literals the namespaces of the rules begin and end.
+    ``width`` is how many instances the rules have, ``counted`` how many counters, ``letters`` how many names of elements each
+    namespace of the rules has.
     """
     for message in range(first, len(starts)):
         for kind in range(len(shape) // SHAPE):
             shape[kind * SHAPE + COUNT] = shape[kind * SHAPE + KEPT]
         begin, end = starts[message], ends[message]
         literals, side = used[LITERALS], used[DECODED]
+        for instance in range(width):
+            instances[instance * PLACED + DEPTH] = -1
         depth, begun, piece_count, scoped = 0, False, 0, 0
         mark = mark_size(text, begin, end)
         at = after_declaration(text, begin + mark, end, table, keys, info, pool)
@@ -175,7 +178,7 @@ def scan(
                     frames, depth * FRAME, pieces, piece_count, start, at, decode, 0
                 )
                 if piece_count < 0:
-                    return message, REFUSED
+                    return message, FULL
             if at + 1 >= end:
                 return message, REFUSED
             tag = at
@@ -200,15 +203,13 @@ def scan(
                 begun = True
                 at, name, count, closed, scoped = start_tag(
                     text, at, end, depth, table, keys, info, pool, used, frames, attributes,
-                    scopes, scoped, spaces, literals,
+                    scopes, scoped, side,
                 )  # fmt: skip
                 if at < 0:
                     return message, at
                 child_number(frames, depth)
                 above = np.int64(frames[depth * FRAME + STATE])
-                state = np.int64(
-                    step[above * letters + element_letter(name, info, letters, spaces)]
-                )
+                state = np.int64(step[step[above] + element_letter(name, info, letters)])
                 if state < 0:
                     if 2 * (at - tag) + side > len(text):
                         return message, FULL
@@ -221,6 +222,7 @@ def scan(
                         return message, state
                 depth += 1
                 open_frame(depth, name, state, at, bounds, frames, counters, counted)
+                frames[depth * FRAME + TAG_START] = tag
                 if bounds[state * PHASES + PHASES] > bounds[state * PHASES]:
                     start, size = local_name(tag + 1, name, info)
                     side = start_element(
@@ -228,7 +230,7 @@ def scan(
                         frames, instances, width, records, shape, literals, side,
                     )  # fmt: skip
                     if side < 0:
-                        return message, FULL
+                        return message, side
                     if count:
                         side = store_attributes(
                             text, state, depth, count, bounds, actions, attributes, info,
@@ -328,8 +330,7 @@ def start_tag(
     attributes: Longs,
     scopes: Longs,
     scoped: int,
-    spaces: Longs,
-    literals: int,
+    side: int,
 ) -> tuple[int, int, int, int, int]:
     """Read a start tag; return where it ends, its name, its number of attributes, whether it is closed, and how many prefixes are bound.
 
@@ -339,7 +340,7 @@ def start_tag(
     name = name_at(text, at + 1, place, table, keys, info, pool, used)
     if name < 0:
         return name, 0, 0, 0, 0
-    if place >= end or (depth + 2) * FRAME > len(frames):
+    if place >= end or (depth + 3) * FRAME > len(frames):
         return REFUSED, 0, 0, 0, 0
     info[name * INFO + SEEN] = max(info[name * INFO + SEEN], 0)
     frames[(depth + 1) * FRAME + NAME_SIZE] = place - at - 1
@@ -353,10 +354,11 @@ def start_tag(
             return at, 0, 0, 0, 0
         if prefixed:
             scoped = bind_prefixes(
-                text, count, depth + 1, attributes, info, scopes, scoped, spaces, literals
-            )
+                text, count, depth + 1, attributes, table, keys, info, pool, used, scopes, scoped,
+                side,
+            )  # fmt: skip
             if scoped < 0:
-                return REFUSED, 0, 0, 0, 0
+                return scoped, 0, 0, 0, 0
     if not is_bound(info[name * INFO + PREFIX], info):
         return REFUSED, 0, 0, 0, 0
     return at, name, count, closed, scoped
@@ -365,16 +367,7 @@ def start_tag(
 @inner
 def is_bound(prefix: int, info: Longs) -> bool:
     """Return whether an element may have a prefix, -1 for none."""
-    return prefix < 0 or prefix == XML or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
-
-
-@inner
-def without_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
-    """Remove the prefixes that an element declares; return how many are left."""
-    while scoped and scopes[SCOPE * (scoped - 1)] == depth:
-        scoped -= 1
-        info[scopes[SCOPE * scoped + 1] * INFO + BOUND] = scopes[SCOPE * scoped + 2]
-    return scoped
+    return prefix < 0 or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
 
 
 @inner

@@ -145,11 +145,11 @@ def reference(text: Octets, at: int, end: int) -> tuple[int, int]:
 
 @inner
 def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
-    """Return what ``reference`` does of a number; one of more than 8 digits is for the general way."""
+    """Return what ``reference`` does of a number."""
     hexadecimal = text[at + 2] == 0x78
     first = at + 3 if hexadecimal else at + 2
     place, point = first, 0
-    while place < end and place - first < 9:
+    while place < end:
         digit = np.int64(text[place])
         if 48 <= digit <= 57:
             digit -= 48
@@ -157,7 +157,7 @@ def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
             digit = (digit | 32) - 87
         else:
             break
-        point = point * (16 if hexadecimal else 10) + digit
+        point = min(point * (16 if hexadecimal else 10) + digit, 0x110000)
         place += 1
     if place == first or place >= end or text[place] != 0x3B:
         return 0, 0

@@ -16,9 +16,11 @@ from trailgate.formats.xml.kernels.names import (
     CHILDREN,
     ELEMENT,
     FRAME,
+    FULL,
     INFO,
     LOCAL,
     MANY_NAMES,
+    NAMESPACE,
     NO_ROOM,
     PREFIX,
     REFUSED,
@@ -31,11 +33,20 @@ from trailgate.formats.xml.kernels.names import (
     VALUE_END,
     VALUE_START,
     XML,
+    XML_SPACE,
     XMLNS,
+    XMLNS_SPACE,
     add_name,
     find_name,
+    insert_name,
 )
-from trailgate.formats.xml.kernels.strings import is_blank, note_text, value_end
+from trailgate.formats.xml.kernels.strings import (
+    OF_ATTRIBUTE,
+    decoded,
+    is_blank,
+    note_text,
+    value_end,
+)
 
 SECTION_BEGINS: Final = np.uint64(0x5B41544144435B21)  # "![CDATA["
 
@@ -144,18 +155,20 @@ def bind_prefixes(
     count: int,
     depth: int,
     attributes: Longs,
+    table: Offsets,
+    keys: Words,
     info: Longs,
+    pool: Octets,
+    used: Longs,
     scopes: Longs,
     scoped: int,
-    spaces: Longs,
-    literals: int,
+    side: int,
 ) -> int:
-    """Check the prefixes of a tag's attributes and open those declared; return how many are open, or ``REFUSED``.
-
-    ``spaces`` is where among the literals the namespaces of the rules begin and end.
-
-    What may be against the rules of namespaces is for the general way: reserved names, and names that could be alike.
-    """
+    """Open the prefixes that a tag declares and check those of its attributes; return how many are open, or why the tag is not taken."""
+    first, last = attributes[VALUE_START], attributes[(count - 1) * ATTRIBUTES + VALUE_END]
+    if (scoped + count) * SCOPE > len(scopes) or side + last - first > len(text):
+        return FULL
+    opened = scoped
     for each in range(count):
         row = each * ATTRIBUTES
         number = attributes[row]
@@ -163,63 +176,95 @@ def bind_prefixes(
         if number != XMLNS and prefix != XMLNS:
             continue
         start, end = attributes[row + VALUE_START], attributes[row + VALUE_END]
-        if attributes[row + TO_DECODE] or end - start == 29 or end - start == 36:
-            return REFUSED
-        for place in range(start, end):
-            if text[place] <= 0x20:
-                return REFUSED
-        local = XMLNS
-        if prefix == XMLNS:
-            local = info[number * INFO + LOCAL]
-            if start == end or local == XML or local == XMLNS:
-                return REFUSED
-        if (scoped + 1) * SCOPE > len(scopes):
-            return REFUSED
-        row, before = SCOPE * scoped, info[local * INFO + BOUND]
-        scopes[row], scopes[row + 1], scopes[row + 2] = depth, local, before
-        space = space_of(text, start, end, spaces, literals)
-        info[local * INFO + BOUND] = (before & (1 << SPACE) - 1) + 1 + (space << SPACE)
-        scoped += 1
+        if attributes[row + TO_DECODE]:
+            end = decoded(text, start, end, OF_ATTRIBUTE, side)
+            start = side
+        local = XMLNS if number == XMLNS else info[number * INFO + LOCAL]
+        bound = bound_namespace(text, start, end, table, keys, info, pool, used)
+        if number != XMLNS and (bound == 0 or local == XMLNS):
+            bound = REFUSED
+        if bound == XMLNS_SPACE + 1 or (bound == XML_SPACE + 1) != (local == XML):
+            bound = min(bound, REFUSED)
+        if bound < 0:
+            without_prefixes(scopes, opened, depth, info)
+            return bound
+        place = SCOPE * opened
+        scopes[place], scopes[place + 1] = depth, local
+        scopes[place + 2] = info[local * INFO + BOUND]
+        info[local * INFO + BOUND] = bound
+        opened += 1
     for each in range(count):
-        number = attributes[each * ATTRIBUTES]
-        prefix = info[number * INFO + PREFIX]
-        if prefix < 0 or prefix == XMLNS:
-            continue
-        if prefix != XML and info[prefix * INFO + BOUND] == 0:
+        if not is_one_attribute(each, attributes, info):
+            without_prefixes(scopes, opened, depth, info)
             return REFUSED
-        for other in range(each):
-            before = attributes[other * ATTRIBUTES]
-            if (
-                info[before * INFO + PREFIX] >= 0
-                and info[before * INFO + LOCAL] == info[number * INFO + LOCAL]
-            ):
-                return REFUSED
+    return opened
+
+
+@inner
+def bound_namespace(
+    text: Octets,
+    start: int,
+    end: int,
+    table: Offsets,
+    keys: Words,
+    info: Longs,
+    pool: Octets,
+    used: Longs,
+) -> int:
+    """Return 1 + the word of the namespace between two places, 0 where it is empty, ``REFUSED`` for one with blanks, or ``MANY_NAMES``."""
+    for place in range(start, end):
+        if text[place] == 0x20:
+            return REFUSED
+    if start == end:
+        return 0
+    word = find_name(text, start, end - start, table, keys, info, pool)
+    if word < 0:
+        word = insert_name(text, start, end - start, -1 - word, table, keys, info, pool, used)
+    return MANY_NAMES if word < 0 else word + 1
+
+
+@inner
+def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
+    """Return whether an attribute has no prefix, or one that is declared, and no attribute before has its name in the same namespace."""
+    number = attributes[each * ATTRIBUTES]
+    prefix = info[number * INFO + PREFIX]
+    if prefix < 0 or prefix == XMLNS:
+        return True
+    bound, local = info[prefix * INFO + BOUND], info[number * INFO + LOCAL]
+    if bound == 0:
+        return False
+    for other in range(each):
+        before = attributes[other * ATTRIBUTES]
+        its = info[before * INFO + PREFIX]
+        if its < 0 or its == XMLNS or info[before * INFO + LOCAL] != local:
+            continue
+        if info[its * INFO + BOUND] == bound:
+            return False
+    return True
+
+
+@inner
+def without_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
+    """Remove the prefixes that an element declares; return how many are left."""
+    while scoped and scopes[SCOPE * (scoped - 1)] == depth:
+        scoped -= 1
+        info[scopes[SCOPE * scoped + 1] * INFO + BOUND] = scopes[SCOPE * scoped + 2]
     return scoped
 
 
 @inner
-def space_of(text: Octets, start: int, end: int, spaces: Longs, literals: int) -> int:
-    """Return the number of the namespace between two places, from 1, or 0 for one that is not in the rules."""
-    for each in range(len(spaces) // 2):
-        wanted = literals + spaces[2 * each]
-        alike = spaces[2 * each + 1] - spaces[2 * each] == end - start
-        if alike:
-            for place in range(end - start):
-                alike &= text[start + place] == text[wanted + place]
-        if alike:
-            return each + 1
-    return 0
+def element_letter(name: int, info: Longs, letters: int) -> int:
+    """Return the letter of an element's name: that of its local part, in its namespace of the rules."""
+    prefix = info[name * INFO + PREFIX]
+    letter = np.int64(info[name * INFO + ELEMENT])
+    return letter + letters * rule_namespace(XMLNS if prefix < 0 else prefix, info)
 
 
 @inner
-def element_letter(name: int, info: Longs, letters: int, spaces: Longs) -> int:
-    """Return the letter of an element's name: that of its local part, in its namespace of the rules."""
-    letter = np.int64(info[name * INFO + ELEMENT])
-    if len(spaces) == 0:
-        return letter
-    prefix = info[name * INFO + PREFIX]
-    space = info[(XMLNS if prefix < 0 else prefix) * INFO + BOUND] >> SPACE
-    return letter + space * (letters // (len(spaces) // 2 + 1))
+def rule_namespace(prefix: int, info: Longs) -> int:
+    """Return which namespace of the rules a prefix stands for, from 1, or 0 for none of them."""
+    bound = info[prefix * INFO + BOUND]
+    return np.int64(info[(bound - 1) * INFO + NAMESPACE]) if bound else 0
 
 
 @inner
@@ -233,7 +278,7 @@ def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int
         number = attributes[each * ATTRIBUTES]
         if info[number * INFO + ATTRIBUTE] == letter & (1 << SPACE) - 1:
             prefix = info[number * INFO + PREFIX]
-            if space and (prefix < 0 or info[prefix * INFO + BOUND] >> SPACE != space):
+            if space and (prefix < 0 or rule_namespace(prefix, info) != space):
                 continue
             if prefix < 0:
                 return each
@@ -323,5 +368,5 @@ def after_marked(
     if frames[depth * FRAME + TEXT] != UNREAD:
         count = note_text(frames, depth * FRAME, pieces, count, start, at, decode, 1)
         if count < 0:
-            return REFUSED, 0
+            return FULL, 0
     return at + 3, count
