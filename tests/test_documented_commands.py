@@ -95,8 +95,12 @@ def stores() -> None:
 GIVEN: Final[dict[str, Callable[[], None]]] = {
     "cli.md": cli,
     "copybook.md": copybook,
+    "extract.md": cli,
+    "format.md": cli,
     "json.md": json_messages,
     "logdump.md": logdump,
+    "operations-table.md": cli,
+    "properties.md": cli,
     "publications.md": publications,
     "stores.md": stores,
 }

@@ -164,6 +164,18 @@ def test_a_page_begins_with_a_sentence_and_an_example(path: Path) -> None:
     assert first.language in {"sh", "console", "python"}
 
 
+@pytest.mark.parametrize(
+    "path",
+    [path for path in DOCS.rglob("*.md") if path.parent.name not in {"decisions", "reference"}],
+    ids=lambda path: path.relative_to(DOCS).as_posix(),
+)
+def test_every_page_begins_with_a_sentence(path: Path) -> None:
+    title, sentence, *_ = path.read_text().split("\n\n")
+
+    assert title.startswith("# ")
+    assert re.match(r"[A-Z`\[].*[.:]$", sentence, re.DOTALL), sentence
+
+
 def rewrite(path: Path, names: dict[str, object] | None) -> None:
     """Write a page with what its examples print now."""
     with tempfile.TemporaryDirectory() as folder, as_on_one_machine():
