@@ -3,43 +3,46 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
-import typer
-
 from trailgate.cli.capture_output import many
-from trailgate.cli.options import DefinitionsFile, SummaryAsJson, TrailPath
+from trailgate.cli.options import DefinitionsFile, SummaryAsJson, TrailPath, takes
 from trailgate.cli.output import done_already, say
+from trailgate.options import COUNT, PATH, TEXT, Flag
 
 
-def command(  # noqa: PLR0913  one argument an option
-    *,
-    trail: TrailPath,
-    target: Annotated[
-        str, typer.Option("--to", metavar="PREFIX", help="The trail to write, as sample/ot.")
-    ],
-    names: Annotated[
-        bool, typer.Option("--names", help="Replace the names of tables and columns too.")
-    ] = False,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedactArguments:
+    """How a trail is redacted: each field is a flag of ``trailgate redact``, in the order of its help."""
+
+    target: Annotated[str, PATH, Flag("PREFIX", "--to"), "The trail to write, as sample/ot."]
+    names: Annotated[bool, "Replace the names of tables and columns too."] = False
     key: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Same key, same replacements; default: a new one."),
-    ] = None,
+        str | None, TEXT, Flag("TEXT"), "Same key, same replacements; default: a new one."
+    ] = None
     records: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most so many records of a file.")
-    ] = None,
-    definitions: DefinitionsFile = None,
-    as_json: SummaryAsJson = False,
-) -> None:
+        int | None, COUNT, Flag("N", least=1), "At most so many records of a file."
+    ] = None
+    definitions: DefinitionsFile = None
+    as_json: SummaryAsJson = False
+
+
+@takes(RedactArguments)
+def command(trail: TrailPath, given: RedactArguments) -> None:
     """Write a trail with other values, of the same lengths and forms."""
     from trailgate.jobs.redacting import redact_trail
 
     summary = redact_trail(
-        trail, target, names=names, key=key, records=records, definitions=definitions
+        trail,
+        given.target,
+        names=given.names,
+        key=given.key,
+        records=given.records,
+        definitions=given.definitions,
     )
     with done_already():
-        if as_json:
+        if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
             return
         say(f"{many(summary.records, 'record')} with other values: {', '.join(summary.files)}")

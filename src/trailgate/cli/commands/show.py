@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from dataclasses import replace
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Final
-
-import typer
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from trailgate.cli.options import (
     DefinitionsFile,
@@ -18,93 +15,70 @@ from trailgate.cli.options import (
     Threads,
     TrailPath,
     Wide,
+    takes,
 )
 from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
+from trailgate.options import COUNT, NAMES, TEXT, Flag
 
 if TYPE_CHECKING:
     from trailgate.storage.files.trail_files import TrailFiles
     from trailgate.storage.reading.options import ReadOptions
 
 
-class Level(StrEnum):
-    """What is printed: operations, or all records."""
-
-    OPERATIONS = "operations"
-    ALL = "all"
-
-
-class Undo(StrEnum):
-    """Whether operations are shown that back out an earlier one."""
-
-    SHOW = "show"
-    EXCLUDE = "exclude"
-
-
-class OpenTransactions(StrEnum):
-    """What is done with the last operation of a transaction that is open at the trail's end."""
-
-    HOLD = "hold"
-    SHOW = "show"
-
-
-Text = str | None
+Position = Annotated[str | None, TEXT, Flag("POSITION")]
 SHORTEST: Final = 20  # digits of a position in its long form
 NAMED: Final = 8  # tables in a note
+POSITIONS: Final = ("after", "from_position", "to_position")
+# Options of reading that are passed on as they are given.
+NAMED_OPTIONS: Final = ("records", "charset", "from_csn", "to_csn", "undo", "open_transactions")
 
 
-def command(  # noqa: PLR0913  one parameter an option
-    path: TrailPath,
-    *,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowArguments:
+    """What is shown: each field is a flag of ``trailgate show``, in the order of its help."""
+
     table: Annotated[
-        list[str] | None,
-        typer.Option(metavar="SCHEMA.TABLE", help="Only this table's operations; repeatable."),
-    ] = None,
+        list[str], NAMES, Flag("SCHEMA.TABLE"), "Only this table's operations; repeatable."
+    ] = field(default_factory=list)
     tables: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATTERNS", help="Only these tables, as HR.*,SALES.ORD?; repeatable."),
-    ] = None,
+        list[str], NAMES, Flag("PATTERNS"), "Only these tables, as HR.*,SALES.ORD?; repeatable."
+    ] = field(default_factory=list)
     records: Annotated[
-        Level, typer.Option(help="All: every record with its header, instead of operations.")
-    ] = Level.OPERATIONS,
-    format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
-    to: RowsFile = None,
-    definitions: DefinitionsFile = None,
+        Literal["operations", "all"], "All: every record with its header, instead of operations."
+    ] = "operations"
+    format: RowFormat = Format.TABLE
+    to: RowsFile = None
+    definitions: DefinitionsFile = None
     charset: Annotated[
-        Text, typer.Option(metavar="NAME", help="The character set of the source's texts.")
-    ] = None,
+        str | None, TEXT, Flag("NAME"), "The character set of the source's texts."
+    ] = None
     limit: Annotated[
-        int | None, typer.Option(min=0, help="The maximum number of operations (a table: 100).")
-    ] = None,
-    after: Annotated[
-        Text,
-        typer.Option(metavar="POSITION", help="Only operations after this position, as 0:679."),
-    ] = None,
-    from_position: Annotated[
-        Text, typer.Option(metavar="POSITION", help="Only operations at this position or after it.")
-    ] = None,
-    to_position: Annotated[
-        Text,
-        typer.Option(metavar="POSITION", help="Only operations at this position or before it."),
-    ] = None,
+        int | None, COUNT, Flag(least=0), "The maximum number of operations (a table: 100)."
+    ] = None
+    after: Annotated[Position, "Only operations after this position, as 0:679."] = None
+    from_position: Annotated[Position, "Only operations at this position or after it."] = None
+    to_position: Annotated[Position, "Only operations at this position or before it."] = None
     from_csn: Annotated[
-        Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or a later one.")
-    ] = None,
+        str | None, TEXT, Flag("CSN"), "Only transactions of this CSN or a later one."
+    ] = None
     to_csn: Annotated[
-        Text, typer.Option(metavar="CSN", help="Only transactions of this CSN or an earlier one.")
-    ] = None,
+        str | None, TEXT, Flag("CSN"), "Only transactions of this CSN or an earlier one."
+    ] = None
     undo: Annotated[
-        Undo, typer.Option(help="Exclude: no operations that back out an earlier one (NonStop).")
-    ] = Undo.SHOW,
+        Literal["show", "exclude"],
+        "Exclude: no operations that back out an earlier one (NonStop).",
+    ] = "show"
     open_transactions: Annotated[
-        OpenTransactions,
-        typer.Option(
-            help="Show: also the last operation of a transaction that is open at the trail's end."
-        ),
-    ] = OpenTransactions.HOLD,
-    threads: Threads = None,
-    wide: Wide = False,
-) -> None:
+        Literal["hold", "show"],
+        "Show: also the last operation of a transaction that is open at the trail's end.",
+    ] = "hold"
+    threads: Threads = None
+    wide: Wide = False
+
+
+@takes(ShowArguments)
+def command(path: TrailPath, given: ShowArguments) -> None:
     """Show the operations or the records of a trail."""
     from trailgate.cli import trail_output
     from trailgate.cli.files import check_target, write_and_count
@@ -113,43 +87,41 @@ def command(  # noqa: PLR0913  one parameter an option
     from trailgate.storage.reading.options import ReadOptions
     from trailgate.storage.reading.trails import read_chosen
 
-    trail = find_trail(path, definitions)
-    options = ReadOptions.of(
-        {
-            "records": str(records),
-            "charset": charset,
-            "after": _position(trail, after),
-            "from_position": _position(trail, from_position),
-            "to_position": _position(trail, to_position),
-            "from_csn": from_csn,
-            "to_csn": to_csn,
-            "undo": None if undo is Undo.SHOW else str(undo),
-            "open_transactions": str(open_transactions),
-        }
-    )
-    for_people = format is Format.TABLE and to is None
-    options = _with_tables(options, trail, table or [], tables or [], typed=not for_people)
-    if for_people or limit is not None:
+    trail = find_trail(path, given.definitions)
+    places = {name: _position(trail, getattr(given, name)) for name in POSITIONS}
+    named = {name: getattr(given, name) for name in NAMED_OPTIONS}
+    for_people = given.format is Format.TABLE and given.to is None
+    options = _with_tables(ReadOptions.of(named | places), trail, given, typed=not for_people)
+    threads = given.threads
+    if for_people or given.limit is not None:
         threads = threads or 1  # few rows are printed: nothing is read ahead
-    if to is not None:
-        check_target(to, format)  # before anything is read
+    if given.to is not None:
+        check_target(given.to, given.format)  # before anything is read
     rows = read_chosen(trail, options, threads=threads)
-    if to is not None:
-        write_and_count(to, rows, limit)
+    if given.to is not None:
+        write_and_count(given.to, rows, given.limit)
         return
-    form = trail_output.FORMS[options.records is not None, wide]
-    printed = print_batches(rows, rows.schema.names, form, format=format, limit=limit, wide=wide)
-    if not printed and limit != 0:
+    form = trail_output.FORMS[options.records is not None, given.wide]
+    printed = print_batches(
+        rows,
+        rows.schema.names,
+        form,
+        format=given.format,
+        limit=given.limit,
+        wide=given.wide,
+    )
+    if not printed and given.limit != 0:
         with suppress(OSError):  # stderr may be closed
             print(_nothing(trail, options), file=sys.stderr)
 
 
 def _with_tables(
-    options: ReadOptions, trail: TrailFiles, table: list[str], tables: list[str], *, typed: bool
+    options: ReadOptions, trail: TrailFiles, given: ShowArguments, *, typed: bool
 ) -> ReadOptions:
     """Return the options for these tables: one alone is read in the types of its columns, if ``typed``."""
     from trailgate.storage.reading.trail_file import find_table
 
+    table, tables = given.table, given.tables
     if typed and len(table) == 1 and not tables and options.records is None:
         try:
             find_table(trail, table[0])
