@@ -135,24 +135,6 @@ def test_the_examples_of_a_page_print_what_it_shows(
         assert replayed(page) == page
 
 
-@pytest.mark.spark
-@pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize(
-    "path",
-    [path for path in PAGES if any(map(needs_spark, blocks(path.read_text())))],
-    ids=lambda path: path.stem,
-)
-def test_the_examples_on_spark_print_what_a_page_shows(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    page = path.read_text()
-
-    with as_on_one_machine():
-        given(path)
-        assert replayed(page, {"spark": request.getfixturevalue("spark")}) == page
-
-
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_a_page_begins_with_a_sentence_and_an_example(path: Path) -> None:
     title, sentence, *_ = path.read_text().split("\n\n")

@@ -145,10 +145,10 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
             raise
         files.close()
     summary = run.summary(folder.name, format.casefold(), known)
-    return replace(summary, unmatched=_unmatched(chosen, seen))
+    return replace(summary, unmatched=_find_unmatched(chosen, seen))
 
 
-def _unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
+def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
     """Return the patterns that none of the tables that were read fits; none where nothing was read."""
     names = sorted(seen)
     patterns = chosen.patterns if chosen and names else ()

@@ -76,12 +76,12 @@ class Redaction:
 
     def _bytes(self, part: Bytes, around: Element, metadata: bool) -> bytes:
         if part.role is Role.UNKNOWN:
-            return self._unknown(part.raw, around, metadata)
+            return self._replace_unknown(part.raw, around, metadata)
         if part.role is Role.TEXT and around.name not in PRIVATE:
             return part.raw
         return self._replacements[part.role](part.raw)
 
-    def _unknown(self, raw: bytes, around: Element, metadata: bool) -> bytes:
+    def _replace_unknown(self, raw: bytes, around: Element, metadata: bool) -> bytes:
         """Return zeros for a token; metadata have names and types, and no values."""
         if around.path[-1] != DATA:
             self.zeros[around.name] += 1
