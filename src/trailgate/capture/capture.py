@@ -30,14 +30,11 @@ from trailgate.messages.bounds import (
     unended,
 )
 from trailgate.messages.by_id import NOTHING_LATER, Later, Remaining, chain_by_id, remaining
-from trailgate.messages.images import image_notes, one_row, shape, taken, with_operation_types
+from trailgate.messages.images import image_notes, shape, with_operation_types
 from trailgate.messages.messages import (
     Holding,
     MessageBatch,
     MessageCutter,
-    unreadable_in,
-    waiting_in,
-    with_waiting,
 )
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import MetadataOptions
@@ -201,17 +198,18 @@ class Capture:
         state, holding = state or TransactionState(), self._parser.format
         if not isinstance(holding, Holding):
             return self._parse(messages, state, unreadable)
-        waiting = waiting_in(state)
+        waiting = state.waiting
         before = sum(map(len, waiting))
-        unreadable = (*unreadable_in(state), *_move(unreadable, before))
+        unreadable = (*state.unreadable, *_move(unreadable, before))
         if waiting and holding.continues(messages):
-            return _nothing(messages, with_waiting(state, (*waiting, messages), unreadable))
+            waits = replace(state, waiting=(*waiting, messages), unreadable=unreadable)
+            return _nothing(messages, waits)
         every = MessageBatch.join((*waiting, messages))
         complete = holding.complete(every)
         count, later = complete.count, complete.later
         parsed = self._parse(
             every.slice(0, count),
-            with_waiting(state, ()),
+            replace(state, waiting=(), unreadable=()),
             tuple(problem for problem in unreadable if problem.message < count),
             later.of_first(count),
         )
@@ -225,7 +223,7 @@ class Capture:
             found.opens[count - before] = found.starts_unit[count - before] = True
         waiting = (every.slice(count, len(every)),)
         still_bad = _move([p for p in unreadable if p.message >= count], -count)
-        return replace(found, state=with_waiting(after, waiting, still_bad))
+        return replace(found, state=replace(after, waiting=waiting, unreadable=still_bad))
 
     def _parse(
         self,
@@ -260,12 +258,12 @@ class Capture:
             blocks.extend(self._shape(rest.released))
             message, numbers = np.append(-1, message), numbers + 1
         for block in raw.blocks:
-            picked = block if every else taken(block, np.flatnonzero(rest.captured[block.order]))
+            picked = block if every else block.take(np.flatnonzero(rest.captured[block.order]))
             if len(picked):
                 order = numbers[picked.order]
                 blocks.extend(self._shape(_place(picked, raw, done, rest, order)))
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
-                own = one_row(block, int(held[0]))
+                own = block.take(held)
                 one = _place(own, raw, done, rest, own.order)
                 after = replace(after, held=Held(one, int(one.tx_ind[0]) == BEGIN))
         problems = tuple(_source(problem, messages) for problem in done.problems)
@@ -301,13 +299,13 @@ class Capture:
             error = open_at_end(state)
             problems = () if error is None else (Problem(-1, error),)
             return replace(_nothing(nothing, state), problems=problems)
-        parsed, waiting = _nothing(nothing, state), waiting_in(state)
+        parsed, waiting = _nothing(nothing, state), state.waiting
         if waiting:
             every = MessageBatch.join(waiting)
             assert isinstance(self._parser.format, Holding)
             later = replace(self._parser.format.complete(every).later, following=None)
-            known = unreadable_in(state)
-            parsed = self._parse(every, with_waiting(state, ()), known, later)
+            alone = replace(state, waiting=(), unreadable=())
+            parsed = self._parse(every, alone, state.unreadable, later)
             parsed = _of_batch(parsed, every, len(every))
         open_still = unended(parsed.state)
         if open_still is not None:

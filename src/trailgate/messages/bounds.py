@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,9 @@ from trailgate.model.transactions import (
     follow,
     indicator_marks,
 )
+
+if TYPE_CHECKING:
+    from trailgate.messages.messages import MessageBatch
 
 AUTO: Final = "auto"
 ROW: Final = "row"
@@ -273,7 +276,8 @@ class TransactionState:
 
     ``held`` and ``excluded`` belong to the open transaction: see ``model/transactions.py``. ``count`` is how many
     operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one,
-    and ``last`` what is known of that message otherwise.
+    and ``last`` what is known of that message otherwise. ``waiting`` are messages that wait for later ones and belong to the unit that is open, of which
+    ``unreadable`` are known to be bad, by their numbers among all that wait.
     """
 
     tx_id: str | None = None
@@ -285,11 +289,13 @@ class TransactionState:
     count: int = 0
     segment: int = 0
     last: LastMessage | None = None
+    waiting: tuple[MessageBatch, ...] = ()
+    unreadable: tuple[Problem, ...] = ()
 
     @property
     def is_open(self) -> bool:
         """Return whether the next message continues the unit before it."""
-        return self.tx_id is not None or self.broken
+        return self.tx_id is not None or self.broken or bool(self.waiting)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from trailgate.columnar.digits import format_positions
 from trailgate.columnar.rows import group
 from trailgate.errors import DecodeError, DefinitionError, TrailgateError
 from trailgate.messages.bounds import RawOperations
-from trailgate.messages.images import taken, with_operation_types
+from trailgate.messages.images import with_operation_types
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.properties import MetadataOptions, ValueSource
@@ -269,7 +269,7 @@ class MessageParser:
             mine = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[mine[0]]], int(kinds[mine[0]])
             before, after = self.format.images(records, table, kind, mine, errors)
-            block = replace(taken(bare, mine), table=table, order=mine, before=before, after=after)
+            block = replace(bare.take(mine), table=table, order=mine, before=before, after=after)
             chosen = self._chosen(block, records, left_out, errors)
             if len(chosen):
                 check_keys(RecordGroup(records, table, chosen.order, errors), chosen.before)
@@ -305,7 +305,7 @@ class MessageParser:
                 row, selection.missing(block, at), MISSING_HINT, table=block.table.name
             )
             errors.setdefault(int(records.message[row]), error)
-        return taken(block, np.flatnonzero(found.selected))
+        return block.take(np.flatnonzero(found.selected))
 
 
 def _if_any(values: pa.Array | None) -> pa.Array | None:
