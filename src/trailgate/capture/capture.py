@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.capture.formats import cutter_for, format_for
+from trailgate.capture.formats import row_of
 from trailgate.columnar.digits import with_numbers
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import isolate
@@ -47,17 +47,11 @@ from trailgate.model.transactions import Held
 from trailgate.model.values import parser_for
 
 
-@dataclass(slots=True)
-class Isolated:
-    """The results of messages: operations of the good ones, in order, and problems of the others."""
-
-    parts: list[RawOperations] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-
-def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
-    """Return the operations of a batch's good messages and the problems of the bad ones."""
-    found = Isolated()
+def isolate_bad(
+    parser: MessageParser, messages: MessageBatch
+) -> tuple[list[RawOperations], list[Problem]]:
+    """Return the operations of a batch's good messages, in order, and the problems of the bad ones."""
+    parts: list[RawOperations] = []
     bad: dict[int, TrailgateError] = {}
 
     def parse(rows: range) -> None:
@@ -75,15 +69,14 @@ def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
                 bad.update((int(numbers[at]), error) for at, error in several.errors.items())
                 numbers = np.delete(numbers, list(several.errors))
             else:
-                found.parts.append(replace(raw, message=numbers[raw.message]))
+                parts.append(replace(raw, message=numbers[raw.message]))
                 return
 
     bad |= isolate(len(messages), parse)
-    found.problems += [
+    return parts, [
         Problem(number, error, parser.ids_of(messages.only(np.array([number]))))
         for number, error in bad.items()
     ]
-    return found
 
 
 __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
@@ -131,7 +124,7 @@ class Capture:
     @cached_property
     def _parser(self) -> MessageParser:
         return MessageParser(
-            format_for(self.options),
+            row_of(self.options).format(self.options),
             self.options,
             self.definitions,
             self.rules,
@@ -144,10 +137,6 @@ class Capture:
         return Capture, members
 
     @cached_property
-    def _selections(self) -> TableSelections:
-        return TableSelections(self.rules)
-
-    @cached_property
     def spans_messages(self) -> bool:
         """Return whether a transaction may span messages."""
         return self.options.spans_messages
@@ -155,12 +144,13 @@ class Capture:
     @property
     def cutter(self) -> MessageCutter | None:
         """Return what cuts messages that are too long for memory, None where there are none such."""
-        return cutter_for(self.options)
+        return row_of(self.options).cutter(self.options)
 
     def check(self) -> None:
         """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""
+        selections = TableSelections(self.rules)
         for table in self.definitions:
-            if self._selections.of(table) is not None:
+            if selections.of(table) is not None:
                 for column in table.columns:
                     parser_for(column)
         given = (self.options.txowner, self.options.txname)
@@ -232,10 +222,10 @@ class Capture:
         unreadable: tuple[Problem, ...],
         later: Later = NOTHING_LATER,
     ) -> Parsed:
-        isolated = isolate_bad(self._parser, messages)
+        parts, bad = isolate_bad(self._parser, messages)
         indicated, by_id = self.options.txind is not None, self.options.by_id
-        raw = RawOperations.join(isolated.parts, indicated=indicated, by_id=by_id)
-        problems = (*unreadable, *isolated.problems)
+        raw = RawOperations.join(parts, indicated=indicated, by_id=by_id)
+        problems = (*unreadable, *bad)
         if by_id:
             own = self.options.operation_ids
             done = chain_by_id(raw, len(messages), problems, state, operation_ids=own, later=later)
@@ -273,7 +263,7 @@ class Capture:
 
     def _shape(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
         """Yield what the trail gets of operations of one type."""
-        selection = self._selections.of(block.table)
+        selection = self._parser.selections.of(block.table)
         assert selection is not None
         typed = with_operation_types(block) if selection.asks_types else block
         tokens = selection.with_tokens(typed).tokens

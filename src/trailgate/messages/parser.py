@@ -98,7 +98,7 @@ class MessageParser:
         self.format, self.options = format_, options
         self.definitions, self.rules = definitions, rules
         self.now, self.first_file = now, first_file
-        self._selections = TableSelections(rules)
+        self.selections = TableSelections(rules)
 
     def parse(self, messages: MessageBatch) -> RawOperations:
         """Return the operations of the messages.
@@ -241,7 +241,7 @@ class MessageParser:
 
     def _wanted(self, tables: list[Table], table_of: Longs) -> Longs:
         """Return the records whose table is captured."""
-        wanted = np.array([self._selections.of(t) is not None for t in tables] or [True])
+        wanted = np.array([self.selections.of(t) is not None for t in tables] or [True])
         if wanted.all():
             return np.arange(len(table_of))
         return np.flatnonzero(wanted[table_of])
@@ -281,7 +281,7 @@ class MessageParser:
         """Return the operation types, with inserts as updates where both hold after images alone and no statement asks for the type."""
         if self.format.has_befores:
             return op_type
-        selections = map(self._selections.of, known)
+        selections = map(self.selections.of, known)
         alike = np.array([found is not None and found.takes_all for found in selections])
         kinds: Octets = np.where(alike[table_of] & (op_type == INSERT), np.uint8(UPDATE), op_type)
         return kinds
@@ -290,7 +290,7 @@ class MessageParser:
         self, block: ChangeBlock, records: Records, left_out: Longs | None, errors: MessageErrors
     ) -> ChangeBlock:
         """Return the operations that TABLE statements take; one that a missing column would decide is an error."""
-        selection = self._selections.of(block.table)
+        selection = self.selections.of(block.table)
         assert selection is not None
         if selection.takes_all:
             return block

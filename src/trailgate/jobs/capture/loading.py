@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import defined_tables, parser_of, row_of
+from trailgate.capture.formats import parser_of, row_of
 from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
@@ -213,7 +213,7 @@ def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
 def load_definitions(properties: PathLike) -> Definitions:
     """Return the tables that a capture's properties define, by whatever parser."""
     parsed = parse_properties(_wanted(properties, "properties"), source=str(properties))
-    return defined_tables(parsed, _Files(None))
+    return parser_of(parsed).tables(parsed, _Files(None))
 
 
 @dataclass(frozen=True, slots=True)
