@@ -23,8 +23,7 @@ from benchmarks.report import Figure, Target
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.range_run import RangeReport
-from trailgate.jobs.capture.running import publish
+from trailgate.jobs.capture.running import RangeReport, publish
 from trailgate.storage.reading.message_files import SPLIT_BYTES
 from trailgate.storage.writing.segments import Segment
 

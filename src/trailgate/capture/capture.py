@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask
-from trailgate.capture.formats import cutter_for, format_for
+from trailgate.capture.formats import row_of
 from trailgate.columnar.digits import with_numbers
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import isolate
@@ -30,14 +30,11 @@ from trailgate.messages.bounds import (
     unended,
 )
 from trailgate.messages.by_id import NOTHING_LATER, Later, Remaining, chain_by_id, remaining
-from trailgate.messages.images import image_notes, one_row, shape, taken, with_operation_types
+from trailgate.messages.images import image_notes, shape, with_operation_types
 from trailgate.messages.messages import (
     Holding,
     MessageBatch,
     MessageCutter,
-    unreadable_in,
-    waiting_in,
-    with_waiting,
 )
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import MetadataOptions
@@ -50,17 +47,11 @@ from trailgate.model.transactions import Held
 from trailgate.model.values import parser_for
 
 
-@dataclass(slots=True)
-class Isolated:
-    """The results of messages: operations of the good ones, in order, and problems of the others."""
-
-    parts: list[RawOperations] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-
-
-def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
-    """Return the operations of a batch's good messages and the problems of the bad ones."""
-    found = Isolated()
+def isolate_bad(
+    parser: MessageParser, messages: MessageBatch
+) -> tuple[list[RawOperations], list[Problem]]:
+    """Return the operations of a batch's good messages, in order, and the problems of the bad ones."""
+    parts: list[RawOperations] = []
     bad: dict[int, TrailgateError] = {}
 
     def parse(rows: range) -> None:
@@ -78,15 +69,14 @@ def isolate_bad(parser: MessageParser, messages: MessageBatch) -> Isolated:
                 bad.update((int(numbers[at]), error) for at, error in several.errors.items())
                 numbers = np.delete(numbers, list(several.errors))
             else:
-                found.parts.append(replace(raw, message=numbers[raw.message]))
+                parts.append(replace(raw, message=numbers[raw.message]))
                 return
 
     bad |= isolate(len(messages), parse)
-    found.problems += [
+    return parts, [
         Problem(number, error, parser.ids_of(messages.only(np.array([number]))))
         for number, error in bad.items()
     ]
-    return found
 
 
 __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
@@ -134,7 +124,7 @@ class Capture:
     @cached_property
     def _parser(self) -> MessageParser:
         return MessageParser(
-            format_for(self.options),
+            row_of(self.options).format(self.options),
             self.options,
             self.definitions,
             self.rules,
@@ -147,10 +137,6 @@ class Capture:
         return Capture, members
 
     @cached_property
-    def _selections(self) -> TableSelections:
-        return TableSelections(self.rules)
-
-    @cached_property
     def spans_messages(self) -> bool:
         """Return whether a transaction may span messages."""
         return self.options.spans_messages
@@ -158,12 +144,13 @@ class Capture:
     @property
     def cutter(self) -> MessageCutter | None:
         """Return what cuts messages that are too long for memory, None where there are none such."""
-        return cutter_for(self.options)
+        return row_of(self.options).cutter(self.options)
 
     def check(self) -> None:
         """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""
+        selections = TableSelections(self.rules)
         for table in self.definitions:
-            if self._selections.of(table) is not None:
+            if selections.of(table) is not None:
                 for column in table.columns:
                     parser_for(column)
         given = (self.options.txowner, self.options.txname)
@@ -201,17 +188,18 @@ class Capture:
         state, holding = state or TransactionState(), self._parser.format
         if not isinstance(holding, Holding):
             return self._parse(messages, state, unreadable)
-        waiting = waiting_in(state)
+        waiting = state.waiting
         before = sum(map(len, waiting))
-        unreadable = (*unreadable_in(state), *_move(unreadable, before))
+        unreadable = (*state.unreadable, *_move(unreadable, before))
         if waiting and holding.continues(messages):
-            return _nothing(messages, with_waiting(state, (*waiting, messages), unreadable))
+            waits = replace(state, waiting=(*waiting, messages), unreadable=unreadable)
+            return _nothing(messages, waits)
         every = MessageBatch.join((*waiting, messages))
         complete = holding.complete(every)
         count, later = complete.count, complete.later
         parsed = self._parse(
             every.slice(0, count),
-            with_waiting(state, ()),
+            replace(state, waiting=(), unreadable=()),
             tuple(problem for problem in unreadable if problem.message < count),
             later.of_first(count),
         )
@@ -225,7 +213,7 @@ class Capture:
             found.opens[count - before] = found.starts_unit[count - before] = True
         waiting = (every.slice(count, len(every)),)
         still_bad = _move([p for p in unreadable if p.message >= count], -count)
-        return replace(found, state=with_waiting(after, waiting, still_bad))
+        return replace(found, state=replace(after, waiting=waiting, unreadable=still_bad))
 
     def _parse(
         self,
@@ -234,10 +222,10 @@ class Capture:
         unreadable: tuple[Problem, ...],
         later: Later = NOTHING_LATER,
     ) -> Parsed:
-        isolated = isolate_bad(self._parser, messages)
+        parts, bad = isolate_bad(self._parser, messages)
         indicated, by_id = self.options.txind is not None, self.options.by_id
-        raw = RawOperations.join(isolated.parts, indicated=indicated, by_id=by_id)
-        problems = (*unreadable, *isolated.problems)
+        raw = RawOperations.join(parts, indicated=indicated, by_id=by_id)
+        problems = (*unreadable, *bad)
         if by_id:
             own = self.options.operation_ids
             done = chain_by_id(raw, len(messages), problems, state, operation_ids=own, later=later)
@@ -260,12 +248,12 @@ class Capture:
             blocks.extend(self._shape(rest.released))
             message, numbers = np.append(-1, message), numbers + 1
         for block in raw.blocks:
-            picked = block if every else taken(block, np.flatnonzero(rest.captured[block.order]))
+            picked = block if every else block.take(np.flatnonzero(rest.captured[block.order]))
             if len(picked):
                 order = numbers[picked.order]
                 blocks.extend(self._shape(_place(picked, raw, done, rest, order)))
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
-                own = one_row(block, int(held[0]))
+                own = block.take(held)
                 one = _place(own, raw, done, rest, own.order)
                 after = replace(after, held=Held(one, int(one.tx_ind[0]) == BEGIN))
         problems = tuple(_source(problem, messages) for problem in done.problems)
@@ -275,7 +263,7 @@ class Capture:
 
     def _shape(self, block: ChangeBlock) -> Iterator[ChangeBlock]:
         """Yield what the trail gets of operations of one type."""
-        selection = self._selections.of(block.table)
+        selection = self._parser.selections.of(block.table)
         assert selection is not None
         typed = with_operation_types(block) if selection.asks_types else block
         tokens = selection.with_tokens(typed).tokens
@@ -301,13 +289,13 @@ class Capture:
             error = open_at_end(state)
             problems = () if error is None else (Problem(-1, error),)
             return replace(_nothing(nothing, state), problems=problems)
-        parsed, waiting = _nothing(nothing, state), waiting_in(state)
+        parsed, waiting = _nothing(nothing, state), state.waiting
         if waiting:
             every = MessageBatch.join(waiting)
             assert isinstance(self._parser.format, Holding)
             later = replace(self._parser.format.complete(every).later, following=None)
-            known = unreadable_in(state)
-            parsed = self._parse(every, with_waiting(state, ()), known, later)
+            alone = replace(state, waiting=(), unreadable=())
+            parsed = self._parse(every, alone, state.unreadable, later)
             parsed = _of_batch(parsed, every, len(every))
         open_still = unended(parsed.state)
         if open_still is not None:

@@ -40,8 +40,8 @@ class ParserType(NamedTuple):
         self, properties: Properties, files: DefinitionFiles
     ) -> tuple[MetadataOptions, Definitions]:
         """Return the options and the definitions that properties state; raises OptionError."""
-        options, definitions = import_name(self.setup_at)(properties, files)
-        return options, definitions
+        found: tuple[MetadataOptions, Definitions] = import_name(self.setup_at)(properties, files)
+        return found
 
     def tables(self, properties: Properties, files: DefinitionFiles) -> Definitions:
         """Return the definitions alone; raises OptionError."""
@@ -130,21 +130,6 @@ def parser_of(properties: Properties) -> ParserType:
         if row.name == entry.value.casefold():
             return row
     raise properties.error(f"parser.type is {entry.value}; this version parses {_NAMES}", entry)
-
-
-def defined_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
-    """Return the tables that properties define, by whatever parser; raises OptionError."""
-    return parser_of(properties).tables(properties, files)
-
-
-def format_for(options: MetadataOptions) -> MessageFormat[Any]:
-    """Return the format that reads messages by these options."""
-    return row_of(options).format(options)
-
-
-def cutter_for(options: MetadataOptions) -> MessageCutter | None:
-    """Return what cuts messages that are too long for memory, None where there are none such."""
-    return row_of(options).cutter(options)
 
 
 def row_of(options: MetadataOptions) -> ParserType:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +34,6 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import first_other, starts_before, text_view
 from trailgate.errors import TrailgateError, TransactionError
-from trailgate.messages import kernels
 from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS, BEGINS_INSIDE, ENDS
 from trailgate.model.transactions import (
@@ -45,6 +44,9 @@ from trailgate.model.transactions import (
     follow,
     indicator_marks,
 )
+
+if TYPE_CHECKING:
+    from trailgate.messages.messages import MessageBatch
 
 AUTO: Final = "auto"
 ROW: Final = "row"
@@ -211,11 +213,16 @@ class UnitMarks:
     starts: Mask
     closed: bool = True
 
-    @staticmethod
-    def of_single(messages: int) -> UnitMarks:
-        """Return the marks of messages each of which is a transaction."""
-        every = np.ones(messages, bool)
-        return UnitMarks(every, every)
+    @property
+    def numbers(self) -> Longs:
+        """Return each message's unit; 0 is the one that was open before."""
+        return np.cumsum(self.starts, dtype=np.int64)
+
+    def is_broken(self, bad: Iterable[int], *, before: bool) -> bool:
+        """Return whether the last unit is broken: one of its messages is ``bad``, or it was broken ``before``."""
+        unit = self.numbers
+        last = int(unit[-1]) if len(unit) else 0
+        return (last == 0 and before) or any(m >= 0 and unit[m] == last for m in bad)
 
 
 def unit_marks(  # noqa: PLR0913  columns
@@ -230,15 +237,30 @@ def unit_marks(  # noqa: PLR0913  columns
 ) -> UnitMarks:
     """Return the marks of messages, by the message of each operation and whether that opens or ends a transaction.
 
-    ``opened`` has one slot a message, and is set already for unreadable ones that are known to open a transaction. ``awaiting`` are messages that others
-    may bring parts of. Whether something is open after a message is known from its last operation; a message without any leaves it as it was. After an unreadable message
-    something may be open.
+    ``opened`` has one slot a message, and is set already for unreadable ones that are known to open a transaction. Whether something is open after a message is known from
+    its last operation; a message without any leaves it as it was. After an unreadable message something may be open, and so it is after ``awaiting`` ones, which others may
+    bring parts of, up to the next message that opens a transaction.
     """
-    bad, starts = np.zeros_like(opened), np.zeros_like(opened)
-    bad[unreadable] = True
-    awaiting = np.zeros_like(opened) if awaiting is None else awaiting
-    closed = kernels.mark_units(message, opens, ends, bad, awaiting, is_open, opened, starts)
-    return UnitMarks(opened, starts, bool(closed))
+    counts = np.bincount(message, minlength=len(opened))
+    last = np.cumsum(counts) - 1  # operation, up to each message
+    some = counts > 0
+    opened[some] = opens[(last - counts + 1)[some]]
+    open_after = np.zeros(len(opened), bool)
+    open_after[some] = ~ends[last[some]]
+    open_after[unreadable] = True
+    known = some.copy()
+    known[unreadable] = True
+    number = np.arange(len(opened))
+    if awaiting is not None:
+        begun, waits = (np.where(mask, number, -1) for mask in (opened, awaiting))
+        waits, begun = np.maximum.accumulate(waits), np.maximum.accumulate(begun)
+        awaited = (waits >= 0) & (waits >= begun)
+        open_after |= awaited
+        known |= awaited
+    of = np.maximum.accumulate(np.where(known, number, -1))
+    open_after = np.where(of < 0, is_open, open_after[of])
+    starts = opened | ~np.append(is_open, open_after)[:-1]
+    return UnitMarks(opened, starts, not np.append(is_open, open_after)[-1])
 
 
 POINT: Final = (
@@ -254,7 +276,8 @@ class TransactionState:
 
     ``held`` and ``excluded`` belong to the open transaction: see ``model/transactions.py``. ``count`` is how many
     operations it has so far, where transactions are known by their ids, ``segment`` the number of its last message, where those have one,
-    and ``last`` what is known of that message otherwise.
+    and ``last`` what is known of that message otherwise. ``waiting`` are messages that wait for later ones and belong to the unit that is open, of which
+    ``unreadable`` are known to be bad, by their numbers among all that wait.
     """
 
     tx_id: str | None = None
@@ -266,11 +289,13 @@ class TransactionState:
     count: int = 0
     segment: int = 0
     last: LastMessage | None = None
+    waiting: tuple[MessageBatch, ...] = ()
+    unreadable: tuple[Problem, ...] = ()
 
     @property
     def is_open(self) -> bool:
         """Return whether the next message continues the unit before it."""
-        return self.tx_id is not None or self.broken
+        return self.tx_id is not None or self.broken or bool(self.waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,7 +352,8 @@ def chain(
         new = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
         letters = indicators(new, np.append(new[1:], True)[: len(new)])
         found = follow(indicator_marks(letters))
-        marks, state = UnitMarks.of_single(messages), TransactionState()
+        every = np.ones(messages, bool)
+        marks, state = UnitMarks(every, every), TransactionState()
     else:
         letters = raw.tx_ind
         found = follow(indicator_marks(letters), is_open=state.is_open)
@@ -400,7 +426,7 @@ def _check(
     state: TransactionState,
 ) -> Transactions:
     """Return the operations' transactions; messages that contradict those before are noted."""
-    unit = np.cumsum(marks.starts, dtype=np.int64)  # 0 is the unit that was open before
+    unit = marks.numbers
     opens = found.marks & BEGINS != 0
     unended = _unended(raw, found, marks)
     _check_bounds(raw, found, unended, unit, bad, state)
@@ -411,7 +437,7 @@ def _check(
     _check_ends(raw, unended, unit, bad, state)
     after = TransactionState(id_length=state.id_length)
     if not marks.closed:
-        after = _open_after(raw, tx_id, csn, unit, bad, state)
+        after = _open_after(raw, tx_id, csn, marks, bad, state)
     return Transactions(
         tx_ind=letters,
         tx_id=tx_id,
@@ -521,21 +547,18 @@ def _open_after(
     raw: RawOperations,
     tx_id: pa.Array,
     csn: pa.Array,
-    unit: Longs,
+    marks: UnitMarks,
     bad: dict[int, Problem],
     state: TransactionState,
 ) -> TransactionState:
     """Return the state after messages whose last one may leave a transaction open."""
-    last_unit = int(unit[-1]) if len(unit) else 0
-    inherited = last_unit == 0 and state.broken
-    if inherited or any(m >= 0 and unit[m] == last_unit for m in bad):
+    if marks.is_broken(bad, before=state.broken):
         # What is open in a broken unit has no meaning: it is left out to its end.
         return TransactionState(broken=True, id_length=state.id_length)
-    mine = np.flatnonzero(unit[raw.message] == last_unit) if len(raw.message) else raw.message
-    if not len(mine):
+    unit = marks.numbers
+    if not len(raw.message) or unit[raw.message[-1]] != unit[-1]:
         return state
-    last = int(mine[-1])
-    return replace(state, tx_id=tx_id[last].as_py(), csn=csn[last].as_py(), broken=False)
+    return replace(state, tx_id=tx_id[-1].as_py(), csn=csn[-1].as_py(), broken=False)
 
 
 _LOST: Final = "Was a message lost, or published again after a restart?"

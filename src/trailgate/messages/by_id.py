@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.rows import text_view
+from trailgate.columnar.rows import differing
 from trailgate.errors import TransactionError
-from trailgate.messages import kernels
 from trailgate.messages.bounds import (
     NO_NUMBER,
     LastMessage,
@@ -28,7 +26,6 @@ from trailgate.messages.bounds import (
     RawOperations,
     Transactions,
     TransactionState,
-    UnitMarks,
     begins_again,
     check_lengths,
     check_segments,
@@ -39,7 +36,7 @@ from trailgate.messages.bounds import (
     of_first,
     unit_marks,
 )
-from trailgate.model.changes import LETTERS, ChangeBlock
+from trailgate.model.changes import ChangeBlock, indicators
 from trailgate.model.kernels import BEGINS
 from trailgate.model.transactions import begin_rows, ends_of, indicator_marks, remain
 
@@ -83,7 +80,7 @@ def chain_by_id(
     """
     ids = raw.tx_id if operation_ids else raw.seq_id
     bad = {problem.message: problem for problem in problems}
-    unreadable = [bad[message] for message in sorted(bad)]
+    unreadable = [bad[message] for message in sorted(bad) if bad[message].ids != ()]
     length = check_lengths(raw, bad, state.id_length, operation_ids=operation_ids)
     walk = _walk(raw, ids, messages, unreadable, state)
     unknown = np.array([m for m in sorted(bad) if bad[m].ids != ()], np.int64)
@@ -93,30 +90,36 @@ def chain_by_id(
         if segment:
             note(bad, int(raw.message[-1]) if len(raw.message) else -1, not_ended())
         walk.end()
-    letters, ordinals = np.empty(len(walk.opens), np.uint8), np.empty(len(walk.opens), np.int64)
-    count = kernels.number_operations(
-        walk.opens, walk.closes, state.count, LETTERS, letters, ordinals
-    )
-    # Where a message surely has no operation nothing is open after it that was not before.
-    may_open = np.array([one.message for one in unreadable if one.ids != ()], np.int64)
+    begin = begin_rows(walk.opens)
+    ordinals = np.arange(len(begin)) - np.where(begin < 0, -state.count, begin)
     marks = unit_marks(
         raw.message,
         walk.opens,
         walk.ends,
         walk.opened,
-        may_open,
+        np.array([problem.message for problem in unreadable], np.int64),
         is_open=state.is_open,
         awaiting=later.awaiting,
     )
     csn = of_first(raw.seq_id, walk.opens, state.csn) if operation_ids else raw.seq_id
-    open_now = replace(state, id_length=length, count=count, segment=segment, last=known)
-    after = _after(walk, marks, bad, open_now)
-    if operation_ids and after.tx_id is not None and len(csn):
-        after = replace(after, csn=csn[-1].as_py())
-    elif operation_ids and after.tx_id is not None:
-        after = replace(after, csn=state.csn)
+    after = TransactionState(id_length=length)
+    if walk.last != ENDED:
+        own = walk.last if isinstance(walk.last, str) else None
+        own_csn = own
+        if operation_ids and own is not None:
+            own_csn = csn[-1].as_py() if len(csn) else state.csn
+        after = replace(
+            state,
+            tx_id=own,
+            csn=own_csn,
+            broken=marks.is_broken(bad, before=state.broken),
+            id_length=length,
+            count=int(ordinals[-1]) + 1 if len(ordinals) else state.count,
+            segment=segment,
+            last=known,
+        )
     return Transactions(
-        tx_ind=letters,
+        tx_ind=indicators(walk.opens, walk.closes),
         tx_id=raw.tx_id,
         csn=csn,
         kept=kept_operations(raw, bad),
@@ -189,8 +192,8 @@ def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs
 class _Walk:
     """Which operations open and close a transaction, and which unreadable messages open one.
 
-    ``ends`` are the operations that are marked as the end of one. ``begins``: the first one of all opens one, so that what was open before has ended. ``last`` is what is open at the end. ``bad_last``: an
-    unreadable message follows the last operation.
+    ``ends`` are the operations that are marked as the end of one. ``begins``: the first row of all opens one, so that what was open before has ended. ``last`` is what is
+    open at the end; ``last_row`` is the operation that it ends with, None where that is not known or is in an unreadable message.
     """
 
     opens: Mask
@@ -199,7 +202,7 @@ class _Walk:
     opened: Mask
     begins: bool
     last: Last
-    bad_last: bool = False
+    last_row: int | None
 
     def begin_again(self, row: int) -> None:
         """Note that a transaction begins with an operation that has the id of the one before."""
@@ -211,9 +214,9 @@ class _Walk:
 
     def end(self) -> None:
         """Note that what is open at the end has ended."""
-        if len(self.closes):
-            self.closes[-1] |= not self.bad_last
-        else:
+        if self.last_row is not None:
+            self.closes[self.last_row] = True
+        elif not len(self.closes):
             self.begins = True
         self.last = ENDED
 
@@ -225,69 +228,37 @@ def _walk(
     unreadable: Sequence[Problem],
     state: TransactionState,
 ) -> _Walk:
-    count = len(raw.message)
-    ends = np.zeros(count, bool)
-    if raw.tx_ind is not None:
-        ends = ends_of(raw.tx_ind)
-    before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
-    opens = np.zeros(count, bool)
-    kernels.find_changes(*text_view(own)[::-1], ends, opens)
-    if count:
-        opens[0] = _differs(before, own[0].as_py())
-    closes = ends.copy()
-    closes[:-1] |= opens[1:]
-    begins = bool(count and opens[0])
-    last: Last = before if not count else ENDED if ends[-1] else str(own[-1].as_py())
-    walk = _Walk(opens, closes, ends, np.zeros(messages, bool), begins, last)
-    rows = np.searchsorted(raw.message, [problem.message for problem in unreadable])
-    for row, group in groupby(zip(rows.tolist(), unreadable, strict=True), lambda pair: pair[0]):
-        last = before if not row else ENDED if ends[row - 1] else str(own[row - 1].as_py())
-        begun, last = _around(walk, last, [problem for _, problem in group])
-        if not row:
-            walk.begins = begun
-        else:
-            closes[row - 1] = ends[row - 1] | begun
-        if row < count:
-            opens[row] = _differs(last, own[row].as_py())
-        else:
-            walk.last, walk.bad_last = last, True
-    return walk
+    """Return where transactions begin and end among operations and unreadable messages: a row each, with the ids that it begins and ends with.
 
-
-def _around(walk: _Walk, last: Last, unreadable: Sequence[Problem]) -> tuple[bool, Last]:
-    """Note which of these messages, which follow one another, open a transaction.
-
-    Returns whether the first one does, and what is open after them.
+    Where an id is not known, the row is said to continue what is open before it.
     """
-    for problem in unreadable:
-        if problem.ids:
-            walk.opened[problem.message] = _differs(last, problem.ids[0])
-            last = problem.ids[-1]
-        elif problem.ids is None:
-            last = UNKNOWN
-    return bool(walk.opened[unreadable[0].message]), last
+    at = np.searchsorted(raw.message, [problem.message for problem in unreadable])
+    first = _with_rows(own, at, [p.ids[0] if p.ids else None for p in unreadable])
+    last = _with_rows(own, at, [p.ids[-1] if p.ids else None for p in unreadable])
+    ends = np.zeros(len(own), bool) if raw.tx_ind is None else ends_of(raw.tx_ind)
+    ended, is_operation = np.insert(ends, at, False), np.insert(np.ones(len(own), bool), at, False)
+    opens = np.zeros(len(first), bool)
+    before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
+    if len(first):
+        valid = np.asarray(first.is_valid()) if first.null_count else np.ones(len(first), bool)
+        opens[0] = before == ENDED or (before not in (UNKNOWN, first[0].as_py()))
+        opens[1:] = ended[:-1] | (differing(first[1:], last[:-1]) & valid[:-1])
+        opens &= valid
+        before = ENDED if ended[-1] else last[-1].as_py() or UNKNOWN
+    closes = ended | np.append(opens[1:], False)[: len(opens)]
+    opened = np.zeros(messages, bool)
+    opened[[problem.message for problem in unreadable]] = opens[~is_operation]
+    last_row = len(own) - 1 if len(first) and is_operation[-1] else None
+    begins = bool(len(opens) and opens[0])
+    return _Walk(opens[is_operation], closes[is_operation], ends, opened, begins, before, last_row)
 
 
-def _differs(last: Last, own: str) -> bool:
-    """Return whether an operation begins a transaction; where it cannot be known it is said to continue one."""
-    return last not in (UNKNOWN, own)
-
-
-def _after(
-    walk: _Walk,
-    marks: UnitMarks,
-    bad: dict[int, Problem],
-    state: TransactionState,
-) -> TransactionState:
-    """Return the state after the messages; the unit that is open is broken where one of its messages is bad."""
-    if walk.last == ENDED:
-        return TransactionState(id_length=state.id_length)
-    unit = np.cumsum(marks.starts)
-    last_unit = int(unit[-1]) if len(unit) else 0
-    broken = last_unit == 0 and state.broken
-    broken |= any(m >= 0 and unit[m] == last_unit for m in bad)
-    known = walk.last if isinstance(walk.last, str) else None
-    return replace(state, tx_id=known, csn=known, broken=broken)
+def _with_rows(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Array:
+    """Return ids with others put before those at these places."""
+    if not others:
+        return ids
+    places = np.insert(np.arange(len(ids)), at, len(ids) + np.arange(len(others)))
+    return pa.concat_arrays([ids, pa.array(others, pa.string())]).take(pa.array(places))
 
 
 @dataclass(frozen=True, slots=True)

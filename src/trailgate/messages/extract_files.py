@@ -36,117 +36,79 @@ TRANSACTION_LOG: Final[Mapping[str, LogOption]] = MappingProxyType(
     }
 )
 
+
+def _by_reason(names: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the reason of each name, of the names that share one."""
+    return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
+
+
 _NO_DATABASE: Final = "no database is read"
-_NO_LOG: Final = "there is no transaction log"
-_NOT_SENT: Final = "nothing is sent to another machine"
-_SUMMARY: Final = "the run prints its own summary"
-_NO_WAIT: Final = "a run reads the messages that are there, and ends"
-_MEMORY: Final = "memory is bounded by itself"
-
-NOTED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "ALLOWDUPTARGETMAP": "an operation is always written once",
-        "CACHEMGR": _MEMORY,
-        "CHECKPOINTSECS": "what is published is the checkpoint",
-        "COMMENT": "a comment",
-        "DBOPTIONS": _NO_DATABASE,
-        "DDL": "messages carry no DDL",
-        "DDLOPTIONS": "messages carry no DDL",
-        "DISCARDFILE": "bad messages are quarantined by --on-error",
-        "DISCARDROLLOVER": "bad messages are quarantined by --on-error",
-        "DYNAMICRESOLUTION": _NO_DATABASE,
-        "EOFDELAY": _NO_WAIT,
-        "EOFDELAYCSECS": _NO_WAIT,
-        "FETCHOPTIONS": _NO_DATABASE,
-        "FLUSHCSECS": "files are published whole",
-        "FLUSHSECS": "files are published whole",
-        "GETAPPLOPS": "every user's operations are captured",
-        "GETREPLICATES": "every user's operations are captured",
-        "LIST": _SUMMARY,
-        "LOGALLSUPCOLS": _NO_LOG,
-        "NOALLOWDUPTARGETMAP": "an operation is always written once",
-        "NODISCARDFILE": "bad messages are quarantined by --on-error",
-        "NODYNAMICRESOLUTION": _NO_DATABASE,
-        "NOLIST": _SUMMARY,
-        "NOTCPSOURCETIMER": _NOT_SENT,
-        "NUMFILES": _MEMORY,
-        "PASSTHRU": "no trail is read",
-        "NOPASSTHRU": "no trail is read",
-        "REPORT": _SUMMARY,
-        "REPORTCOUNT": _SUMMARY,
-        "REPORTROLLOVER": _SUMMARY,
-        "RMTHOST": _NOT_SENT,
-        "RMTHOSTOPTIONS": _NOT_SENT,
-        "SEQUENCE": "messages carry no sequences",
-        "SOURCEDB": _NO_DATABASE,
-        "STATOPTIONS": _SUMMARY,
-        "TCPSOURCETIMER": _NOT_SENT,
-        "THREADOPTIONS": _NO_LOG,
-        "TRACE": _SUMMARY,
-        "TRACE2": _SUMMARY,
-        "USEANSISQLQUOTES": "it is always so",
-        "USERID": _NO_DATABASE,
-        "USERIDALIAS": _NO_DATABASE,
-        "WARNLONGTRANS": _SUMMARY,
-        "WILDCARDRESOLVE": "wildcards are resolved when the run begins",
-    }
-)
-
-_INCLUDED: Final = "write the lines that it stands for into this file"
+_NO_TRAIL: Final = "no trail is read"
+_NOT_MAPPED: Final = "columns are not mapped while messages are captured"
+_NO_EXITS: Final = "there are no user exits"
+_IN_UTF_8: Final = "messages are UTF-8"
 _AS_IS: Final = "text is captured as it is"
-_OTHER_FORMAT: Final = "a trail is written, and no other format"
-REFUSED: Final[Mapping[str, str]] = MappingProxyType(
+_BAD_TEXT: Final = "text that is not UTF-8 is an error of its message"
+NOTED: Final = _by_reason(
     {
-        "BEGIN": "all messages are captured",
-        "CHARSET": "messages are UTF-8",
-        "COLMATCH": "columns are not mapped while messages are captured",
-        "CUSEREXIT": "there are no user exits",
-        "DECRYPTTRAIL": "no trail is read",
-        "ENCRYPTTRAIL": "the trail would not be encrypted: keep it on an encrypted disk",
-        "END": "all messages are captured",
-        "EXCLUDETAG": "messages carry no tags",
-        "EXCLUDEWILDCARDOBJECTSONLY": "TABLEEXCLUDE holds for all tables",
-        "FORMATASCII": _OTHER_FORMAT,
-        "FORMATSQL": _OTHER_FORMAT,
-        "FORMATXML": _OTHER_FORMAT,
-        "IGNOREAPPLOPS": "messages do not state who wrote them: EXCLUDEUSER leaves a user out",
-        "IGNOREREPLICATES": "messages do not state who wrote them: EXCLUDEUSER leaves a user out",
-        "INCLUDE": _INCLUDED,
-        "MACRO": _INCLUDED,
-        "MAP": "it belongs to Replicat: write TABLE",
-        "NOUSEANSISQLQUOTES": "literals are in single quotes, names in double quotes",
-        "OBEY": _INCLUDED,
-        "REPLACEBADCHAR": "text that is not UTF-8 is an error of its message",
-        "SOURCEISTABLE": "no database is read",
-        "SQLEXEC": "no database is read",
-        "TARGETDEFS": "columns are not mapped while messages are captured",
-        "TRIMSPACES": _AS_IS,
-        "NOTRIMSPACES": _AS_IS,
+        "an operation is always written once": "ALLOWDUPTARGETMAP NOALLOWDUPTARGETMAP",
+        "memory is bounded by itself": "CACHEMGR NUMFILES",
+        "what is published is the checkpoint": "CHECKPOINTSECS",
+        "a comment": "COMMENT",
+        _NO_DATABASE: "DBOPTIONS DYNAMICRESOLUTION NODYNAMICRESOLUTION FETCHOPTIONS SOURCEDB USERID USERIDALIAS",
+        "messages carry no DDL": "DDL DDLOPTIONS",
+        "bad messages are quarantined by --on-error": "DISCARDFILE NODISCARDFILE DISCARDROLLOVER",
+        "a run reads the messages that are there, and ends": "EOFDELAY EOFDELAYCSECS",
+        "files are published whole": "FLUSHCSECS FLUSHSECS",
+        "every user's operations are captured": "GETAPPLOPS GETREPLICATES",
+        "the run prints its own summary": "LIST NOLIST REPORT REPORTCOUNT REPORTROLLOVER STATOPTIONS TRACE TRACE2 WARNLONGTRANS",
+        "there is no transaction log": "LOGALLSUPCOLS THREADOPTIONS",
+        "nothing is sent to another machine": "TCPSOURCETIMER NOTCPSOURCETIMER RMTHOST RMTHOSTOPTIONS",
+        _NO_TRAIL: "PASSTHRU NOPASSTHRU",
+        "messages carry no sequences": "SEQUENCE",
+        "it is always so": "USEANSISQLQUOTES",
+        "wildcards are resolved when the run begins": "WILDCARDRESOLVE",
+    }
+)
+REFUSED: Final = _by_reason(
+    {
+        "all messages are captured": "BEGIN END",
+        _IN_UTF_8: "CHARSET",
+        _NOT_MAPPED: "COLMATCH TARGETDEFS",
+        _NO_EXITS: "CUSEREXIT",
+        _NO_TRAIL: "DECRYPTTRAIL",
+        "the trail would not be encrypted: keep it on an encrypted disk": "ENCRYPTTRAIL",
+        "messages carry no tags": "EXCLUDETAG",
+        "TABLEEXCLUDE holds for all tables": "EXCLUDEWILDCARDOBJECTSONLY",
+        "a trail is written, and no other format": "FORMATASCII FORMATSQL FORMATXML",
+        "messages do not state who wrote them: EXCLUDEUSER leaves a user out": "IGNOREAPPLOPS IGNOREREPLICATES",
+        "write the lines that it stands for into this file": "INCLUDE MACRO OBEY",
+        "it belongs to Replicat: write TABLE": "MAP",
+        "literals are in single quotes, names in double quotes": "NOUSEANSISQLQUOTES",
+        _BAD_TEXT: "REPLACEBADCHAR",
+        _NO_DATABASE: "SOURCEISTABLE SQLEXEC",
+        _AS_IS: "TRIMSPACES NOTRIMSPACES",
     }
 )
 
 
-LETTERS: Final = {"INSERT": "I", "UPDATE": "U", "DELETE": "D"}
+OPERATIONS: Final = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 NAMES: Final = re.compile(r"\"(?:[^\"]|\"\")+\"|[^\s,\"]+")
 TOKEN: Final = re.compile(r"(\"[^\"]+\"|'[^']+'|[^\s=]+)\s*=\s*(.*)", re.DOTALL)
 _LIMIT: Final = re.compile(r"(ON|IGNORE)\s+(INSERT|UPDATE|DELETE)S?", re.IGNORECASE)
 
 
-class Refused(NamedTuple):
-    """An option that is not obeyed, and why."""
-
-    text: str
-    reason: str
-
-
-def read_table(statement: Statement, rule: TableRule, text: str) -> tuple[TableRule, list[Refused]]:
-    """Return a rule with the options of a statement, and those that are not obeyed."""
-    refused = []
-    for clause in statement.clauses(text):
+def _table(draft: _Draft, statement: Statement) -> None:
+    """Take a TABLE statement with its options."""
+    pattern, rest = _pattern(statement)
+    ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
+    rule = TableRule(pattern, ignored, line=statement.line)
+    for clause in statement.clauses(rest):
         read = CLAUSES.get(clause.name)
         if read is None:
-            reason = REASONS.get(clause.name) or _unknown_option(clause.name)
-            refused.append(Refused(clause.text, reason))
+            near = did_you_mean(clause.name, (*CLAUSES, *REASONS))
+            unknown = f"{_UNKNOWN_OPTION}. {near}".strip()
+            draft.refuse(statement, clause.text, REASONS.get(clause.name) or unknown)
             continue
         if not clause.argument:
             raise statement.error(f"expected parentheses after {clause.name}")
@@ -156,11 +118,7 @@ def read_table(statement: Statement, rule: TableRule, text: str) -> tuple[TableR
             raise error.with_place(line=statement.line, field=clause.name) from None
     if rule.columns and rule.without:
         raise statement.error("COLS and COLSEXCEPT are given together")
-    return rule, refused
-
-
-def _unknown_option(name: str) -> str:
-    return f"unknown option. {did_you_mean(name, (*CLAUSES, *REASONS))}".strip()
+    draft.add("tables", rule)
 
 
 def _names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
@@ -184,7 +142,7 @@ def _condition(rule: TableRule, clause: Clause, _: Statement) -> TableRule:
     limits, words = "", list(parts(clause.argument or ""))
     ignored = ""
     while clause.name == "FILTER" and len(words) > 1 and (found := _LIMIT.fullmatch(words[0])):
-        letter = LETTERS[found[2].upper()]
+        letter = OPERATIONS[found[2].upper()]
         limits += letter if found[1].upper() == "ON" else ""
         ignored += letter if found[1].upper() == "IGNORE" else ""
         words.pop(0)
@@ -219,35 +177,22 @@ CLAUSES: Final[Mapping[str, Callable[[TableRule, Clause, Statement], TableRule]]
     )
 )
 
-_MAPPED_LATER: Final = "columns are not mapped while messages are captured"
-_NO_SQL: Final = "no database is read"
-REASONS: Final[Mapping[str, str]] = MappingProxyType(
+REASONS: Final = _by_reason(
     {
-        "COLMAP": _MAPPED_LATER,
-        "TARGET": _MAPPED_LATER,
-        "TARGETDEF": _MAPPED_LATER,
-        "DEF": "the properties file names the definitions",
-        "SQLEXEC": _NO_SQL,
-        "SQLPREDICATE": _NO_SQL,
-        "FETCHCOLS": _NO_SQL,
-        "FETCHCOLSEXCEPT": _NO_SQL,
-        "FETCHMODCOLS": _NO_SQL,
-        "FETCHMODCOLSEXCEPT": _NO_SQL,
-        "FETCHBEFOREFILTER": _NO_SQL,
-        "GETBEFORECOLS": "GETUPDATEBEFORES gives the before values",
-        "EXITPARAM": "there are no user exits",
-        "EVENTACTIONS": "there are no events",
-        "CHARSET": "messages are UTF-8",
-        "COLCHARSET": "messages are UTF-8",
-        "TRIMSPACES": "text is captured as it is",
-        "NOTRIMSPACES": "text is captured as it is",
-        "REPLACEBADCHAR": "text that is not UTF-8 is an error of its message",
+        _NOT_MAPPED: "COLMAP TARGET TARGETDEF",
+        "the properties file names the definitions": "DEF",
+        _NO_DATABASE: "SQLEXEC SQLPREDICATE FETCHCOLS FETCHCOLSEXCEPT FETCHMODCOLS FETCHMODCOLSEXCEPT FETCHBEFOREFILTER",
+        "GETUPDATEBEFORES gives the before values": "GETBEFORECOLS",
+        _NO_EXITS: "EXITPARAM",
+        "there are no events": "EVENTACTIONS",
+        _IN_UTF_8: "CHARSET COLCHARSET",
+        _AS_IS: "TRIMSPACES NOTRIMSPACES",
+        _BAD_TEXT: "REPLACEBADCHAR",
     }
 )
 
 
 MEGABYTE: Final = 1_000_000
-Remarks = list[tuple[str, str]]
 
 
 class TrailOption(NamedTuple):
@@ -282,33 +227,9 @@ OPTIONS: Final = (
 )
 
 
-def read_trail_options(statement: Statement, text: str) -> tuple[dict[str, Any], Remarks, Remarks]:
-    """Return what the options set, those that change nothing, and those that are refused."""
-    members: dict[str, Any] = {}
-    noted: Remarks = []
-    refused: Remarks = []
-    while text := text.strip(" \t,"):
-        for option in OPTIONS:
-            found = option.pattern.match(text)
-            if found is not None:
-                break
-        else:
-            refused.append((text, f"unknown option of {statement.keyword}"))
-            break
-        if option.member:
-            members[option.member] = option.convert(found[1])
-        elif option.noted:
-            noted.append((found[0], option.noted))
-        else:
-            refused.append((found[0], option.refused))
-        text = text[found.end() :]
-    return members, noted, refused
-
-
 _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
 _SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
 _UNKNOWN_OPTION: Final = "unknown option"
-_LETTERS: Final = {"INSERTS": "I", "UPDATES": "U", "DELETES": "D", "TRUNCATES": "T"}
 
 
 class Remark(NamedTuple):
@@ -431,11 +352,17 @@ def _once(statement: Statement, earlier: str | None, hint: str = "") -> None:
         raise statement.error(problem, hint or f"The first is {earlier}")
 
 
-def _extract(draft: _Draft, statement: Statement) -> None:
-    _once(statement, draft.parameters.group)
-    group, rest = statement.first("a group name")
-    draft.set(group=unquote(group))
-    draft.refuse(statement, rest)
+def _value(member: str, what: str, *, several: bool = False) -> Callable[[_Draft, Statement], None]:
+    """Return what takes a parameter's one value, or adds it to those before."""
+
+    def apply(draft: _Draft, statement: Statement) -> None:
+        if not several:
+            _once(statement, getattr(draft.parameters, member))
+        value, rest = statement.first(what)
+        (draft.add(member, unquote(value)) if several else draft.set(**{member: unquote(value)}))
+        draft.refuse(statement, rest)
+
+    return apply
 
 
 def _vam(draft: _Draft, statement: Statement) -> None:
@@ -463,26 +390,23 @@ def _trail(draft: _Draft, statement: Statement) -> None:
     _once(statement, draft.parameters.trail, hint)
     path, rest = statement.first("a trail")
     draft.set(trail=unquote(path))
-    members, noted, refused = read_trail_options(statement, rest)
-    draft.set(**members)
-    for text, reason in noted:
-        draft.note(statement, text, reason)
-    for text, reason in refused:
-        draft.refuse(statement, text, reason)
+    while rest := rest.strip(" \t,"):
+        matches = ((option, option.pattern.match(rest)) for option in OPTIONS)
+        option, found = next(((o, found) for o, found in matches if found), (None, None))
+        if option is None or found is None:
+            draft.refuse(statement, rest, f"unknown option of {statement.keyword}")
+            break
+        if option.member:
+            draft.set(**{option.member: option.convert(found[1])})
+        elif option.noted:
+            draft.note(statement, found[0], option.noted)
+        else:
+            draft.refuse(statement, found[0], option.refused)
+        rest = rest[found.end() :]
     if statement.keyword.startswith("RMT"):
         draft.note(statement, statement.text, "the trail is written on this machine")
     if statement.keyword.endswith("FILE"):
         draft.note(statement, statement.text, "its files are numbered, as those of a trail are")
-
-
-def _table(draft: _Draft, statement: Statement) -> None:
-    pattern, rest = _pattern(statement)
-    ignored = "".join(one for one in _LETTERS.values() if one in draft.not_taken)
-    rule = TableRule(pattern, ignored, line=statement.line)
-    rule, refused = read_table(statement, rule, rest)
-    draft.add("tables", rule)
-    for option in refused:
-        draft.refuse(statement, option.text, option.reason)
 
 
 def _tableexclude(draft: _Draft, statement: Statement) -> None:
@@ -541,12 +465,6 @@ def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, Statement], 
     return apply
 
 
-def _excludeuser(draft: _Draft, statement: Statement) -> None:
-    user, rest = statement.first("a user")
-    draft.add("users", unquote(user))
-    draft.refuse(statement, rest)
-
-
 def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
     rest = statement.rest
     if not rest:
@@ -564,13 +482,6 @@ def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
             draft.add(row.member, unquote(value))
         else:
             draft.note(statement, f"TRANLOGOPTIONS {word} {value}".strip(), row.reason)
-
-
-def _sourcedefs(draft: _Draft, statement: Statement) -> None:
-    _once(statement, draft.parameters.sourcedefs)
-    path, rest = statement.first("a definitions file")
-    draft.set(sourcedefs=unquote(path))
-    draft.refuse(statement, rest)
 
 
 def _setenv(draft: _Draft, statement: Statement) -> None:
@@ -605,16 +516,16 @@ def _not_obeyed(draft: _Draft, statement: Statement) -> None:
 
 _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingProxyType(
     {
-        "EXTRACT": _extract,
+        "EXTRACT": _value("group", "a group name"),
         "VAM": _vam,
         "EXTTRAIL": _trail,
         "EXTFILE": _trail,
         "RMTTRAIL": _trail,
         "RMTFILE": _trail,
-        "SOURCEDEFS": _sourcedefs,
+        "SOURCEDEFS": _value("sourcedefs", "a definitions file"),
         "TABLE": _table,
         "TABLEEXCLUDE": _tableexclude,
-        "EXCLUDEUSER": _excludeuser,
+        "EXCLUDEUSER": _value("users", "a user", several=True),
         "TRANLOGOPTIONS": _tranlogoptions,
         "RECOVERYOPTIONS": _recovery,
         "SETENV": _setenv,
@@ -626,8 +537,11 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingPro
         "IGNOREUPDATEBEFORES": _switch("update_befores", False),
         "TRAILBYTEORDER": _word("byte_order", {"BIGENDIAN": "big", "LITTLEENDIAN": "little"}),
         "UPDATERECORDFORMAT": _word("update_format", {"FULL": "full", "COMPACT": "compact"}),
-        **{f"GET{name}": _operations(letter, taken=True) for name, letter in _LETTERS.items()},
-        **{f"IGNORE{name}": _operations(letter, taken=False) for name, letter in _LETTERS.items()},
+        **{f"GET{name}S": _operations(letter, taken=True) for name, letter in OPERATIONS.items()},
+        **{
+            f"IGNORE{name}S": _operations(letter, taken=False)
+            for name, letter in OPERATIONS.items()
+        },
     }
 )
 OBEYED: Final = frozenset(_HANDLERS)

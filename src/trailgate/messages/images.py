@@ -10,15 +10,14 @@ and updates carry all befores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask
-from trailgate.columnar.gather import take_text
+from trailgate.arrays import Mask
 from trailgate.columnar.rows import differing, without
 from trailgate.messages.selection import CaptureRules
 from trailgate.model.changes import (
@@ -30,56 +29,6 @@ from trailgate.model.changes import (
     Image,
     StateColumn,
 )
-
-Picked = Callable[[pa.Array], pa.Array]
-
-
-def one_row(block: ChangeBlock, row: int) -> ChangeBlock:
-    """Return one row, not copied."""
-    return _rows(block, slice(row, row + 1), lambda values: values.slice(row, 1))
-
-
-def taken(block: ChangeBlock, rows: Longs) -> ChangeBlock:
-    """Return the rows named, ascending; a column that is several members of the block is copied once."""
-    if len(rows) == len(block):
-        return block
-    first = len(rows) > 0 and int(rows[-1]) == len(rows) - 1
-    known: dict[int, pa.Array] = {}
-
-    def pick(values: pa.Array) -> pa.Array:
-        if id(values) not in known:
-            known[id(values)] = values[: len(rows)] if first else take_text(values, rows)
-        return known[id(values)]
-
-    return _rows(block, rows, pick)
-
-
-def _rows(block: ChangeBlock, own: Longs | slice, picked: Picked) -> ChangeBlock:
-    def column(values: pa.Array | None) -> pa.Array | None:
-        return None if values is None else picked(values)
-
-    def image(columns: Image) -> Image:
-        return tuple(
-            StateColumn(column(each.values), None if each.missing is None else each.missing[own])
-            for each in columns
-        )
-
-    return ChangeBlock(
-        table=block.table,
-        order=block.order[own],
-        op_type=block.op_type[own],
-        op_ts=block.op_ts[own],
-        tx_ind=block.tx_ind[own],
-        tx_id=column(block.tx_id),
-        csn=column(block.csn),
-        seq_id=column(block.seq_id),
-        position=column(block.position),
-        before=image(block.before),
-        after=image(block.after),
-        tx_owner=column(block.tx_owner),
-        tx_name=column(block.tx_name),
-        tokens=column(block.tokens),
-    )
 
 
 def shape(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
@@ -141,7 +90,7 @@ def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     # The rows of each are taken before columns are masked: text without nulls is copied faster.
     for kind, rows in ((still, np.flatnonzero(~moved)), (key_update, np.flatnonzero(moved))):
         if len(rows):
-            yield _compress(taken(kind, rows), [mask[rows] for mask in changed], rules)
+            yield _compress(kind.take(rows), [mask[rows] for mask in changed], rules)
 
 
 def _key_moves(block: ChangeBlock) -> Mask:

@@ -1,95 +1,9 @@
-"""Operations that follow one another put into transactions by their ids.
-
-Records of transactions into messages, by their sizes.
-"""
+"""Records of transactions put into messages, by their sizes."""
 
 from __future__ import annotations
 
-from trailgate.arrays import Longs, Mask, Octets, Offsets
-from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import load8
-
-
-@kernel(writes=("opens",))
-def find_changes(data: Octets, offsets: Offsets, ends: Mask, opens: Mask) -> None:
-    """Mark the operations whose id is not that of the one before, or that follow an end; the first one is left as it is."""
-    for row in range(1, len(opens)):
-        opens[row] = ends[row - 1] or not same(data, offsets, row)
-
-
-@inner
-def same(data: Octets, offsets: Offsets, row: int) -> bool:
-    """Return whether a text is that of the row before."""
-    beside, at, end = offsets[row - 1], offsets[row], offsets[row + 1]
-    if end - at != at - beside or beside < 0 or end > len(data):
-        return False
-    while at + 8 <= end:
-        if load8(data, beside) != load8(data, at):
-            return False
-        beside += 8
-        at += 8
-    for byte in range(end - at):
-        if data[beside + byte] != data[at + byte]:
-            return False
-    return True
-
-
-@kernel(writes=("opened", "starts"))
-def mark_units(
-    message: Longs,
-    opens: Mask,
-    ends: Mask,
-    unreadable: Mask,
-    awaiting: Mask,
-    is_open: bool,
-    opened: Mask,
-    starts: Mask,
-) -> bool:
-    """Mark the messages that open a transaction and those that start a unit; return whether nothing is open after the last one.
-
-    ``opened`` has the unreadable messages already that open one. After these something may be open. After an operation that is not marked as
-    an end something is open up to the next message that opens a transaction: whether that comes may not be known yet. After ``awaiting`` ones something is
-    open up to the next message that opens a transaction: parts of theirs may come until then.
-    """
-    row, awaits = 0, False
-    for number in range(len(opened)):
-        starts[number] = opened[number] or not is_open
-        awaits = awaits and not opened[number]
-        if row < len(message) and message[row] == number:
-            opened[number] = opens[row]
-            starts[number] = starts[number] or opens[row]
-            awaits = awaits and not opens[row]
-            while row < len(message) and message[row] == number:
-                is_open = not ends[row]
-                row += 1
-        awaits = awaits or awaiting[number]
-        if unreadable[number] or awaits:
-            is_open = True
-    return not is_open
-
-
-@kernel(writes=("letters", "ordinals"))
-def number_operations(
-    opens: Mask,
-    closes: Mask,
-    before: int,
-    letters_of: Octets,
-    letters: Octets,
-    ordinals: Longs,
-) -> int:
-    """Write each operation's indicator and its number in its transaction; return how many the last one has.
-
-    ``before`` is how many the one that is open before has. ``letters_of`` are the indicators of operations in the middle, at the end, at the beginning, and
-    of whole transactions.
-    """
-    count = before
-    for row in range(len(opens)):
-        if opens[row]:
-            count = 0
-        letters[row] = letters_of[2 * opens[row] + closes[row]]
-        ordinals[row] = count
-        count += 1
-    return count
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.kernels.compiled import kernel
 
 
 @kernel(writes=("first", "segment"))

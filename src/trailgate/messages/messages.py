@@ -7,7 +7,7 @@ are too long for memory are split into many that are captured apart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, overload, runtime_checkable
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import DecodeError
-from trailgate.messages.bounds import Problem, TransactionState
+from trailgate.messages.bounds import Problem
 from trailgate.messages.by_id import NOTHING_LATER, Later
 
 
@@ -268,44 +268,6 @@ class Holding(Protocol):
     def continues(self, messages: MessageBatch) -> bool:
         """Return whether what waits before these messages waits after them too, whatever it is."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class WaitingState(TransactionState):
-    """What is open after a batch, and the messages that wait; they belong to the unit that is open.
-
-    ``unreadable`` are those that are known to be bad, by their numbers among all that wait.
-    """
-
-    waiting: tuple[MessageBatch, ...] = ()
-    unreadable: tuple[Problem, ...] = ()
-
-    @property
-    def is_open(self) -> bool:
-        """Return True: the unit of the messages that wait continues."""
-        return True
-
-
-def waiting_in(state: TransactionState) -> tuple[MessageBatch, ...]:
-    """Return the messages that wait."""
-    return state.waiting if isinstance(state, WaitingState) else ()
-
-
-def unreadable_in(state: TransactionState) -> tuple[Problem, ...]:
-    """Return what is wrong with messages that wait."""
-    return state.unreadable if isinstance(state, WaitingState) else ()
-
-
-def with_waiting(
-    state: TransactionState,
-    waiting: tuple[MessageBatch, ...],
-    unreadable: tuple[Problem, ...] = (),
-) -> TransactionState:
-    """Return a state with messages that wait."""
-    plain = {field.name: getattr(state, field.name) for field in fields(TransactionState)}
-    if not waiting:
-        return TransactionState(**plain)
-    return WaitingState(**plain, waiting=waiting, unreadable=unreadable)
 
 
 Chunks = Callable[[], Iterable[bytes]]

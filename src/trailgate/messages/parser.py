@@ -18,7 +18,7 @@ from trailgate.columnar.digits import format_positions
 from trailgate.columnar.rows import group
 from trailgate.errors import DecodeError, DefinitionError, TrailgateError
 from trailgate.messages.bounds import RawOperations
-from trailgate.messages.images import taken, with_operation_types
+from trailgate.messages.images import with_operation_types
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.properties import MetadataOptions, ValueSource
@@ -98,7 +98,7 @@ class MessageParser:
         self.format, self.options = format_, options
         self.definitions, self.rules = definitions, rules
         self.now, self.first_file = now, first_file
-        self._selections = TableSelections(rules)
+        self.selections = TableSelections(rules)
 
     def parse(self, messages: MessageBatch) -> RawOperations:
         """Return the operations of the messages.
@@ -241,7 +241,7 @@ class MessageParser:
 
     def _wanted(self, tables: list[Table], table_of: Longs) -> Longs:
         """Return the records whose table is captured."""
-        wanted = np.array([self._selections.of(t) is not None for t in tables] or [True])
+        wanted = np.array([self.selections.of(t) is not None for t in tables] or [True])
         if wanted.all():
             return np.arange(len(table_of))
         return np.flatnonzero(wanted[table_of])
@@ -269,7 +269,7 @@ class MessageParser:
             mine = places if len(rows) == len(keys) else rows[places]
             table, kind = known[table_of[mine[0]]], int(kinds[mine[0]])
             before, after = self.format.images(records, table, kind, mine, errors)
-            block = replace(taken(bare, mine), table=table, order=mine, before=before, after=after)
+            block = replace(bare.take(mine), table=table, order=mine, before=before, after=after)
             chosen = self._chosen(block, records, left_out, errors)
             if len(chosen):
                 check_keys(RecordGroup(records, table, chosen.order, errors), chosen.before)
@@ -281,7 +281,7 @@ class MessageParser:
         """Return the operation types, with inserts as updates where both hold after images alone and no statement asks for the type."""
         if self.format.has_befores:
             return op_type
-        selections = map(self._selections.of, known)
+        selections = map(self.selections.of, known)
         alike = np.array([found is not None and found.takes_all for found in selections])
         kinds: Octets = np.where(alike[table_of] & (op_type == INSERT), np.uint8(UPDATE), op_type)
         return kinds
@@ -290,7 +290,7 @@ class MessageParser:
         self, block: ChangeBlock, records: Records, left_out: Longs | None, errors: MessageErrors
     ) -> ChangeBlock:
         """Return the operations that TABLE statements take; one that a missing column would decide is an error."""
-        selection = self._selections.of(block.table)
+        selection = self.selections.of(block.table)
         assert selection is not None
         if selection.takes_all:
             return block
@@ -305,7 +305,7 @@ class MessageParser:
                 row, selection.missing(block, at), MISSING_HINT, table=block.table.name
             )
             errors.setdefault(int(records.message[row]), error)
-        return taken(block, np.flatnonzero(found.selected))
+        return block.take(np.flatnonzero(found.selected))
 
 
 def _if_any(values: pa.Array | None) -> pa.Array | None:

@@ -326,6 +326,22 @@ def _field(
     raise OptionError(f"{source.name} is not a name of {fields.place}", hint=hint)
 
 
+class DefinitionFiles(Protocol):
+    """Reads definitions by the paths that properties give."""
+
+    def chosen(self, path: str) -> str:
+        """Return the path of the definitions file: that of the properties, or one put before it."""
+        ...
+
+    def sourcedefs(self, path: str) -> Definitions:
+        """Return the tables of a definitions file."""
+        ...
+
+    def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
+        """Return the records of a copybook."""
+        ...
+
+
 T = TypeVar("T")
 _NO_FIELDS: Final = HeaderFields()
 MESSAGE_ID_WORDS: Final = ("ogg", "time", "wmq", "activemq")  # capture properties §2.1
@@ -431,6 +447,27 @@ class PropertyReader:
         except OptionError as error:
             raise error.with_place(source=self.properties.source or None) from None
 
+    def definitions(
+        self, files: DefinitionFiles, *, needed: bool = True, hint: str = ""
+    ) -> Definitions:
+        """Return the tables of the definitions file, where one is named, and those of the properties.
+
+        A table in both is an error; with ``needed`` so is that there are neither.
+        """
+        entry, own = self.entry("sourcedefs"), self.userdefs()
+        if needed and entry is None and not own:
+            problem = f"{self.parser}.sourcedefs or {self.parser}.userdefs.tables is required"
+            raise self.properties.error(problem, hint=hint)
+        path = files.chosen("" if entry is None else entry.value)
+        if not path:
+            return Definitions(own)
+        found = files.sourcedefs(path)
+        for table in own:
+            if found.get(table.name) is not None:
+                problem = f"table {table.name} is defined in {path} too"
+                raise self.error(problem, "userdefs.tables", "Leave one of the definitions out")
+        return Definitions((*found.tables, *own), found.database)
+
     def message_id(self) -> str | None:
         """Return the value of ``jms.id``, or None; its own words in small letters."""
         entry = self.properties.get("jms.id")
@@ -475,37 +512,6 @@ def configured_format(properties: Properties, entry: Entry) -> DateFormat:
 def shown(value: bytes) -> str:
     """Return bytes as an error shows them."""
     return ascii(value)[1:]
-
-
-class DefinitionFiles(Protocol):
-    """Reads definitions by the paths that properties give."""
-
-    def chosen(self, path: str) -> str:
-        """Return the path of the definitions file: that of the properties, or one put before it."""
-        ...
-
-    def sourcedefs(self, path: str) -> Definitions:
-        """Return the tables of a definitions file."""
-        ...
-
-    def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
-        """Return the records of a copybook."""
-        ...
-
-
-def with_userdefs(
-    read: PropertyReader, files: DefinitionFiles, path: str, userdefs: tuple[Table, ...]
-) -> Definitions:
-    """Return the tables of a definitions file and those of the properties; one in both is an error."""
-    path = files.chosen(path)
-    if not path:
-        return Definitions(userdefs)
-    found = files.sourcedefs(path)
-    for table in userdefs:
-        if found.get(table.name) is not None:
-            problem = f"table {table.name} is defined in {path} too"
-            raise read.error(problem, "userdefs.tables", "Leave one of the definitions out")
-    return Definitions((*found.tables, *userdefs), found.database)
 
 
 OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.gather import take_text
 from trailgate.model.tables import Table
 
 # Operation types and transaction indicators are held as the ASCII code of their letter.
@@ -45,13 +46,6 @@ class StateColumn:
         if self.values is None:
             return np.ones(rows, bool)
         return np.zeros(rows, bool) if self.missing is None else self.missing
-
-    def take(self, rows: Longs) -> StateColumn:
-        """Return the rows named, in that order."""
-        if self.values is None:
-            return self
-        missing = None if self.missing is None else self.missing[rows]
-        return StateColumn(self.values.take(pa.array(rows)), missing)
 
 
 ABSENT: Final = StateColumn(None)
@@ -85,11 +79,24 @@ class ChangeBlock:
         return len(self.order)
 
     def take(self, rows: Longs) -> ChangeBlock:
-        """Return the rows named, in that order."""
-        index = pa.array(rows)
+        """Return the rows named, in that order; a column that is several members of the block is copied once, and the first rows are not."""
+        first = bool((rows == np.arange(len(rows))).all())
+        if first and len(rows) == len(self):
+            return self
+        known: dict[int, pa.Array] = {}
 
         def pick(values: pa.Array | None) -> pa.Array | None:
-            return None if values is None else values.take(index)
+            if values is None:
+                return None
+            if id(values) not in known:
+                known[id(values)] = values[: len(rows)] if first else take_text(values, rows)
+            return known[id(values)]
+
+        def image(columns: Image) -> Image:
+            return tuple(
+                StateColumn(pick(one.values), None if one.missing is None else one.missing[rows])
+                for one in columns
+            )
 
         return ChangeBlock(
             table=self.table,
@@ -101,8 +108,8 @@ class ChangeBlock:
             csn=pick(self.csn),
             seq_id=pick(self.seq_id),
             position=pick(self.position),
-            before=tuple(column.take(rows) for column in self.before),
-            after=tuple(column.take(rows) for column in self.after),
+            before=image(self.before),
+            after=image(self.after),
             tx_owner=pick(self.tx_owner),
             tx_name=pick(self.tx_name),
             tokens=pick(self.tokens),

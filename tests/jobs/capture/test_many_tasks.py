@@ -11,8 +11,7 @@ import pytest
 
 from capture_place import Place
 from trailgate.jobs.capture.job import CaptureJob, CaptureOptions
-from trailgate.jobs.capture.range_run import RangeReport
-from trailgate.jobs.capture.running import publish
+from trailgate.jobs.capture.running import RangeReport, publish
 from trailgate.storage.files.manifest import read_manifest
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.table_writing import add_counts, sum_counts

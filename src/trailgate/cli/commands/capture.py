@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import nullcontext
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -20,10 +20,8 @@ from trailgate.jobs.receive.source import USED, broker_address
 from trailgate.storage.live.journal_options import REMEMBERED
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, CaptureSummary
+    from trailgate.jobs.capture.job import CaptureJob, CaptureSummary
     from trailgate.jobs.capture.loading import Loaded
-    from trailgate.storage.writing.segments import WriteOptions
-    from trailgate.storage.writing.trail_location import TrailLocation
 
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 OF_FILES: Final = ("dry_run", "again", "max_bad", "master", "threads", "message_per")
@@ -35,7 +33,6 @@ def command(given: CaptureArguments) -> None:
     """Capture messages into a trail."""
     from trailgate.jobs.capture.loading import load
     from trailgate.storage.files.addresses import absolute
-    from trailgate.storage.writing.segments import WriteOptions
 
     loaded = load(
         given.properties,
@@ -62,42 +59,41 @@ def command(given: CaptureArguments) -> None:
     if given.base is not None:
         source = [one if is_stream(one) else absolute(one, given.base) for one in given.source]
         given = replace(given, source=source, target=absolute(given.target, given.base))
-    writing = WriteOptions(
-        max_bytes=loaded.max_bytes(given.max_bytes),
-        seq_digits=given.seq_digits,
-        trail_format=loaded.trail_format(
-            given.format_release, given.byte_order, given.update_format
-        ),
-    )
     if address is None:
-        _capture(loaded, given, writing)
+        _capture(loaded, given)
     else:
-        _receive(loaded, given, address, writing)
+        _receive(loaded, given, address)
 
 
-def _capture(loaded: Loaded, given: CaptureArguments, writing: WriteOptions) -> None:
-    """Capture files into a trail, or, repaired messages, into that of a live capture."""
-    from trailgate.jobs.capture.job import CaptureOptions
+def _capture(loaded: Loaded, given: CaptureArguments) -> None:
+    """Capture files into a trail, or, repaired messages, into that of a live capture; raises Exit where most messages are bad."""
+    from trailgate.jobs.capture.running import capture_loaded
     from trailgate.storage.files.manifest import is_live
     from trailgate.storage.writing.target import location_of
 
     if name := _given(given, OF_BROKERS):
         raise OptionError(f"{name} is about brokers", hint=FROM_BROKER)
-    options = CaptureOptions(
-        on_error=given.on_error,
-        max_bad=given.max_bad,
-        dry_run=given.dry_run,
-        again=given.again,
-        unordered_ids=given.unordered_ids,
-        remembered_ids=given.remember_ids or REMEMBERED,
-        message_per_line=given.message_per == "line",
-        **_values(writing),
-    )
     assert given.target is not None
     location = location_of(given.target)
-    if not is_live(location.prefix):
-        _capture_files(loaded, given, location, options)
+    if is_live(location.prefix):
+        _repair(loaded, given, location.prefix)
         return
+    # A dry run lists all bad messages.
+    running = replace(given, on_error="quarantine") if given.dry_run else given
+    runner = partial(run, master=given.master, show=not given.as_json, threads=given.threads)
+    with kept_input(given.source) as kept:
+        summary = capture_loaded(loaded, running, kept, location, runner)
+    with quiet_pipe() if given.dry_run else done_already():
+        if given.as_json:
+            print(json.dumps(asdict(summary), ensure_ascii=False))
+        else:
+            print_summary(summary)
+    if is_bad(summary, given.max_bad, stop=given.on_error == "stop"):
+        raise typer.Exit(1)
+
+
+def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
+    """Add repaired messages to the trail of a live capture."""
     from trailgate.cli.live import print_repaired
     from trailgate.jobs.receive.run import capture_repaired
     from trailgate.storage.live.live_trail import AppendOptions
@@ -107,36 +103,12 @@ def _capture(loaded: Loaded, given: CaptureArguments, writing: WriteOptions) -> 
         shown = f"{name} quarantine" if name == "--on-error" else name
         problem = f"{shown} does not go with the trail of a live capture"
         raise OptionError(problem, hint="Repaired messages are added to it, all or none")
-    appending = AppendOptions(**_values(writing))
-    repaired = capture_repaired(loaded.capture, given.source, location.prefix, appending)
+    appending = AppendOptions(**loaded.writing(given))
+    repaired = capture_repaired(loaded.capture, given.source, prefix, appending)
     print_repaired(repaired, as_json=given.as_json)
 
 
-def _capture_files(
-    loaded: Loaded, given: CaptureArguments, location: TrailLocation, options: CaptureOptions
-) -> None:
-    """Capture files and print the summary; raises Exit where most messages are bad."""
-    from trailgate.jobs.capture.job import prepare
-
-    stop = options.on_error == "stop"
-    if options.dry_run:
-        options = replace(options, on_error="quarantine")
-    held = nullcontext() if options.dry_run else location.backend.held()
-    with kept_input(given.source) as kept, held:
-        job = prepare(loaded.capture, kept, location, options)
-        summary = run(job, given.master, show=not given.as_json, threads=given.threads)
-    with quiet_pipe() if options.dry_run else done_already():
-        if given.as_json:
-            print(json.dumps(asdict(summary), ensure_ascii=False))
-        else:
-            print_summary(summary)
-    if is_bad(summary, options.max_bad, stop=stop):
-        raise typer.Exit(1)
-
-
-def _receive(
-    loaded: Loaded, given: CaptureArguments, address: BrokerAddress, writing: WriteOptions
-) -> None:
+def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) -> None:
     """Receive from a broker until there is a reason to stop; raises Exit where most messages are bad."""
     from trailgate.cli.live import LiveOutput, print_live
     from trailgate.jobs.receive.metrics import read_reports
@@ -152,7 +124,7 @@ def _receive(
     options = ReceiveOptions(
         given.on_error,
         until_empty=not given.follow,
-        append=AppendOptions(**_values(writing)),
+        append=AppendOptions(**loaded.writing(given)),
         journal=JournalOptions(remembered=given.remember_ids or REMEMBERED),
         unordered_ids=given.unordered_ids,
     )
@@ -169,10 +141,6 @@ def _receive(
         total = print_live(live, output)
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)
-
-
-def _values(options: WriteOptions) -> dict[str, Any]:
-    return {field.name: getattr(options, field.name) for field in fields(options)}
 
 
 def _given(given: CaptureArguments, names: tuple[str, ...]) -> str | None:

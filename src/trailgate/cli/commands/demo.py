@@ -7,6 +7,7 @@ import importlib.util
 import shlex
 import shutil
 import sys
+from functools import partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -18,7 +19,6 @@ from trailgate.cli.capture_output import print_notes, print_summary
 from trailgate.cli.commands.sql import command as sql
 from trailgate.cli.output import say
 from trailgate.errors import OptionError, install_command
-from trailgate.storage.files.durable import lock
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
@@ -89,15 +89,16 @@ def _run_on_spark(master: str) -> None:
 
 def _capture(target: str, session: Any) -> None:
     from trailgate.cli.commands import capture as capturing
-    from trailgate.jobs.capture.job import prepare
     from trailgate.jobs.capture.loading import load
     from trailgate.jobs.capture.options import CaptureArguments
+    from trailgate.jobs.capture.running import capture_loaded
+    from trailgate.storage.writing.target import location_of
 
-    loaded = capturing.with_rules(load(PROPERTIES), CaptureArguments(update_befores=True))
+    given = CaptureArguments(update_befores=True)
+    loaded = capturing.with_rules(load(PROPERTIES), given)
     print_notes(loaded)
-    with lock(target):
-        job = prepare(loaded.capture, MESSAGES, target)
-        print_summary(capturing.run(job, session))
+    runner = partial(capturing.run, master=session)
+    print_summary(capture_loaded(loaded, given, MESSAGES, location_of(target), runner))
 
 
 def _read_back(session: Any) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
-from trailgate.formats.json.options import MemberPaths, json_definitions
+from trailgate.formats.json.options import MemberPaths
 from trailgate.messages.properties import (
     DefinitionFiles,
     Lookup,
@@ -16,7 +16,6 @@ from trailgate.messages.properties import (
     Properties,
     PropertyReader,
     ValueSource,
-    with_userdefs,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.publishing import ROW, PublishOptions
@@ -64,9 +63,7 @@ def debezium_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[DebeziumOptions, Definitions]:
     """Return the options, and the tables of the files and properties; none where events may describe theirs."""
-    read, entry = PropertyReader(properties, PARSER), properties.get(f"{PARSER}.sourcedefs")
-    path = "" if entry is None else entry.value
-    definitions = with_userdefs(read, files, path, read.userdefs())
+    definitions = PropertyReader(properties, PARSER).definitions(files, needed=False)
     options = debezium_options(properties)
     if not len(definitions):
         options = replace(options, infers=True, undefined_hint=_UNDEFINED)
@@ -75,7 +72,7 @@ def debezium_setup(
 
 def debezium_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
     """Return the tables that the properties define; raises OptionError where they define none."""
-    return json_definitions(properties, files, PARSER, _UNDEFINED)
+    return PropertyReader(properties, PARSER).definitions(files, hint=_UNDEFINED)
 
 
 def debezium_options(properties: Properties) -> DebeziumOptions:

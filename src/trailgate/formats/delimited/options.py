@@ -18,7 +18,6 @@ from trailgate.messages.properties import (
     metadata,
     parse_names,
     shown,
-    with_userdefs,
 )
 from trailgate.model.tables import Definitions, Table
 
@@ -80,8 +79,7 @@ def delimited_setup(
 ) -> tuple[DelimitedOptions, Definitions]:
     """Return the options, and the tables of the files and properties."""
     options = delimited_options(properties)
-    read = PropertyReader(properties, "delim")
-    return options, with_userdefs(read, files, options.sourcedefs, options.userdefs)
+    return options, PropertyReader(properties, "delim").definitions(files, needed=False)
 
 
 def _tokens(read: PropertyReader) -> dict[str, bytes | None]:

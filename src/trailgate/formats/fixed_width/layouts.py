@@ -22,7 +22,7 @@ from trailgate.columnar.code_pages import code_page
 from trailgate.definitions.defgen import complete, layout_fault
 from trailgate.definitions.gendef import column_of
 from trailgate.errors import DefinitionError, Where, did_you_mean
-from trailgate.messages.properties import DefinitionFiles, PropertyReader, with_userdefs
+from trailgate.messages.properties import DefinitionFiles, PropertyReader
 from trailgate.model.tables import Column, Database, Table
 from trailgate.model.types import Family
 
@@ -242,7 +242,7 @@ def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> 
     entry = read.entry("sourcedefs")
     if entry is None and not userdefs:
         raise read.required("sourcedefs")
-    found = with_userdefs(read, files, "" if entry is None else entry.value, userdefs)
+    found = read.definitions(files)
     name = _header(read, [table.name for table in found])
     header = in_a_row(found.table(name))
     rest = [table for table in found if table.name != name]

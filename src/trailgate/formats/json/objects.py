@@ -216,7 +216,7 @@ def measured_alike(
     """Yield the operations of each table and type, and their messages; raises EncodeError for one of more than ``most`` bytes."""
     for block in batch.blocks:
         for _, rows in group(block.op_type.astype(np.int64)):
-            alike = block if len(rows) == len(block) else block.take(rows)
+            alike = block.take(rows)
             objects = measured(alike)
             check_sizes(alike, objects.sizes, most)
             yield alike, objects

@@ -15,26 +15,12 @@ from trailgate.messages.properties import (
     Properties,
     PropertyReader,
     metadata,
-    with_userdefs,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.publishing import ROW, PublishOptions
 from trailgate.model.tables import Definitions
 
 _NEEDED: Final = "Messages do not say of what type and length columns are, or which are keys"
-
-
-def json_definitions(
-    properties: Properties, files: DefinitionFiles, parser: str, hint: str = _NEEDED
-) -> Definitions:
-    """Return the tables that a parser's properties define; raises OptionError where they define none."""
-    read = PropertyReader(properties, parser)
-    entry = properties.get(f"{parser}.sourcedefs")
-    tables = read.userdefs()
-    if entry is None and not tables:
-        problem = f"{parser}.sourcedefs or {parser}.userdefs.tables is required"
-        raise properties.error(problem, hint=hint)
-    return with_userdefs(read, files, "" if entry is None else entry.value, tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +72,7 @@ def json_setup(properties: Properties, files: DefinitionFiles) -> tuple[JsonOpti
 
 def json_tables(properties: Properties, files: DefinitionFiles) -> Definitions:
     """Return the tables that the properties define; raises OptionError where they define none."""
-    return json_definitions(properties, files, PARSER)
+    return PropertyReader(properties, PARSER).definitions(files, hint=_NEEDED)
 
 
 def json_options(properties: Properties) -> JsonOptions:

@@ -27,7 +27,6 @@ from trailgate.messages.properties import (
     Properties,
     PropertyReader,
     ValueSource,
-    with_userdefs,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.property_table import NAME
@@ -201,10 +200,7 @@ def event_publishing_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[EventPublishingOptions, Definitions]:
     """Return the options, and the tables of the files and properties; raises OptionError."""
-    read = PropertyReader(properties, NAME)
-    entry, userdefs = read.entry("sourcedefs"), read.userdefs()
-    path = "" if entry is None else entry.value
-    definitions = with_userdefs(read, files, path, userdefs)
+    definitions = PropertyReader(properties, NAME).definitions(files, needed=False)
     options = event_publishing_options(properties, infers=not len(definitions))
     return replace(options, definitions=definitions), definitions
 

@@ -42,7 +42,6 @@ from trailgate.formats.publications.xml_vocabulary import (
     TYPE_OF,
     VERSION,
 )
-from trailgate.messages.images import taken
 from trailgate.messages.publishing import (
     EARLIER,
     NO_MESSAGES,
@@ -673,7 +672,7 @@ def _of_one_type(block: ChangeBlock) -> Iterator[ChangeBlock]:
         yield block
         return
     for _, rows in group(block.op_type.astype(np.int64)):
-        yield taken(block, rows)
+        yield block.take(rows)
 
 
 def _positions(block: ChangeBlock) -> pa.Array:

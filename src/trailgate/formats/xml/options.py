@@ -20,7 +20,6 @@ from trailgate.messages.properties import (
     Properties,
     PropertyReader,
     ValueSource,
-    with_userdefs,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.model.tables import Definitions
@@ -30,12 +29,7 @@ PARSER: Final = "xml"
 
 def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitions:
     """Return the tables that XML properties define; raises OptionError where they define none."""
-    read = PropertyReader(properties, PARSER)
-    entry = properties.get("xml.sourcedefs")
-    tables = read.userdefs()
-    if entry is None and not tables:
-        raise properties.error("xml.sourcedefs or xml.userdefs.tables is required")
-    return with_userdefs(read, files, "" if entry is None else entry.value, tables)
+    return PropertyReader(properties, PARSER).definitions(files)
 
 
 _LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}

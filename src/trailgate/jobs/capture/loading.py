@@ -11,13 +11,13 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import defined_tables, parser_of, row_of
+from trailgate.capture.formats import parser_of, row_of
 from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
@@ -36,6 +36,7 @@ from trailgate.trail.writing.tokens import UNNAMED
 from trailgate.trail.writing.trail_format import TrailFormat
 
 if TYPE_CHECKING:
+    from trailgate.jobs.capture.options import CaptureArguments
     from trailgate.messages.extract_files import ExtractParameters
 
 RESERVED: Final = frozenset(
@@ -110,20 +111,15 @@ class Loaded:
     extract: ExtractParameters | None = None
     connection: tuple[tuple[str, str], ...] = ()
 
-    def trail_format(
-        self, release: str | None, order: str | None, updates: str | None
-    ) -> TrailFormat:
-        """Return the trail's format; what is given here overrides the parameter file."""
-        if self.extract is not None:
-            release = release or self.extract.format_release
-            order = order or self.extract.byte_order
-            updates = updates or self.extract.update_format
-        return TrailFormat.named(release, order, updates)
-
-    def max_bytes(self, given: int | None) -> int:
-        """Return the maximum size of a file: the one given, that of the parameter file, or the default."""
-        own = None if self.extract is None else self.extract.max_bytes
-        return given or own or MAX_BYTES
+    def writing(self, given: CaptureArguments) -> dict[str, Any]:
+        """Return the members of WriteOptions; what is given here overrides the parameter file."""
+        names = ("format_release", "byte_order", "update_format", "max_bytes")
+        *named, size = (getattr(given, one) or getattr(self.extract, one, None) for one in names)
+        return {
+            "max_bytes": size or MAX_BYTES,
+            "seq_digits": given.seq_digits,
+            "trail_format": TrailFormat.named(*named),
+        }
 
 
 def load_capture(
@@ -217,7 +213,7 @@ def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
 def load_definitions(properties: PathLike) -> Definitions:
     """Return the tables that a capture's properties define, by whatever parser."""
     parsed = parse_properties(_wanted(properties, "properties"), source=str(properties))
-    return defined_tables(parsed, _Files(None))
+    return parser_of(parsed).tables(parsed, _Files(None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from trailgate.errors import TrailgateError
 from trailgate.jobs.receive.feed import Part
 from trailgate.jobs.receive.units import Units
 from trailgate.messages.bounds import Problem, TransactionState
-from trailgate.messages.messages import MessageBatch, as_messages, waiting_in
+from trailgate.messages.messages import MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import write_whole, writing
@@ -98,7 +98,7 @@ class TransactionBorders:
             if parsed.problems and self._stop:
                 return end
             state = parsed.state
-        return begin if state.is_open or waiting_in(state) else end
+        return begin if state.is_open else end
 
 
 def operations_of(

@@ -65,6 +65,7 @@ class Rows:
         self.opens, self.closes = self.marks & BEGINS != 0, self.marks & ENDS != 0
         first = bool(self.opens[0]) if last is None else last.closes
         self.after_end = np.concatenate([[first], self.closes[:-1]])
+        self.faults = follow(self.marks, is_open=not first).faults
         self.tx_id, self.csn, self.seq_id, self.position = (
             batch.in_order(name) for name in Row._fields[1:]
         )
@@ -117,10 +118,9 @@ def followed(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
     operation of another one.
     """
     rows = Rows(batch, last, number)
-    faults = follow(rows.marks, is_open=not rows.after_end[0]).faults
-    if faults.any():
-        at = int(np.argmax(faults != 0))
-        inside = faults[at] == BEGINS_INSIDE
+    if rows.faults.any():
+        at = int(np.argmax(rows.faults != 0))
+        inside = rows.faults[at] == BEGINS_INSIDE
         does = "begins inside another one" if inside else "continues that did not begin"
         rows.fail(at, f"a transaction {does}")
     other = ~rows.opens & rows.differs("tx_id")
@@ -257,7 +257,7 @@ def _begins(rows: Rows) -> Mask:
     """Return which operations are the first that remain of a transaction; raises TransactionError where one contradicts its indicator."""
     other = rows.differs("tx_id")
     other |= rows.differs("csn") & (rows.opens | rows.after_end)  # an id that is used again
-    wrong = ~other & (rows.opens != rows.after_end)
+    wrong = ~other & (rows.faults != 0)
     if rows.starts_part:
         other[0], wrong[0] = True, False
     if wrong.any():
