@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from oracles.apply_naive import COLUMNS, Operation
-from trailgate.apply.batch import Written, written_by
+from trailgate.apply.batch import Effects, effects_of
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.nets import Effect
 from trailgate.apply.operations import Operations, operations_on
@@ -82,17 +82,17 @@ class Memory:
         schema = pa.schema([(name, pa.int64()) for name in ("id", *names)])
         return pa.table({"id": found, **columns}, schema=schema)
 
-    def apply(self, log: Sequence[Operation], policy: str = "stop") -> Written:
+    def apply(self, log: Sequence[Operation], policy: str = "stop") -> Effects:
         """Apply a batch; raises ApplyError."""
-        written = written_by(operations_of(log), self.fetch, Collisions(policy))
-        self.write(written)
-        return written
+        effects = effects_of(operations_of(log), self.fetch, Collisions(policy))
+        self.write(effects)
+        return effects
 
-    def write(self, written: Written) -> None:
+    def write(self, effects: Effects) -> None:
         """Carry out effects, each of which has to fit."""
-        if written.emptied:
+        if effects.emptied:
             self.rows = {}
-        nets = written.nets
+        nets = effects.nets
         keys = nets.key[0].to_pylist()
         for at, (effect, key) in enumerate(zip(nets.effect.tolist(), keys, strict=True)):
             if effect == Effect.DELETE:

@@ -25,7 +25,7 @@ Fetch = Callable[[pa.Table, bool], pa.Table]
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Effects:
     """What is written to a target table: effects by key, after it was emptied if it is ``emptied``; and how many operations were ignored."""
 
     nets: Nets
@@ -39,16 +39,16 @@ class Written:
         return {effect.name.lower(): int(found[effect]) for effect in Effect}
 
 
-def written_by(
+def effects_of(
     operations: Operations, fetch: Fetch, collisions: Collisions = Collisions.STOP
-) -> Written:
+) -> Effects:
     """Return what a batch of operations writes to its table; raises ApplyError where operations do not fit the rows there."""
     parts = list(operations.between_truncates())
     ignored = 0
     for number, part in enumerate(parts):
         nets, left_out = _effects(part, _nothing(part.table) if number else fetch, collisions)
         ignored += left_out
-    return Written(nets, len(parts) > 1, ignored)
+    return Effects(nets, len(parts) > 1, ignored)
 
 
 def _effects(operations: Operations, fetch: Fetch, collisions: Collisions) -> tuple[Nets, int]:

@@ -57,6 +57,32 @@ class TargetTable:
         """Return the names of the key's columns."""
         return tuple(self.columns[at].name for at in self.key)
 
+    def as_held(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
+        """Return the table as a target has it, of a schema: its columns, of which those of the same names are the key.
+
+        Raises DefinitionError where a column of the key is not there.
+        """
+        known = {field.name.casefold(): at for at, field in enumerate(schema)}
+        own = {column.name.casefold(): column for column in self.columns}
+        columns = tuple(
+            replace(
+                own.get(field.name.casefold(), TargetColumn(field.name, field.type)),
+                name=field.name,
+                type=field.type,
+            )
+            for field in schema
+        )
+        key = []
+        for at in self.key:
+            place = known.get(self.columns[at].name.casefold())
+            if place is None:
+                problem = (
+                    f"the target's table has no column {self.columns[at].name}, which is of the key"
+                )
+                raise DefinitionError(problem, where=Where(table=".".join(name)))
+            key.append(place)
+        return TargetTable(name, columns, tuple(key), self.keyless)
+
     def places(self, table: Table) -> list[int | None]:
         """Return for each column the index of the one of a source table that has its name, compared without case."""
         known = {column.name.casefold(): at for at, column in enumerate(table.columns)}
@@ -150,7 +176,7 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
 WIDER: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
 
-def evolved(held: TargetTable, wanted: TargetTable) -> TargetTable:
+def with_columns_of(held: TargetTable, wanted: TargetTable) -> TargetTable:
     """Return a target table with the columns added that it lacks; its own types and key stay."""
     known = {column.name.casefold() for column in held.columns}
     added = [column for column in wanted.columns if column.name.casefold() not in known]

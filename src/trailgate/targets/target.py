@@ -1,0 +1,110 @@
+"""What a target of apply does: six verbs, one table of kinds.
+
+A batch is written table by table, and then committed. Where a target commits each table by itself (Delta), the position goes into each of these commits; where one transaction
+holds all tables (DuckDB, PostgreSQL), it goes into that. So a batch that was applied is known to be, whenever a run was killed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from trailgate.apply.batch import Effects
+from trailgate.apply.tables import TargetTable
+from trailgate.errors import MissingDependencyError, OptionError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a trail was applied: the last operation's position (20 digits), commit sequence number and commit time in microseconds since 1970 UTC."""
+
+    trail: str
+    position: str
+    csn: str | None = None
+    op_ts: int | None = None
+
+
+class Target(Protocol):
+    """The tables that changes land in. All methods raise TrailgateError for what the target refuses."""
+
+    def position(self, table: TargetTable | None) -> Position | None:
+        """Return how far a table was applied, or with None how far all tables were; None where nothing was."""
+        ...
+
+    def held(self, table: TargetTable) -> TargetTable | None:
+        """Return the table as it is in the target, with its types and its names of columns; None where there is none."""
+        ...
+
+    def create(self, table: TargetTable) -> None:
+        """Create a table."""
+        ...
+
+    def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Add columns of a table, NULL in all rows."""
+        ...
+
+    def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
+        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        ...
+
+    def write(self, effects: Effects, at: Position) -> None:
+        """Write the effects on one table."""
+        ...
+
+    def commit(self, at: Position) -> None:
+        """Make what was written since the last commit last, and with it the position."""
+        ...
+
+    def rollback(self) -> None:
+        """Forget what was written since the last commit, where the target can."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the target."""
+        ...
+
+
+class TargetKind(NamedTuple):
+    """A kind of target: the class that opens one, by its place, the extra that has its library, and an example of an address."""
+
+    opened_at: str
+    extra: str
+    example: str
+
+
+TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
+    {
+        "delta": TargetKind("trailgate.targets.delta:DeltaTarget", "delta", "delta:lake/"),
+        "duckdb": TargetKind("trailgate.targets.duckdb:DuckDBTarget", "", "duckdb:shop.duckdb"),
+        "postgresql": TargetKind(
+            "trailgate.targets.postgresql:PostgreSQLTarget",
+            "postgresql",
+            "postgresql://USER@HOST/DATABASE",
+        ),
+    }
+)
+
+
+def open_target(address: str, group: str) -> Target:
+    """Return the target of an address, in which positions are kept by a group's name; raises OptionError."""
+    scheme, colon, rest = address.partition(":")
+    kind = TARGETS.get(scheme)
+    if kind is None or not colon or not rest:
+        examples = ", ".join(kind.example for kind in TARGETS.values())
+        near = did_you_mean(scheme, TARGETS) if colon else ""
+        raise OptionError(
+            f"{address!r} is not the address of a target", hint=f"{near} As in {examples}".strip()
+        )
+    module, _, name = kind.opened_at.partition(":")
+    try:
+        opened: Any = getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        problem = f"{scheme}: needs the package {error.name}"
+        raise MissingDependencyError.of_extra(problem, kind.extra) from None
+    target: Target = opened(address, group)
+    return target
