@@ -26,10 +26,11 @@ Fetch = Callable[[pa.Table, bool], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What is written to a target table: effects by key, after it was emptied if it is ``emptied``; and how many operations were ignored."""
+    """What is written to a target table: effects by key, after it was emptied if it is ``emptied``; and how many operations were replayed and ignored."""
 
     nets: Nets
     emptied: bool = False
+    replayed: int = 0
     ignored: int = 0
 
     @property
@@ -44,25 +45,27 @@ def effects_of(
 ) -> Effects:
     """Return what a batch of operations writes to its table; raises ApplyError where operations do not fit the rows there."""
     parts = list(operations.between_truncates())
-    ignored = 0
-    for number, part in enumerate(parts):
-        nets, left_out = _effects(part, _nothing(part.table) if number else fetch, collisions)
-        ignored += left_out
-    return Effects(nets, len(parts) > 1, ignored)
+    done = [
+        _between_barriers(part, _nothing(part.table) if number else fetch, collisions)
+        for number, part in enumerate(parts)
+    ]
+    replayed, ignored = (
+        sum(getattr(one, name) for one in done) for name in ("replayed", "ignored")
+    )
+    return Effects(done[-1].nets, len(parts) > 1, replayed, ignored)
 
 
-def _effects(operations: Operations, fetch: Fetch, collisions: Collisions) -> tuple[Nets, int]:
+def _between_barriers(operations: Operations, fetch: Fetch, collisions: Collisions) -> Effects:
     nets, replayed = net_effects(operations)
-    found = membership(nets, fetch)
-    nets, ignored = decide(nets, found, collisions, operations)
+    nets, ignored = decide(nets, membership(nets, fetch), collisions, operations)
     if not len(replayed):
-        return nets, ignored
+        return Effects(nets, ignored=ignored)
     own = operations.take(replayed)
     keys = keys_of(own)
-    rows = fetch(_table_of(operations.table, keys), False)
-    replay = Replay(operations.table, rows, collisions)
+    replay = Replay(operations.table, fetch(_table_of(operations.table, keys), False), collisions)
     replay.run(own)
-    return join_nets([nets, replay.nets(keys)]), ignored + replay.ignored
+    nets = join_nets([nets, replay.nets(keys)])
+    return Effects(nets, False, len(replayed), ignored + replay.ignored)
 
 
 def membership(nets: Nets, fetch: Fetch) -> Mask:

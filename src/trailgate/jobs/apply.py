@@ -7,11 +7,11 @@ where the target's positions say, however its batches are cut then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final, Literal, Self
+from typing import Final, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,15 +19,23 @@ import pyarrow.compute as pc
 
 from trailgate.apply.batch import Effects, effects_of
 from trailgate.apply.collisions import Collisions
+from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations, operations_on
 from trailgate.apply.tables import TargetTable, target_table, with_columns_of
 from trailgate.arrays import Longs
 from trailgate.errors import DefinitionError, StorageError, Where
+from trailgate.jobs.apply_options import (
+    BATCH_BYTES,
+    GROUP,
+    ApplyOptions,
+    OnCollision,
+    SchemaChanges,
+)
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 from trailgate.model.transactions import begins_of
-from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.options import above_csn
@@ -37,35 +45,16 @@ from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, Trail
 from trailgate.targets.target import Position, Target, open_target
 from trailgate.trail.reading.images import Wanted
 
-GROUP: Final = "trailgate"
-BATCH_BYTES: Final = 64 << 20  # of the trail
 SPLIT_BYTES: Final = 8 << 20
-SchemaChanges = Literal["evolve", "strict"]
 Progress = Callable[["ApplyReport"], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOptions:
-    """How a trail is applied.
-
-    ``group`` names the positions in the target, as a Replicat group does. ``after_csn``: operations up to it are in the tables already. ``overlay_until``: up to this CSN collisions
-    are overlaid, since the tables were loaded while they changed.
-    """
-
-    group: str = GROUP
-    tables: TablePatterns | None = None
-    on_collision: Collisions = Collisions.STOP
-    after_csn: str | None = None
-    overlay_until: str | None = None
-    create: bool = True
-    schema_changes: SchemaChanges = "evolve"
-    batch_bytes: int = BATCH_BYTES
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """What was done to one target table: operations, and rows by what became of them; ``ignored`` operations had no effect by the policy of collisions."""
+    """What was done to one target table: operations, and rows by what became of them.
+
+    ``replayed`` operations were on keys that had to be followed row by row; ``ignored`` ones had no effect, by the policy of collisions.
+    """
 
     operations: int = 0
     inserted: int = 0
@@ -73,6 +62,7 @@ class TableReport:
     replaced: int = 0
     deleted: int = 0
     emptied: int = 0
+    replayed: int = 0
     ignored: int = 0
 
     def __add__(self, other: TableReport) -> TableReport:
@@ -101,25 +91,37 @@ class ApplyReport:
         return ApplyReport(tables, self.batches + other.batches, other.position or self.position)
 
 
-def apply_trail(
+def apply_trail(  # noqa: PLR0913  one parameter an option
     trail: Address,
     to: str,
-    options: ApplyOptions = ApplyOptions(),
     *,
+    tables: Iterable[str] | None = None,
+    group: str = GROUP,
+    on_collision: OnCollision = "stop",
+    after_csn: str | None = None,
+    overlay_until: str | None = None,
+    no_create: bool = False,
+    schema_changes: SchemaChanges = "evolve",
+    batch_bytes: int = BATCH_BYTES,
+    dry_run: bool = False,
     definitions: Address | Definitions | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> ApplyReport:
     """Apply what a trail has, up to its last whole transaction, to the tables of a target; return what was done.
 
-    ``to`` is an address as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run goes on where this one ends. ``progress`` is called after each batch.
+    ``to`` is an address as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run with the same ``group`` goes on where this one ends. ``tables`` are patterns such as ``HR.*``.
+    ``on_collision`` states what is done where a row is there that should not be, or is not there; ``overlay`` does so up to the CSN ``overlay_until`` in any case.
+    Operations up to ``after_csn`` are in the tables already. ``progress`` is called after each batch.
 
-    Raises StorageError for what cannot be read or written, DefinitionError for tables that do not fit, and ApplyError for an operation that does not fit the rows of
+    Raises OptionError, StorageError for what cannot be read or written, DefinitionError for tables that do not fit, and ApplyError for an operation that does not fit the rows of
     its table; then nothing of its batch is applied where the target has transactions, and the batches before stay.
     """
-    with ApplyRun(trail, to, options, definitions=definitions, threads=threads) as applying:
+    named = locals()
+    options = ApplyOptions(**{one.name: named[one.name] for one in fields(ApplyOptions)})
+    with ApplyRun(trail, to, options, definitions=definitions, threads=threads) as run:
         done = ApplyReport()
-        for report in applying.batches():
+        for report in run.batches():
             done += report
             if progress is not None:
                 progress(report)
@@ -139,12 +141,15 @@ class ApplyRun:
         threads: int | None = None,
     ) -> None:
         self._options, self._threads = options, thread_count(threads)
+        patterns = options.tables
+        self._wanted = Wanted(None if patterns is None else TablePatterns.read(",".join(patterns)))
+        self._policy = Collisions(options.on_collision)
         self._find = partial(find_trail, trail, definitions)
-        self._prefix = self._find().prefix
+        self._prefix = absolute(self._find().prefix)
         self._stream = TrailStream(self._find)
         self._target: Target = open_target(to, options.group)
         self._tables: dict[str, TargetTable] = {}
-        self._positions: dict[str, str | None] = {}
+        self._positions: dict[str, str] = {}
         self._notices = Notices()
         known = self._target.position(None)
         if known is not None and known.trail != self._prefix:
@@ -188,7 +193,8 @@ class ApplyRun:
                 operations = self._remaining(table, own, transactions)
                 if operations is not None:
                     reports[str(table)] = self._write(operations, last)
-            self._target.commit(last)
+            if not self._options.dry_run:
+                self._target.commit(last)
         except BaseException:
             self._target.rollback()
             self._tables.clear()
@@ -200,13 +206,12 @@ class ApplyRun:
         self, trail: TrailFiles, splits: list[TrailSplit]
     ) -> tuple[dict[str, tuple[list[ChangeBlock], list[Longs]]], Position | None]:
         """Return the blocks of each table with the transactions of their rows, ``order`` counted over all of them, and the last position."""
-        wanted = Wanted(self._options.tables)
         rows = number = 0
         last: ChangeBatch | None = None
         found: dict[str, tuple[list[ChangeBlock], list[Longs]]] = {}
 
         def read(split: TrailSplit) -> Iterator[ChangeBatch]:
-            return SplitReader(trail, split, wanted, notices=self._notices).batches()
+            return SplitReader(trail, split, self._wanted, notices=self._notices).batches()
 
         for batch in in_order(read, splits, min(self._threads, len(splits))):
             transactions = number + np.cumsum(begins_of(batch.tx_indicators()))
@@ -236,13 +241,17 @@ class ApplyRun:
         known = self._tables.get(key)
         if known is None:
             known = self._target.held(wanted)
-            if known is None and not self._options.create:
+            if known is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=key))
+            at = None if known is None else self._target.position(known)
+            # A table that a batch did not change keeps its earlier position.
+            self._positions[key] = max(
+                (one.position for one in (at, self._done) if one), default=""
+            )
             if known is None:
-                self._target.create(wanted)
+                if not self._options.dry_run:
+                    self._target.create(wanted)
                 known = wanted
-            at = self._target.position(known)
-            self._positions[key] = None if at is None else at.position
         whole = with_columns_of(known, wanted)
         added = tuple(column.name for column in whole.columns[len(known.columns) :])
         if added:
@@ -251,7 +260,8 @@ class ApplyRun:
                 raise DefinitionError(
                     problem, where=Where(table=key), hint="--schema-changes evolve adds them"
                 )
-            self._target.add_columns(whole, added)
+            if not self._options.dry_run:
+                self._target.add_columns(whole, added)
         self._tables[key] = whole
         return whole
 
@@ -263,7 +273,7 @@ class ApplyRun:
         kept = []
         for block, own in zip(blocks, transactions, strict=True):
             keep = np.ones(len(block), bool)
-            if stored is not None:
+            if stored:
                 keep &= pc.greater(block.position, stored).to_numpy(zero_copy_only=False)
             if self._options.after_csn is not None:
                 later = above_csn(block.csn, self._options.after_csn)
@@ -277,9 +287,11 @@ class ApplyRun:
 
     def _write(self, operations: Operations, at: Position) -> TableReport:
         """Write the operations on one table; those up to ``overlay_until`` overlay what is there."""
+        if self._options.dry_run:
+            return _expected(operations)
         report = TableReport()
         until = self._options.overlay_until
-        parts = [(operations, self._options.on_collision)]
+        parts = [(operations, self._policy)]
         if until is not None:
             later = pc.fill_null(above_csn(operations.csn, until), False)
             first = np.flatnonzero(later.to_numpy(zero_copy_only=False))
@@ -287,7 +299,7 @@ class ApplyRun:
             before, after = np.arange(cut), np.arange(cut, len(operations))
             parts = [
                 (operations.take(before), Collisions.OVERLAY),
-                (operations.take(after), self._options.on_collision),
+                (operations.take(after), self._policy),
             ]
         for part, policy in parts:
             if len(part):
@@ -314,6 +326,14 @@ def _at(at: Position, operations: Operations, row: int) -> Position:
     )
 
 
+def _expected(operations: Operations) -> TableReport:
+    """Return what operations write to a table whose rows fit them; what is replayed is not followed."""
+    parts = list(operations.between_truncates())
+    nets, replayed = net_effects(parts[-1])
+    nets = nets.where(nets.expected | (nets.effect != Effect.DELETE))
+    return _report(operations, Effects(nets, len(parts) > 1, replayed=len(replayed)))
+
+
 def _report(operations: Operations, effects: Effects) -> TableReport:
     counts = effects.counts
     return TableReport(
@@ -323,6 +343,7 @@ def _report(operations: Operations, effects: Effects) -> TableReport:
         replaced=counts["replace"],
         deleted=counts["delete"],
         emptied=int(effects.emptied),
+        replayed=effects.replayed,
         ignored=effects.ignored,
     )
 

@@ -20,9 +20,9 @@ from trailgate.apply.batch import Effects, whole_rows
 from trailgate.apply.nets import Effect
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
+from trailgate.errors import ApplyError, OptionError, StorageError, TrailgateError, Where
 from trailgate.targets import sql
-from trailgate.targets.target import Position
+from trailgate.targets.target import Position, TablePosition
 
 SCHEME: Final = "delta:"
 STATE: Final = "_trailgate"
@@ -35,6 +35,7 @@ CHECKPOINT: Final = pa.schema(
         ("position", pa.string()),
         ("csn", pa.string()),
         ("op_ts", pa.timestamp("us", "UTC")),
+        ("tables", pa.list_(pa.string())),
     ]
 )
 LISTED: Final = 1000  # keys that are compared one by one when files are chosen
@@ -49,6 +50,7 @@ class DeltaTarget:
         self._root, self._group = address.removeprefix(SCHEME).rstrip("/"), group
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
+        self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table was applied, or with None how far all tables were."""
@@ -62,20 +64,30 @@ class DeltaTarget:
         return Position("", long_position(number, offset))
 
     def _checkpoint(self) -> Position | None:
+        for row in self._rows():
+            micros = pa.scalar(row["op_ts"], CHECKPOINT.field("op_ts").type).value
+            return Position(row["trail"], row["position"], row["csn"], micros)
+        return None
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return the row of the checkpoint, where there is one."""
         found = self._opened(self._state)
         if found is None:
-            return None
-        (row,) = found.to_pyarrow_table().to_pylist() or [None]
-        if row is None:
-            return None
-        micros = (
-            None
-            if row["op_ts"] is None
-            else pc.cast(
-                pa.scalar(row["op_ts"], CHECKPOINT.field("op_ts").type), pa.int64()
-            ).as_py()
-        )
-        return Position(row["trail"], row["position"], row["csn"], micros)
+            return []
+        found.update_incremental()
+        rows: list[dict[str, Any]] = found.to_pyarrow_table().to_pylist()
+        return rows
+
+    def positions(self) -> list[TablePosition]:
+        """Return how far each table was applied, and its version."""
+        found = []
+        for name in sorted(self._names):
+            table = self._opened(f"{self._root}/{name}")
+            number = None if table is None else table.transaction_version(self._app)
+            if table is not None and number is not None:
+                position = long_position(*divmod(number, 1 << OFFSET_BITS))
+                found.append(TablePosition(name.replace("/", "."), position, table.version()))
+        return found
 
     @property
     def _state(self) -> str:
@@ -144,6 +156,7 @@ class DeltaTarget:
         else:
             return
         found.update_incremental()
+        self._names.add("/".join(table.name))
 
     def _merge(self, found: DeltaTable, effects: Effects, properties: CommitProperties) -> None:
         table = effects.nets.table
@@ -175,6 +188,7 @@ class DeltaTarget:
                 "position": [at.position],
                 "csn": [at.csn],
                 "op_ts": pa.array([at.op_ts], pa.int64()).cast(CHECKPOINT.field("op_ts").type),
+                "tables": [sorted(self._names)],
             },
             schema=CHECKPOINT,
         )
@@ -195,6 +209,10 @@ class DeltaTarget:
         )
 
     def _path(self, table: TargetTable) -> str:
+        for part in table.name:
+            if part in (".", "..", STATE) or {"/", "\\", "%"} & {*part}:
+                problem = f"{part!r} cannot be the name of a folder of Delta tables"
+                raise OptionError(problem, hint="MAP the table to another name")
         return "/".join((self._root, *table.name))
 
     def _open(self, table: TargetTable) -> DeltaTable | None:

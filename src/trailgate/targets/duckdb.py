@@ -11,7 +11,7 @@ from trailgate.apply.batch import Effects
 from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.errors import ApplyError, OptionError, StorageError, Where
 from trailgate.targets import sql
-from trailgate.targets.target import Position
+from trailgate.targets.target import Position, TablePosition
 
 SCHEME: Final = "duckdb:"
 STAGING: Final = "trailgate_staging"
@@ -38,21 +38,22 @@ class DuckDBTarget:
         text = (
             f"SELECT trail, position, csn, op_ts FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
         )
-        row = self._execute(text, [self._group, _name(table)]).fetchone()
-        return None if row is None else Position(*row)
+        rows = self._execute(text, [self._group, _name(table)])
+        return Position(*rows[0]) if rows else None
 
     def held(self, table: TargetTable) -> TargetTable | None:
         """Return the table as it is in the file; None where there is none."""
         schema, name = _parts(table)
-        found = self._execute(
+        rows = self._execute(
             "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = current_database() "
             "AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?)",
             [schema, name],
-        ).fetchone()
-        if found is None:
+        )
+        if not rows:
             return None
-        empty = self._execute(f"SELECT * FROM {sql.quoted(*found)} LIMIT 0").to_arrow_table()
-        return table.as_held(tuple(found), empty.schema)
+        found = tuple(rows[0])
+        empty = self._arrow(f"SELECT * FROM {sql.quoted(*found)} LIMIT 0")
+        return table.as_held(found, empty.schema)
 
     def create(self, table: TargetTable) -> None:
         """Create a table, and its schema."""
@@ -77,14 +78,14 @@ class DuckDBTarget:
     def _type(self, column: TargetColumn) -> str:
         """Return the type that DuckDB gives an Arrow column."""
         self._connection.register(STAGING, pa.schema([("c", column.type)]).empty_table())
-        ((kind,),) = self._execute(f"SELECT column_type FROM (DESCRIBE {STAGING})").fetchall()
+        ((kind,),) = self._execute(f"SELECT column_type FROM (DESCRIBE {STAGING})")
         self._connection.unregister(STAGING)
         return str(kind)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
         self._connection.register(STAGING, sql.key_columns(table, keys))
-        found = self._execute(sql.selection(table, STAGING, keys_alone=keys_alone)).to_arrow_table()
+        found = self._arrow(sql.selection(table, STAGING, keys_alone=keys_alone))
         self._connection.unregister(STAGING)
         return found
 
@@ -94,7 +95,7 @@ class DuckDBTarget:
         table, rows = effects.nets.table, sql.staging_rows(effects)
         self._connection.register(STAGING, rows)
         for text, expected in sql.statements(effects, rows, STAGING):
-            ((changed,),) = self._execute(text, table=table).fetchall()
+            ((changed,),) = self._execute(text, table=table)
             if changed != expected >= 0:
                 raise sql.changed_meanwhile(table, expected, changed)
         self._connection.unregister(STAGING)
@@ -113,6 +114,11 @@ class DuckDBTarget:
             self._execute("ROLLBACK")
             self._open = False
 
+    def positions(self) -> list[TablePosition]:
+        """Return how far each table was applied."""
+        text = f"SELECT target, position FROM {sql.CHECKPOINT} WHERE grp = ? AND target <> '' ORDER BY 1"
+        return [TablePosition(*row) for row in self._execute(text, [self._group])]
+
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
@@ -128,14 +134,25 @@ class DuckDBTarget:
             self._execute("BEGIN")
             self._open = True
 
+    def _arrow(self, text: str) -> pa.Table:
+        try:
+            found: pa.Table = self._connection.sql(text).to_arrow_reader().read_all()
+        except duckdb.Error as error:
+            raise ApplyError(
+                f"DuckDB refuses: {_line(error)}", where=Where(source=self._path)
+            ) from None
+        return found
+
     def _execute(
         self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
-    ) -> Any:
+    ) -> list[Any]:
+        """Return the rows of a statement; all of them are fetched, since a result that is not is in the way of the next one."""
         try:
-            return self._connection.execute(text, values)
+            rows: list[Any] = self._connection.execute(text, values).fetchall()
         except duckdb.Error as error:
             where = Where(source=self._path, table=None if table is None else str(table))
             raise ApplyError(f"DuckDB refuses: {_line(error)}", where=where) from None
+        return rows
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:

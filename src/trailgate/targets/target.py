@@ -29,6 +29,14 @@ class Position:
     op_ts: int | None = None
 
 
+class TablePosition(NamedTuple):
+    """How far a table was applied, and which version of it that is, where the target has versions."""
+
+    table: str
+    position: str
+    version: int | None = None
+
+
 class Target(Protocol):
     """The tables that changes land in. All methods raise TrailgateError for what the target refuses."""
 
@@ -62,6 +70,10 @@ class Target(Protocol):
 
     def rollback(self) -> None:
         """Forget what was written since the last commit, where the target can."""
+        ...
+
+    def positions(self) -> list[TablePosition]:
+        """Return how far each table was applied."""
         ...
 
     def close(self) -> None:
