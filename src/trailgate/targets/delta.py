@@ -24,7 +24,6 @@ from trailgate.errors import ApplyError, OptionError, StorageError, TrailgateErr
 from trailgate.targets import sql
 from trailgate.targets.target import Position, TablePosition
 
-SCHEME: Final = "delta:"
 STATE: Final = "_trailgate"
 OFFSET_BITS: Final = 33
 NUMBER_BITS: Final = 30
@@ -43,11 +42,11 @@ LISTED: Final = 1000  # keys that are compared one by one when files are chosen
 Result = TypeVar("Result")
 
 
-class DeltaTarget:
+class TableTarget:
     """The Delta tables below a folder, on a disk or in a store that delta-rs knows."""
 
-    def __init__(self, address: str, group: str) -> None:
-        self._root, self._group = address.removeprefix(SCHEME).rstrip("/"), group
+    def __init__(self, root: str, group: str) -> None:
+        self._root, self._group = root.rstrip("/"), group
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
         self._names = {name for row in self._rows() for name in row["tables"]}
@@ -227,6 +226,14 @@ class DeltaTarget:
             except (DeltaError, OSError) as error:
                 raise StorageError(_line(error), where=Where(source=path)) from None
         return self._tables[path]
+
+
+def table_rows(path: str) -> pa.RecordBatchReader:
+    """Return a reader of a table by its folder."""
+    try:
+        return DeltaTable(path).to_pyarrow_dataset().scanner().to_reader()
+    except (DeltaError, OSError) as error:
+        raise StorageError(_line(error), where=Where(source=path)) from None
 
 
 def _version(position: str) -> int:

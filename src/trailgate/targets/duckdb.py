@@ -13,16 +13,15 @@ from trailgate.errors import ApplyError, OptionError, StorageError, Where
 from trailgate.targets import sql
 from trailgate.targets.target import Position, TablePosition
 
-SCHEME: Final = "duckdb:"
 STAGING: Final = "trailgate_staging"
 EVERY: Final = ""  # the table's name in the row of all tables
 
 
-class DuckDBTarget:
+class TableTarget:
     """The tables of a DuckDB file."""
 
-    def __init__(self, address: str, group: str) -> None:
-        self._path, self._group = address.removeprefix(SCHEME), group
+    def __init__(self, path: str, group: str) -> None:
+        self._path, self._group = path, group
         try:
             self._connection = duckdb.connect(self._path)
         except duckdb.Error as error:
@@ -153,6 +152,18 @@ class DuckDBTarget:
             where = Where(source=self._path, table=None if table is None else str(table))
             raise ApplyError(f"DuckDB refuses: {_line(error)}", where=where) from None
         return rows
+
+
+def table_rows(place: str) -> pa.RecordBatchReader:
+    """Return a reader of a table: ``shop.duckdb/hr/jobs``, without a schema of one in ``main``."""
+    path, mark, names = place.partition(".duckdb/")
+    name = sql.quoted(*names.split("/"))
+    try:
+        connection = duckdb.connect(f"{path}{mark.rstrip('/')}", read_only=True)
+        rows: pa.RecordBatchReader = connection.sql(f"SELECT * FROM {name}").to_arrow_reader()
+    except duckdb.Error as error:
+        raise StorageError(_line(error), where=Where(source=place)) from None
+    return rows
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:

@@ -82,28 +82,43 @@ class Target(Protocol):
 
 
 class TargetKind(NamedTuple):
-    """A kind of target: the class that opens one, by its place, the extra that has its library, and an example of an address."""
+    """A kind of target: its module, the extra that has its library, and an example of an address.
 
-    opened_at: str
+    The module has a class ``TableTarget`` of an address and a group, and a function ``table_rows`` that reads a table by the address of the target and the table's names behind it.
+    """
+
+    module: str
     extra: str
     example: str
 
 
 TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
     {
-        "delta": TargetKind("trailgate.targets.delta:DeltaTarget", "delta", "delta:lake/"),
-        "duckdb": TargetKind("trailgate.targets.duckdb:DuckDBTarget", "", "duckdb:shop.duckdb"),
-        "postgresql": TargetKind(
-            "trailgate.targets.postgresql:PostgreSQLTarget",
-            "postgresql",
-            "postgresql://USER@HOST/DATABASE",
-        ),
+        "delta": TargetKind("trailgate.targets.delta", "delta", "delta:lake/"),
+        "duckdb": TargetKind("trailgate.targets.duckdb", "", "duckdb:shop.duckdb"),
     }
 )
 
 
 def open_target(address: str, group: str) -> Target:
     """Return the target of an address, in which positions are kept by a group's name; raises OptionError."""
+    target: Target = _module(address).TableTarget(address.partition(":")[2], group)
+    return target
+
+
+def is_target(address: str) -> bool:
+    """Return whether an address is that of a target, or of a table in it."""
+    return address.partition(":")[0] in TARGETS
+
+
+def table_rows(address: str) -> pa.RecordBatchReader:
+    """Return a reader of a target's table, as ``delta:lake/hr/jobs``; raises StorageError."""
+    rows: pa.RecordBatchReader = _module(address).table_rows(address.partition(":")[2])
+    return rows
+
+
+def _module(address: str) -> Any:
+    """Return the module of an address's kind of target."""
     scheme, colon, rest = address.partition(":")
     kind = TARGETS.get(scheme)
     if kind is None or not colon or not rest:
@@ -112,11 +127,8 @@ def open_target(address: str, group: str) -> Target:
         raise OptionError(
             f"{address!r} is not the address of a target", hint=f"{near} As in {examples}".strip()
         )
-    module, _, name = kind.opened_at.partition(":")
     try:
-        opened: Any = getattr(importlib.import_module(module), name)
+        return importlib.import_module(kind.module)
     except ModuleNotFoundError as error:
         problem = f"{scheme}: needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, kind.extra) from None
-    target: Target = opened(address, group)
-    return target

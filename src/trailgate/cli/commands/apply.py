@@ -42,6 +42,11 @@ class ApplyArguments(ApplyOptions):
     threads: Threads = None
     as_json: SummaryAsJson = False
 
+    @property
+    def options(self) -> ApplyOptions:
+        """Return the options of apply alone."""
+        return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
+
 
 @takes(ApplyArguments)
 def command(given: ApplyArguments, trail: TrailPath) -> None:
@@ -49,15 +54,19 @@ def command(given: ApplyArguments, trail: TrailPath) -> None:
     if given.follow and (given.dry_run or given.status):
         other = "--dry-run" if given.dry_run else "--status"
         raise OptionError(f"--follow and {other} are given together")
-    options = ApplyOptions(**{one.name: getattr(given, one.name) for one in fields(ApplyOptions)})
     if given.status:
-        _show_status(given, options)
-        return
+        _show_status(given)
+    else:
+        apply(given, trail)
+
+
+def apply(given: ApplyArguments, trail: str) -> None:
+    """Apply a trail, and print what was done."""
     from trailgate.jobs.apply import ApplyReport, ApplyRun
 
     done = ApplyReport()
     with ApplyRun(
-        trail, given.target, options, definitions=given.definitions, threads=given.threads
+        trail, given.target, given.options, definitions=given.definitions, threads=given.threads
     ) as run:
         if given.follow:
             _follow(run, as_json=given.as_json)
@@ -142,11 +151,11 @@ def _print(report: ApplyReport, given: ApplyArguments) -> None:
     say(f"{many(report.operations, 'operation')} {verb} up to position {at}: {given.target}")
 
 
-def _show_status(given: ApplyArguments, options: ApplyOptions) -> None:
+def _show_status(given: ApplyArguments) -> None:
     from trailgate.columnar.digits import short_position
     from trailgate.targets.target import open_target
 
-    target = open_target(given.target, options.group)
+    target = open_target(given.target, given.group)
     try:
         whole, tables = target.position(None), target.positions()
     finally:
@@ -156,7 +165,7 @@ def _show_status(given: ApplyArguments, options: ApplyOptions) -> None:
             print(
                 json.dumps(
                     {
-                        "group": options.group,
+                        "group": given.group,
                         "position": None if whole is None else asdict(whole),
                         "tables": [one._asdict() for one in tables],
                     }
@@ -164,7 +173,7 @@ def _show_status(given: ApplyArguments, options: ApplyOptions) -> None:
             )
             return
         if whole is None:
-            say(f"group {options.group} has applied nothing to {given.target}")
+            say(f"group {given.group} has applied nothing to {given.target}")
             return
         found = plain_table()
         found.add_column("table", overflow="fold")
