@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_a_damaged_log_stops_where_the_replay_stops() -> None:
     for number in range(examples(HISTORIES)):
         own = chance(f"damaged {number}")
         log = damaged(own, history(own).log)
-        target, rows = Memory(), {}
+        target, rows = Memory(), dict[int, dict[str, Any]]()
         for batch in cut(own, log):
             try:
                 rows = replayed(rows, batch)[0]

@@ -9,7 +9,7 @@ import pytest
 from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
 from laws import chance, examples
-from trailgate import ApplyError, StorageError, apply_trail
+from trailgate import apply_trail
 
 
 @pytest.mark.parametrize("name", TARGETS)

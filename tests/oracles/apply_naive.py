@@ -39,14 +39,38 @@ def replayed(
     rows: dict[int, dict[str, Any]], operations: Sequence[Operation], policy: str = "stop"
 ) -> tuple[dict[int, dict[str, Any]], int]:
     """Return the rows after operations, and how many were ignored; raises CollisionError."""
-    table = {key: [Held(dict(values))] for key, values in rows.items()}
-    ignored = 0
-    overlay = policy == "overlay"
+    table = NaiveTable(rows, policy)
+    for number, one in enumerate(operations):
+        table.do(one)
+        if number + 1 == len(operations) or operations[number + 1].transaction != one.transaction:
+            for key in list(table.held):
+                table.settle(key, end=True)
+    return {key: held[0].values for key, held in table.held.items() if held}, table.ignored
 
-    def settle(key: int, *, end: bool) -> None:
-        held = table.get(key, [])
+
+class NaiveTable:
+    """A table in which a key may hold several rows during a transaction."""
+
+    def __init__(self, rows: dict[int, dict[str, Any]], policy: str) -> None:
+        self.held = {key: [Held(dict(values))] for key, values in rows.items()}
+        self.policy, self.ignored = policy, 0
+
+    def do(self, one: Operation) -> None:
+        """Do one operation."""
+        if one.kind == "T":
+            self.held.clear()
+        elif one.kind == "K":
+            self._move(one)
+        else:
+            self.settle(one.key, end=False)
+            act = {"I": self._insert, "U": self._update, "D": self._delete}[one.kind]
+            act(one, self.held.setdefault(one.key, []))
+
+    def settle(self, key: int, *, end: bool) -> None:
+        """Leave one row of a key."""
+        held = self.held.get(key, [])
         if len(held) > 1:
-            if not overlay:
+            if self.policy != "overlay":
                 raise CollisionError
             for later in held[1:]:
                 held[0].values |= later.since
@@ -56,47 +80,46 @@ def replayed(
                 raise CollisionError
             held[0].since = {}
 
-    for number, one in enumerate(operations):
-        held = table.setdefault(one.key, [])
-        if one.kind == "T":
-            table.clear()
-        elif one.kind == "K":
-            olds = table.setdefault(one.old, [])
-            if olds:
-                moved = olds.pop(0)
-            elif overlay:
-                moved = Held({})
-            elif policy == "insert-missing":
-                moved = Held(dict.fromkeys(COLUMNS))
-            else:
-                raise CollisionError
-            moved.values |= one.logged
-            moved.since |= one.logged
-            table.setdefault(one.key, []).append(moved)
+    def _move(self, one: Operation) -> None:
+        olds = self.held.get(one.old)
+        if olds:
+            moved = olds.pop(0)
+        elif self.policy == "overlay":
+            moved = Held({})
+        elif self.policy == "insert-missing":
+            moved = Held(dict.fromkeys(COLUMNS))
         else:
-            settle(one.key, end=False)
-            if one.kind == "I":
-                if held and not overlay:
-                    raise CollisionError
-                if held:
-                    held[0].values |= one.logged
-                else:
-                    held.append(Held(dict.fromkeys(COLUMNS) | one.logged))
-            elif held:
-                if one.kind == "D":
-                    held.pop(0)
-                else:
-                    held[0].values |= one.logged
-            elif overlay:
-                ignored += 1
-            elif policy == "insert-missing" and one.kind == "U":
-                held.append(Held(dict.fromkeys(COLUMNS) | one.logged))
-            else:
-                raise CollisionError
-        if number + 1 == len(operations) or operations[number + 1].transaction != one.transaction:
-            for key in list(table):
-                settle(key, end=True)
-    return {key: held[0].values for key, held in table.items() if held}, ignored
+            raise CollisionError
+        moved.values |= one.logged
+        moved.since |= one.logged
+        self.held.setdefault(one.key, []).append(moved)
+
+    def _insert(self, one: Operation, held: list[Held]) -> None:
+        if held and self.policy != "overlay":
+            raise CollisionError
+        if held:
+            held[0].values |= one.logged
+        else:
+            held.append(Held(dict.fromkeys(COLUMNS) | one.logged))
+
+    def _update(self, one: Operation, held: list[Held]) -> None:
+        if held:
+            held[0].values |= one.logged
+        elif self.policy == "insert-missing":
+            held.append(Held(dict.fromkeys(COLUMNS) | one.logged))
+        else:
+            self._miss()
+
+    def _delete(self, _: Operation, held: list[Held]) -> None:
+        if held:
+            held.pop(0)
+        else:
+            self._miss()
+
+    def _miss(self) -> None:
+        if self.policy != "overlay":
+            raise CollisionError
+        self.ignored += 1
 
 
 class Source:

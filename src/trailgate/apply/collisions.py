@@ -43,7 +43,7 @@ HINT = (
 def decide(
     nets: Nets, found: Mask, collisions: Collisions, operations: Operations
 ) -> tuple[Nets, int]:
-    """Return the effects that fit the target, in which the keys in ``found`` are there (``expected`` then says so), and how many operations were ignored.
+    """Return the effects that fit the target, in which the keys in ``found`` are there (``expected`` then states that), and how many operations were ignored.
 
     Raises ApplyError with the first operation that does not fit, where that stops the run.
     """

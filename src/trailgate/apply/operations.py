@@ -244,5 +244,5 @@ def _join_states(parts: Sequence[tuple[StateColumn, int]]) -> StateColumn:
 
 
 def concat(parts: Sequence[pa.Array]) -> pa.Array:
-    """Return arrays one behind the other as one."""
+    """Return arrays one after another as one."""
     return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

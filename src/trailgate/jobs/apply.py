@@ -1,7 +1,7 @@
 """A trail applied to the tables of a target, batch by batch, each operation once.
 
 A batch ends where a transaction ends (storage/reading/trail_stream.py). Its operations are sorted by target table, those that a table has already are left out by the position that the
-target keeps, and what remains becomes one effect a key (``apply``), which the target writes and commits together with the batch's last position. A run that was stopped anywhere goes on
+target keeps, and what remains becomes one effect a key (``apply``), which the target writes and commits together with the batch's last position. A run that was stopped anywhere continues
 where the target's positions say, however its batches are cut then.
 """
 
@@ -110,7 +110,7 @@ def apply_trail(  # noqa: PLR0913  one parameter an option
 ) -> ApplyReport:
     """Apply what a trail has, up to its last whole transaction, to the tables of a target; return what was done.
 
-    ``to`` is an address as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run with the same ``group`` goes on where this one ends. ``tables`` are patterns such as ``HR.*``.
+    ``to`` is an address as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run with the same ``group`` continues where this one ends. ``tables`` are patterns such as ``HR.*``.
     ``on_collision`` states what is done where a row is there that should not be, or is not there; ``overlay`` does so up to the CSN ``overlay_until`` in any case.
     Operations up to ``after_csn`` are in the tables already. ``progress`` is called after each batch.
 

@@ -8,6 +8,7 @@ between begins there, and each table leaves out what it has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import deltalake
@@ -37,7 +38,7 @@ CHECKPOINT: Final = pa.schema(
         ("tables", pa.list_(pa.string())),
     ]
 )
-LISTED: Final = 1000  # keys that are compared one by one when files are chosen
+REFUSED: Final = frozenset("[]^|\\")
 
 Result = TypeVar("Result")
 
@@ -47,6 +48,7 @@ class TableTarget:
 
     def __init__(self, root: str, group: str) -> None:
         self._root, self._group = root.rstrip("/"), group
+        _check_name(root if "://" in root else str(Path(root).absolute()))
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
         self._names = {name for row in self._rows() for name in row["tables"]}
@@ -209,9 +211,10 @@ class TableTarget:
 
     def _path(self, table: TargetTable) -> str:
         for part in table.name:
-            if part in (".", "..", STATE) or {"/", "\\", "%"} & {*part}:
+            if part in (".", "..", STATE) or "/" in part or "%" in part:
                 problem = f"{part!r} cannot be the name of a folder of Delta tables"
                 raise OptionError(problem, hint="MAP the table to another name")
+            _check_name(part)
         return "/".join((self._root, *table.name))
 
     def _open(self, table: TargetTable) -> DeltaTable | None:
@@ -226,6 +229,14 @@ class TableTarget:
             except (DeltaError, OSError) as error:
                 raise StorageError(_line(error), where=Where(source=path)) from None
         return self._tables[path]
+
+
+def _check_name(path: str) -> None:
+    """Raise OptionError for what delta-rs ends the process at, or writes elsewhere."""
+    bad = [sign for sign in path if sign in REFUSED or not sign.isprintable()]
+    if bad:
+        problem = f"delta-rs writes no table in a path that has {bad[0]!r}: {path}"
+        raise OptionError(problem, hint="Name another folder")
 
 
 def table_rows(path: str) -> pa.RecordBatchReader:

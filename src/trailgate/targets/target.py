@@ -84,7 +84,7 @@ class Target(Protocol):
 class TargetKind(NamedTuple):
     """A kind of target: its module, the extra that has its library, and an example of an address.
 
-    The module has a class ``TableTarget`` of an address and a group, and a function ``table_rows`` that reads a table by the address of the target and the table's names behind it.
+    The module has a class ``TableTarget`` of an address and a group, and a function ``table_rows`` that reads a table by the address of the target and the table's names after it.
     """
 
     module: str

@@ -36,7 +36,7 @@ class ApplyArguments(ApplyOptions):
     target: Annotated[
         str, Flag("ADDRESS", "--to"), "The tables: delta:lake/ or duckdb:shop.duckdb."
     ]
-    follow: Annotated[bool, "Go on with what the trail grows by, until stopped."] = False
+    follow: Annotated[bool, "Continue with what the trail grows by, until stopped."] = False
     status: Annotated[bool, "Show how far the tables are applied, and apply nothing."] = False
     definitions: DefinitionsFile = None
     threads: Threads = None
@@ -177,11 +177,12 @@ def _show_status(given: ApplyArguments) -> None:
             return
         found = plain_table()
         found.add_column("table", overflow="fold")
-        for name in ("position", "version"):
+        versions = any(one.version is not None for one in tables)
+        for name in ("position", "version") if versions else ("position",):
             found.add_column(name, justify="right")
         for name, position, version in tables:
-            number = "" if version is None else str(version)
-            found.add_row(*as_cells(name, short_position(position), number))
+            number = (str(version),) if versions else ()
+            found.add_row(*as_cells(name, short_position(position), *number))
         console().print(found)
         csn = "" if whole.csn is None else f", CSN {whole.csn}"
         say(f"{whole.trail} is applied up to position {short_position(whole.position)}{csn}")
