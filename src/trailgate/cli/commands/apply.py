@@ -153,6 +153,7 @@ def _print(report: ApplyReport, given: ApplyArguments) -> None:
 
 def _show_status(given: ApplyArguments) -> None:
     from trailgate.columnar.digits import short_position
+    from trailgate.storage.files.addresses import name_of
     from trailgate.targets.target import open_target
 
     target = open_target(given.target, given.group)
@@ -185,4 +186,6 @@ def _show_status(given: ApplyArguments) -> None:
             found.add_row(*as_cells(name, short_position(position), *number))
         console().print(found)
         csn = "" if whole.csn is None else f", CSN {whole.csn}"
-        say(f"{whole.trail} is applied up to position {short_position(whole.position)}{csn}")
+        say(
+            f"{name_of(whole.trail)} is applied up to position {short_position(whole.position)}{csn}"
+        )
