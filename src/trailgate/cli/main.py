@@ -42,16 +42,27 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 # What options were called before, which is still understood and not shown.
+_AS_ROWS: Final = {"--json": "--format=json"}
 ALIASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        "analyze": {"--from": "--offset"},
+        "analyze": {
+            "--from": "--from-position",
+            "--offset": "--from-position",
+            "--records": "--limit",
+        },
+        "copybook": _AS_ROWS,
         "gendef": {
             "--prop": "--properties",
             "-prop": "--properties",
             "--out": "--to",
             "-out": "--to",
         },
+        "journal": {"--from": "--from-message", **_AS_ROWS},
         "publish": {"--table": "--tables"},
+        "records": _AS_ROWS,
+        "redact": {"--records": "--limit"},
+        "show": _AS_ROWS,
+        "sql": _AS_ROWS,
     }
 )
 FIRST_STEPS: Final = """\

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from trailgate.cli import output
-from trailgate.cli.options import DefinitionsFile, TrailPath
+from trailgate.cli.options import AsJson, DefinitionsFile, TrailPath, takes
+from trailgate.options import Flag
 from trailgate.trail.findings import KINDS, OPEN, Finding, Severity
 
 if TYPE_CHECKING:
@@ -19,22 +20,16 @@ SHOWN: Final = 20  # files and findings on one screen
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
 
 
+@takes
 def command(
     path: TrailPath,
     *,
     definitions: DefinitionsFile = None,
-    values: Annotated[
-        bool, typer.Option("--values", help="Decode all values too, as readers do.")
-    ] = False,
+    values: Annotated[bool, "Decode all values too, as readers do."] = False,
     salvage_to: Annotated[
-        str | None,
-        typer.Option(
-            "--salvage", metavar="OUT", help="Write all complete transactions to a new trail."
-        ),
+        str | None, Flag("OUT", "--salvage"), "Write all complete transactions to a new trail."
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the report as a JSON object.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check whether a trail is whole; the exit code is 1 if it is not."""
     from trailgate.jobs.checking import check_trail

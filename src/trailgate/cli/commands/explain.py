@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from trailgate.cli.options import JsonLines, Properties, takes
 from trailgate.cli.output import console, printable, quiet_pipe
 from trailgate.cli.standard_input import STANDARD, standard_input
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
@@ -21,13 +22,14 @@ if TYPE_CHECKING:
 NOTHING: Final = "nothing found"
 
 
+@takes
 def command(
     *,
     message: Annotated[
         str, typer.Argument(metavar="MESSAGE", help="A file with one message, or - (stdin).")
     ],
-    properties: Annotated[str, typer.Option(metavar="FILE", help="The capture's properties.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    properties: Properties,
+    as_json: JsonLines = False,
 ) -> None:
     """Show which rules match in an XML message, and what they give."""
     from trailgate.formats.xml.coverage import explain

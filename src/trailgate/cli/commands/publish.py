@@ -7,7 +7,16 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from trailgate.cli.capture_output import counts_table, many
-from trailgate.cli.options import DefinitionsFile, SummaryAsJson, TrailPath, named_values, takes
+from trailgate.cli.options import (
+    After,
+    AsJson,
+    DefinitionsFile,
+    Tables,
+    TrailPath,
+    named_values,
+    position_in,
+    takes,
+)
 from trailgate.cli.output import console, done_already, progress_bar, say
 from trailgate.options import Flag
 
@@ -26,10 +35,8 @@ class PublishArguments:
         "delimited or xml, IBM's publications; json, GoldenGate's; debezium.",
     ] = "delimited"
     definitions: DefinitionsFile = None
-    tables: Annotated[
-        list[str] | None, Flag("PATTERNS"), "Only these tables, as HR.*; repeatable."
-    ] = None
-    after: Annotated[str | None, Flag("POSITION"), "Begin after this position."] = None
+    tables: Tables = None
+    after: After = None
     content: Annotated[
         Literal["transaction", "row"] | None, "What a message holds; default transaction."
     ] = None
@@ -42,22 +49,24 @@ class PublishArguments:
     message_per: Annotated[
         Literal["json", "line"], "Lines are JSON objects with a body, or the messages."
     ] = "json"
-    as_json: SummaryAsJson = False
+    as_json: AsJson = False
 
 
-@takes(PublishArguments)
-def command(given: PublishArguments, trail: TrailPath) -> None:
+@takes
+def command(trail: TrailPath, given: PublishArguments) -> None:
     """Publish the operations of a trail as messages."""
     from trailgate.jobs.publishing import publish_trail
+    from trailgate.storage.files.trail_files import find_trail
+
+    found = find_trail(trail, given.definitions)
 
     with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
         summary = publish_trail(
-            trail,
+            found,
             given.target,
             given.form,
             tables=given.tables,
-            after=given.after,
-            definitions=given.definitions,
+            after=position_in(found.files, given.after),
             message_per=given.message_per,
             content=given.content,
             max_message_bytes=given.max_message_bytes,
