@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trailgate
-from trailgate.cli.output import quiet_pipe
+from trailgate.cli.output import quiet_pipe, say
 from trailgate.errors import OptionError, TrailgateError, WriteError
 
 # Each command is the function ``command`` of a module here; only the given one is imported.
@@ -108,7 +108,8 @@ def run(arguments: list[str]) -> int:
     try:
         _check_text(arguments)
         if not arguments and not _complete():
-            print(FIRST_STEPS)
+            for line in FIRST_STEPS.splitlines():
+                say(line, indent=" " * 36)
             return 2
         code = _program(arguments)(arguments, prog_name="trailgate")
         return code if isinstance(code, int) else 0

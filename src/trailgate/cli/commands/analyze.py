@@ -49,7 +49,7 @@ def command(
     damaged = False  # also if the reader of the output stops early
     left = records
     with output.quiet_pipe(), show_in_pager():
-        show = _json_line if as_json else _painter() if output.in_colours() else _plain
+        show = _json_line if as_json else _listing()
         for file, start in _starts(files, begin):
             name = mask_logins(file.path) if len(files) > 1 else ""
             if name and not as_json:
@@ -95,23 +95,27 @@ def _json_line(found: Element | Damage, file: str) -> None:
     print(json.dumps(named | as_values(found), ensure_ascii=False))
 
 
-def _plain(found: Element | Damage, _file: str) -> None:
+def _listing() -> Callable[[Element | Damage, str], None]:
+    """Return a function that prints lines; on a terminal in colours, and what is too wide for one on several."""
     from trailgate.trail.annotation.elements import lines
 
-    sys.stdout.writelines(f"{line}\n" for line in lines(found))
+    paint, width = output.painter(), output.terminal_width()
+    if not sys.stdout.isatty():
+        return lambda found, _: sys.stdout.writelines(f"{line}\n" for line in lines(found))
 
+    def show(found: Element | Damage, _: str) -> None:
+        for line in lines(found):
+            style = "red" if line.bad else "green"
+            content, comment = line.content, str(line)[len(line.content) :]
+            if content.lstrip().startswith("<"):
+                content = paint(content, "blue")
+            if len(str(line)) <= width:
+                print(content + paint(comment, style))
+                continue
+            indent = " " * (len(line.content) - len(line.content.lstrip()) + 2)
+            if line.content.strip():
+                print("\n".join(output.fold(line.content.rstrip(), indent)))
+            if comment:
+                output.say(f"{indent}# {line.comment}", style, indent=f"{indent}  ")
 
-def _painter() -> Callable[[Element | Damage, str], None]:
-    """Return a function that prints in colours, for a terminal."""
-    from trailgate.trail.annotation.elements import Line, lines
-
-    paint = output.painter()
-
-    def style(line: Line) -> str:
-        text = str(line)
-        content, comment = text[: len(line.content)], text[len(line.content) :]
-        if content.lstrip().startswith("<"):
-            content = paint(content, "blue")
-        return content + paint(comment, "red" if line.bad else "green")
-
-    return lambda found, _file: sys.stdout.writelines(f"{style(line)}\n" for line in lines(found))
+    return show
