@@ -99,6 +99,15 @@ def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
     return f"{first}:{offset}"
 
 
+def named_fields(given: Any, *others: str) -> dict[str, Any]:
+    """Return what a command was given by name, but for the others: what a function of the same keywords takes."""
+    return {
+        field.name: getattr(given, field.name)
+        for field in fields(given)
+        if field.name not in others
+    }
+
+
 def takes(function: Command) -> Command:
     """Return a command whose flags are those that its parameters, and the fields of dataclasses among them, declare."""
     plain = signature(function, eval_str=True)

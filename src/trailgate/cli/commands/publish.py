@@ -13,6 +13,7 @@ from trailgate.cli.options import (
     DefinitionsFile,
     Tables,
     TrailPath,
+    named_fields,
     named_values,
     position_in,
     takes,
@@ -29,9 +30,9 @@ class PublishArguments:
     """What a publication is given: each field is a flag of the command, in the order of its help."""
 
     target: Annotated[str, Flag("FOLDER", "--to"), "The folder of the messages' files."]
-    form: Annotated[
+    format: Annotated[
         str,
-        Flag("FORMAT", "--format"),
+        Flag("FORMAT"),
         "delimited or xml, IBM's publications; json, GoldenGate's; debezium.",
     ] = "delimited"
     definitions: DefinitionsFile = None
@@ -61,18 +62,10 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
     found = find_trail(trail, given.definitions)
 
     with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
-        summary = publish_trail(
-            found,
-            given.target,
-            given.form,
-            tables=given.tables,
-            after=position_in(found.files, given.after),
-            message_per=given.message_per,
-            content=given.content,
-            max_message_bytes=given.max_message_bytes,
-            options=named_values(given.option or []),
-            progress=progress,
-        )
+        own = named_fields(given, "target", "definitions", "option", "as_json")
+        own["after"] = position_in(found.files, given.after)
+        own["options"] = named_values(given.option or [])
+        summary = publish_trail(found, given.target, **own, progress=progress)
     with done_already():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from trailgate.cli.capture_output import many
-from trailgate.cli.options import AsJson, DefinitionsFile, TrailPath, takes
+from trailgate.cli.options import AsJson, DefinitionsFile, TrailPath, named_fields, takes
 from trailgate.cli.output import done_already, say
 from trailgate.options import Flag
 
@@ -33,14 +33,7 @@ def command(trail: TrailPath, given: RedactArguments) -> None:
     """Write a trail with other values, of the same lengths and forms."""
     from trailgate.jobs.redacting import redact_trail
 
-    summary = redact_trail(
-        trail,
-        given.target,
-        names=given.names,
-        key=given.key,
-        records=given.records,
-        definitions=given.definitions,
-    )
+    summary = redact_trail(trail, given.target, **named_fields(given, "target", "as_json"))
     with done_already():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
