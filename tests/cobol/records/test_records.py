@@ -183,9 +183,7 @@ def test_decoding_takes_linear_steps_in_named_fields() -> None:
 
 
 def test_a_hint_names_what_the_bytes_look_like() -> None:
-    with pytest.raises(
-        DecodeError, match=r"field AMOUNT, text '123'\)\. Is it zoned\?"
-    ):
+    with pytest.raises(DecodeError, match=r"field AMOUNT, text '123'\)\. Is it zoned\?"):
         decoded(layout_of(PLAIN), of(b"007 JIM 123"))
 
 
