@@ -41,7 +41,8 @@ def command_options(command: str) -> list[CommandOption]:
     for one in signature(function).parameters.values():
         hint, info = get_args(one.annotation)
         if isinstance(info, OptionInfo):
-            words = (info.default, *(info.param_decls or ()))  # of an annotation the first is a name
+            # Of an annotation the first name is what a default value would be.
+            words = (info.default, *(info.param_decls or ()))
             names = tuple(name for word in words for name in str(word).split("/"))
             default = one.default
             if default is Parameter.empty:
