@@ -122,6 +122,8 @@ def takes(function: Command) -> Command:
         else:
             own.append(one.replace(annotation=_typer_option(one.name, one.annotation)))
 
+    flags.sort(key=lambda one: one.default is not Parameter.empty)  # what is required is first
+
     @wraps(function)
     def command(*arguments: Any, **given: Any) -> None:
         made = {
