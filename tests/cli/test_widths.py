@@ -67,6 +67,8 @@ LISTINGS = [
     [*CAPTURE, "--to", "dirdat/ot", "--dry-run"],
     [*CAPTURE, "--to", "dirdat/new"],
     ["publish", "dirdat/ot", "--to", "published", "--format", "json"],
+    ["apply", "dirdat/ot", "--to", "duckdb:new.duckdb"],
+    ["apply", "dirdat/ot", "--to", "duckdb:applied.duckdb", "--status"],
     ["redact", "dirdat/ot", "--to", "redacted/ot"],
     ["logdump", "-c", "HELP"],
 ]
@@ -88,6 +90,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("TRAILGATE_PAGER", "cat")
         with redirect_stdout(io.StringIO()):
             assert run([*CAPTURE, "--to", "dirdat/ot", "--update-befores"]) == 0
+            assert run(["apply", "dirdat/ot", "--to", "duckdb:applied.duckdb"]) == 0
         whole = Path("dirdat/ot000000000").read_bytes()
         Path("damaged").mkdir()
         Path("damaged/ot000000000").write_bytes(whole[:1000] + whole[1040:-9])
@@ -109,7 +112,7 @@ def test_no_line_is_wider_than_the_terminal(
     line: list[str], width: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
-    named = [re.sub("new$|published|redacted", rf"\g<0>{width}", word) for word in line]
+    named = [re.sub(r"new(?=$|\.)|published|redacted", rf"\g<0>{width}", word) for word in line]
 
     with redirect_stdout(Terminal()) as out, redirect_stderr(Terminal()) as notes:
         code = run(named)
