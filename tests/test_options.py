@@ -11,6 +11,7 @@ import pytest
 import trailgate
 from option_tables import command_options, options_of, section, shown, table_in
 from trailgate.brokers.address import OPTIONS as OF_ADDRESSES
+from trailgate.capture.formats import PUBLICATIONS
 from trailgate.cli.main import ALIASES, COMMANDS
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.options import Option, declared
@@ -65,6 +66,12 @@ def test_the_page_of_a_command_has_a_row_for_each_option(command: str) -> None:
         assert (name, documented.names) == (name, option.names)
         assert (name, documented.value) == (name, option.value)
         assert shown(option.default) in " ".join(documented.rest), name
+
+
+def test_the_help_of_a_publication_names_its_formats() -> None:
+    (value,) = [one.value for one in command_options("publish") if one.names == ("--format",)]
+
+    assert sorted(value.split("|")) == sorted(row.name for row in PUBLICATIONS)
 
 
 def test_every_option_of_an_address_is_documented() -> None:

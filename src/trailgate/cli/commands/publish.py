@@ -32,8 +32,8 @@ class PublishArguments:
     target: Annotated[str, Flag("FOLDER", "--to"), "The folder of the messages' files."]
     format: Annotated[
         str,
-        Flag("FORMAT"),
-        "delimited or xml, IBM's publications; json, GoldenGate's; debezium.",
+        Flag("delimited|xml|json|debezium"),
+        "The first two are IBM's publications, json is GoldenGate's.",
     ] = "delimited"
     definitions: DefinitionsFile = None
     tables: Tables = None
