@@ -17,7 +17,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import row_of
 from trailgate.columnar.digits import with_numbers
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import isolate
+from trailgate.columnar.rows import Isolation
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.bounds import (
     Problem,
@@ -53,30 +53,36 @@ def isolate_bad(
     """Return the operations of a batch's good messages, in order, and the problems of the bad ones."""
     parts: list[RawOperations] = []
     bad: dict[int, TrailgateError] = {}
-
-    def parse(rows: range) -> None:
-        numbers = np.arange(rows.start, rows.stop)
-        if bad:
-            numbers = numbers[~np.isin(numbers, list(bad))]
-        while len(numbers):
-            part = messages.slice(rows.start, rows.stop)
-            if len(numbers) < len(part):
-                left_out = numbers - np.arange(len(numbers))
-                part = replace(messages.only(numbers), left_out=left_out)
-            try:
-                raw = parser.parse(part)
-            except BadMessagesError as several:
-                bad.update((int(numbers[at]), error) for at, error in several.errors.items())
-                numbers = np.delete(numbers, list(several.errors))
-            else:
-                parts.append(replace(raw, message=numbers[raw.message]))
-                return
-
-    bad |= isolate(len(messages), parse)
+    isolation = Isolation(len(messages))
+    for rows in isolation:
+        with isolation:
+            parts += _parse_good(parser, messages, rows, bad)
     return parts, [
         Problem(number, error, parser.ids_of(messages.only(np.array([number]))))
-        for number, error in bad.items()
+        for number, error in (bad | isolation.errors).items()
     ]
+
+
+def _parse_good(
+    parser: MessageParser, messages: MessageBatch, rows: range, bad: dict[int, TrailgateError]
+) -> list[RawOperations]:
+    """Return the operations of the messages of a part that are not ``bad``; those that one check finds to be are added to these."""
+    numbers = np.arange(rows.start, rows.stop)
+    if bad:
+        numbers = numbers[~np.isin(numbers, list(bad))]
+    while len(numbers):
+        part = messages.slice(rows.start, rows.stop)
+        if len(numbers) < len(part):
+            left_out = numbers - np.arange(len(numbers))
+            part = replace(messages.only(numbers), left_out=left_out)
+        try:
+            raw = parser.parse(part)
+        except BadMessagesError as several:
+            bad.update((int(numbers[at]), error) for at, error in several.errors.items())
+            numbers = np.delete(numbers, list(several.errors))
+        else:
+            return [replace(raw, message=numbers[raw.message])]
+    return []
 
 
 __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import StorageError, TransactionError, Where
-from trailgate.jobs.capture.range_reader import OwnedBatch, place_of, with_place
 from trailgate.messages.bounds import ordered_length
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.transactions import begins_of
@@ -35,7 +34,12 @@ from trailgate.storage.reading.message_files import (
     MessageFile,
     MessageFiles,
     MessagePlace,
+    place_of,
+    with_place,
 )
+
+if TYPE_CHECKING:
+    from trailgate.jobs.capture.ranges import OwnedBatch
 
 _FACTOR: Final = 6364136223846793005
 _NULL: Final = 2147483648  # above all numbers of strings

@@ -23,6 +23,7 @@ import pyarrow as pa
 from trailgate.brokers.address import BrokerAddress
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
+from trailgate.jobs.capture.ranges import encode_or_blame
 from trailgate.jobs.receive.feed import ComparedIds, Feed, Link, Part, ReceivingAhead, feed_of
 from trailgate.jobs.receive.units import HELD_BYTES, Taken, Units
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
@@ -34,7 +35,6 @@ from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.journal import JournalOptions
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import Skipped
-from trailgate.storage.writing.segments import encoded_or_blamed
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 
@@ -252,7 +252,7 @@ def _parse(
     bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
     bad |= {len(lines) - 1: one.error for one in end.problems}
     for batch, message in ((parsed.batch, parsed.message), (end.batch, end.message)):
-        bad |= encoded_or_blamed(appender.encode, batch, message)[1]
+        bad |= encode_or_blame(appender.encode, batch, message)[1]
     if bad:
         at = min(bad)
         raise _locate(bad[at], lines[max(at, 0)])

@@ -20,11 +20,11 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Parsed
 from trailgate.errors import TrailgateError
+from trailgate.jobs.capture.ranges import encode_or_blame
 from trailgate.jobs.receive.feed import Part
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import writing
 from trailgate.storage.files.quarantine import write_line
-from trailgate.storage.writing.segments import encoded_or_blamed
 from trailgate.trail.writing.writer import Encoded
 
 HELD_BYTES: Final = 16 << 20  # of message bodies; their operations take several times as much
@@ -125,7 +125,7 @@ class Units:
 
     def take(self, part: Part, parsed: Parsed) -> Taken:
         """Return what becomes of a part's messages, and of those that were held."""
-        encoded, blamed = encoded_or_blamed(self._encoded, parsed.batch, parsed.message)
+        encoded, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
         problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
         bad = {**blamed, **problems}
         for at, error in bad.items():
@@ -142,7 +142,7 @@ class Units:
         opened, self._open = self._open or self._unit(number), None
         if opened.reason is not None:
             return Taken((), (), number)
-        _, blamed = encoded_or_blamed(self._encoded, parsed.batch, parsed.message)
+        _, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
         errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
         if not errors:
             last: list[Whole] = [(parsed.batch, None)] if parsed.batch.rows else []

@@ -171,6 +171,22 @@ class MessageRange:
         )
 
 
+def place_of(batch: MessageBatch, message: int) -> MessagePlace:
+    """Return where a message of a batch begins."""
+    return MessagePlace(int(batch.files[message]), int(batch.offsets[message]))
+
+
+def with_place(error: TrailgateError, files: MessageFiles, place: MessagePlace) -> TrailgateError:
+    """Return the error with its file's name and, where that has more, its message's place."""
+    where, path = error.where, files.files[place.file].path
+    if files.is_lined(place.file):
+        error.where = replace(where, source=path, message=place.offset)
+    else:  # the file is one message, or this is a part of it
+        offset = where.offset if where.offset is None else where.offset + place.offset
+        error.where = replace(where, source=path, message=None, offset=offset)
+    return error
+
+
 def find_messages(
     path: Addresses,
     per_line: bool = False,
