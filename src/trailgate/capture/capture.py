@@ -27,7 +27,7 @@ from trailgate.messages.bounds import (
     chain,
     open_at_end,
     ordered_length,
-    unended,
+    unended_problem,
 )
 from trailgate.messages.by_id import NOTHING_LATER, Later, Remaining, chain_by_id, remaining
 from trailgate.messages.images import image_notes, shape, with_operation_types
@@ -303,14 +303,14 @@ class Capture:
             alone = replace(state, waiting=(), unreadable=())
             parsed = self._parse(every, alone, state.unreadable, later)
             parsed = _of_batch(parsed, every, len(every))
-        open_still = unended(parsed.state)
+        open_still = unended_problem(parsed.state)
         if open_still is not None:
             return replace(parsed, problems=(*parsed.problems, open_still))
         held = parsed.state.held
         if held is None or parsed.state.broken:
             return parsed
         batch, after = parsed.batch, replace(parsed.state, held=None)
-        last = self._shape(held.released(last=True))
+        last = self._shape(held.release(last=True))
         blocks = (*batch.blocks, *(replace(b, order=b.order + batch.rows) for b in last))
         return replace(
             parsed,

@@ -203,7 +203,7 @@ def print_live(live: LiveCapture, output: LiveOutput) -> Statistics:
     else:
         bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
         print(f"{total.messages:,} messages, {total.operations:,} operations{bad}", flush=True)
-    unfinished = live.unfinished
+    unfinished = live.open_problem
     if unfinished is not None:
         print(f"note: {unfinished}; its messages are kept for the next start", file=sys.stderr)
     return total

@@ -444,7 +444,7 @@ def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ..
 
 
 def _size(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], TrailFile | None]:
-    def sized(file: TrailFile) -> TrailFile | None:
+    def check_size(file: TrailFile) -> TrailFile | None:
         name = name_of(file.path)
         if trail.manifest is None:
             return file
@@ -457,7 +457,7 @@ def _size(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], TrailF
             findings.add(Finding(kinds.MANIFEST.name, name, detail=detail))
         return replace(file, size=min(entry.size, file.size))
 
-    return sized
+    return check_size
 
 
 def _check_numbers(files: list[TrailFile], findings: Findings) -> None:

@@ -67,7 +67,7 @@ def read_changes(
     The names of all tables that have operations are added to ``seen``.
     """
 
-    def wanted(batch: ChangeBatch) -> Mask:
+    def select(batch: ChangeBatch) -> Mask:
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
             if seen is not None:
@@ -82,7 +82,7 @@ def read_changes(
     every, remaining = tables is None and not after, RemainingOperations()
     for split in splits:
         for batch in SplitReader(trail, split).batches():
-            yield batch if every else remaining.take(batch, wanted(batch))
+            yield batch if every else remaining.take(batch, select(batch))
 
 
 FILE_BYTES: Final = 64 << 20

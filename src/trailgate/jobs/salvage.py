@@ -406,7 +406,7 @@ class NewTrail:
         }
         self.list.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-    def staged(self) -> tuple[TrailFile, ...]:
+    def staged_files(self) -> tuple[TrailFile, ...]:
         """Return the new files as they are in the staging folder."""
         paths = [self.folder / self.name(number) for number in range(len(self.files))]
         return tuple(
@@ -496,7 +496,7 @@ def _staging(prefix: str) -> Iterator[Path]:
 def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
     """Check the new trail, complete it, and give it its names; the manifest comes last."""
     work.list.close()
-    staged = work.staged()
+    staged = work.staged_files()
     definitions = trail.definitions
     if definitions is None and work.tables:
         definitions = Definitions(tuple(work.tables.values()))

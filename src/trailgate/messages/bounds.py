@@ -428,7 +428,7 @@ def _check(
     """Return the operations' transactions; messages that contradict those before are noted."""
     unit = marks.numbers
     opens = found.marks & BEGINS != 0
-    unended = _unended(raw, found, marks)
+    unended = _find_unended(raw, found, marks)
     _check_bounds(raw, found, unended, unit, bad, state)
     tx_id = of_first(raw.tx_id, opens, state.tx_id)
     csn = of_first(raw.seq_id, opens, state.csn)
@@ -449,7 +449,7 @@ def _check(
     )
 
 
-def _unended(raw: RawOperations, found: Followed, marks: UnitMarks) -> Mask:
+def _find_unended(raw: RawOperations, found: Followed, marks: UnitMarks) -> Mask:
     """Return the operations that begin a unit though a transaction is open: that one is bad, and not theirs."""
     first = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
     unended: Mask = (found.faults == BEGINS_INSIDE) & first & marks.opens[raw.message]
@@ -605,7 +605,7 @@ def not_ended() -> TransactionError:
     return TransactionError(problem, hint=_LOST)
 
 
-def unended(state: TransactionState) -> Problem | None:
+def unended_problem(state: TransactionState) -> Problem | None:
     """Return the problem of a transaction whose last segment has not come at the end of the input."""
     if not state.segment or state.broken:
         return None

@@ -30,7 +30,7 @@ from trailgate.messages.records import (
     Records,
     check_keys,
 )
-from trailgate.messages.selection import MISSING_HINT, CaptureRules, TableSelections, excluded
+from trailgate.messages.selection import MISSING_HINT, CaptureRules, TableSelections, find_excluded
 from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 
@@ -109,7 +109,7 @@ class MessageParser:
         sources = MetadataValues(self.options, records, self.now)
         tables, table_of = self._tables(sources)
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
-        rows = self._wanted(tables, table_of)
+        rows = self._find_captured(tables, table_of)
         bare = self._bare(sources, kinds)
         txind, marks = self.options.txind, None
         if txind is not None:
@@ -121,7 +121,7 @@ class MessageParser:
         # The sequence id of a transaction's first operation may be the transaction's id.
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
-        left_out = excluded(self.rules, bare.tx_owner, bare.tx_name)
+        left_out = find_excluded(self.rules, bare.tx_owner, bare.tx_name)
         bare = replace(bare, tx_owner=_if_any(bare.tx_owner), tx_name=_if_any(bare.tx_name))
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
         if marks is not None or self.options.by_id or len(rows) == len(table_of):
@@ -239,7 +239,7 @@ class MessageParser:
             sources.records.refuse(unknown, error)
         return meant
 
-    def _wanted(self, tables: list[Table], table_of: Longs) -> Longs:
+    def _find_captured(self, tables: list[Table], table_of: Longs) -> Longs:
         """Return the records whose table is captured."""
         wanted = np.array([self.selections.of(t) is not None for t in tables] or [True])
         if wanted.all():

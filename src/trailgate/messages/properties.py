@@ -368,7 +368,7 @@ class PropertyReader:
         """Return an error placed at a property, or at the file where it is not given."""
         return self.properties.error(problem, self.entry(name), hint)
 
-    def required(self, name: str) -> OptionError:
+    def missing_error(self, name: str) -> OptionError:
         """Return the error of a property that is missing."""
         return self.properties.error(f"{self.parser}.{name} is required")
 
@@ -376,7 +376,7 @@ class PropertyReader:
         """Return a required property's value."""
         entry = self.entry(name)
         if entry is None:
-            raise self.required(name)
+            raise self.missing_error(name)
         return self.parse(entry, parse)
 
     def text(self, name: str, default: str = "") -> str:
@@ -402,7 +402,7 @@ class PropertyReader:
         """Return where a metadata value comes from that there must be."""
         source = self.source(name, *others)
         if source is None:
-            raise self.required(name)
+            raise self.missing_error(name)
         return source
 
     def parsed_source(self, value: str, allowed: tuple[SourceKind, ...]) -> ValueSource:

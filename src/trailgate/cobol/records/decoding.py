@@ -100,7 +100,7 @@ class RecordDecoder:
         self.layout, self.options = layout, options or RecordOptions()
         self._names = column_names(layout)
         self._placed = place_items(layout, self._names)
-        self._wanted = _wanted(self._placed, self.options.columns)
+        self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
         self._decoders: dict[Field, tuple[Decoder, Explain]] = {}
         for item in columns_below(self._placed.root):
@@ -327,7 +327,7 @@ def _lost_fault(item: Item, occurs: Occurs, rows: Mask) -> Fault:
     return Fault(item.name, 0, UNPLACED, rows, lambda _: reason)
 
 
-def _wanted(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:
+def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:
     """Return the names of the flat columns asked for, by their own or a group's name."""
     found = list(columns_below(placed.root))
     if columns is None:

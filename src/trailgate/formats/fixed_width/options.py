@@ -212,9 +212,9 @@ def _table_of(record: RecordLayout, carried: tuple[Slot, ...], header: str) -> T
     """Return a record's table; a header field that has the name of one of its own is qualified."""
     own = {slot.column.name.casefold() for slot in record.slots}
 
-    def named(slot: Slot) -> Slot:
+    def qualify(slot: Slot) -> Slot:
         if slot.column.name.casefold() not in own:
             return slot
         return replace(slot, column=replace(slot.column, name=f"{header}_{slot.column.name}"))
 
-    return record.table(map(named, carried))
+    return record.table(map(qualify, carried))

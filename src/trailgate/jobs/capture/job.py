@@ -32,7 +32,7 @@ from trailgate.errors import (
 from trailgate.jobs.capture.loading import Loaded, PathLike, infer_tables, load, warn_ignored
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.jobs.capture.ranges import BadMessages, RangeReport, run_range
-from trailgate.jobs.capture.repeats import IdRule, Recognised, check_spans, recognised
+from trailgate.jobs.capture.repeats import IdRule, Recognised, check_spans, recognise
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, absolute
@@ -183,7 +183,7 @@ def prepare(
     check_trail(location, manifest, options)
     found = find_messages(path, options.message_per_line, cutter=capture.cutter)
     captured = location.captured(manifest.captured) if manifest and not options.again else ()
-    known = recognised(found, captured)
+    known = recognise(found, captured)
     source = known.files
     existing = location.definitions()
     capture = infer_tables(capture, found, existing)

@@ -426,7 +426,7 @@ class RangeRun:
             notes=self._owned.notes,
             ids=None if self._ids is None else self._ids.span,
             skipped_operations=0 if self._ids is None else self._ids.skipped,
-            repeated_operations=0 if self._ids is None else self._ids.repeated,
+            repeated_operations=0 if self._ids is None else self._ids.repeats,
             late_operations=0 if self._ids is None else self._ids.late,
             duplicate_messages=self._owned.duplicates,
             bad=BadMessages.of(self._bad, len(self._quarantined), listed=self._writer is None),

@@ -246,7 +246,7 @@ class IdCheck:
         self._repeats = Repeats()
 
     @property
-    def repeated(self) -> int:
+    def repeats(self) -> int:
         """Return how many operations came before in this run, and were left out."""
         return self._repeats.dropped
 
@@ -380,7 +380,7 @@ class Recognised:
     copied: int = 0
 
 
-def recognised(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recognised:
+def recognise(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recognised:
     """Return the messages without those that were captured.
 
     Raises StorageError for a file that can neither be skipped nor captured without a doubt.

@@ -158,7 +158,7 @@ class _Line:
     headers: Mapping[str, str]
 
 
-def interrupted(prefix: str) -> StorageError:
+def interruption_error(prefix: str) -> StorageError:
     """Return the error of a trail to which a capture of repaired messages added some and not all."""
     return StorageError(INTERRUPTED, where=Where(source=prefix), hint=AGAIN)
 
@@ -182,7 +182,7 @@ def capture_repaired(
         fresh = [line for line in lines if line.position not in known]
         digest = hashlib.sha256("".join(line.position for line in fresh).encode()).hexdigest()
         if position.pending not in (None, digest):
-            raise interrupted(prefix)
+            raise interruption_error(prefix)
         if position.pending is None and recovered.transactions:
             problem = "the trail holds transactions that its source has to give again"
             hint = "Let the capture from the broker run until it has received something"
@@ -301,7 +301,7 @@ class LiveCapture:
         position = read_position(recovered.source_position, feed.name, prefix)
         if position is not None and position.pending is not None:
             if recovered.transactions or recovered.abandoned:
-                raise interrupted(prefix)
+                raise interruption_error(prefix)
             position = replace(position, pending=None)  # none of these was added
         self._committed = position
         self._held = 0 if position is None else position.quarantine
@@ -352,7 +352,7 @@ class LiveCapture:
         return self._feed.link
 
     @property
-    def unfinished(self) -> str | None:
+    def open_problem(self) -> str | None:
         """Return what is wrong with a last transaction whose end has not come; its messages are kept for the next start."""
         error = self._capture.finish(self._state)
         return None if error is None else error.problem

@@ -132,7 +132,7 @@ class Units:
             _locate(error, part, at)
         unit = np.cumsum(parsed.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
         if self._stop and bad:
-            return self._stopped(part, parsed, unit, bad[min(bad)], min(bad))
+            return self._stop_before(part, parsed, unit, bad[min(bad)], min(bad))
         if not bad and self._open is None and not parsed.state.is_open:
             return Taken(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
         return self._divide(part, parsed, unit, bad)
@@ -163,7 +163,7 @@ class Units:
         """Return where a start continues after all messages before ``end``: an open unit is given again, unless it is bad."""
         return end if self._open is None or self._open.reason else self._open.number
 
-    def _stopped(
+    def _stop_before(
         self, part: Part, parsed: Parsed, unit: Longs, error: TrailgateError, at: int
     ) -> Taken:
         """Return what comes before the unit of the first bad message."""
