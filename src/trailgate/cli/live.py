@@ -1,6 +1,7 @@
-"""The view of a live capture on a terminal: rate, lag, operations by table and the last note, drawn again and again.
+"""What a live capture prints, and how it is stopped.
 
-What a live capture prints: a line a batch, as JSON or in words, and how it is stopped.
+It prints a line a batch, as JSON or in words, or, on a terminal that follows it, a view that is drawn again and again: rate, lag, operations by table and the last note. SIGTERM and SIGINT end it
+after the batch that is worked on.
 """
 
 from __future__ import annotations

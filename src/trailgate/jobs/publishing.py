@@ -1,4 +1,8 @@
-"""A trail's operations as messages in the files of a folder, continued by each run where the last one ended."""
+"""A trail's operations as messages in the files of a folder, continued by each run where the last one ended.
+
+The folder's state file has the position of the last transaction that was published. A run reads what follows it, gives it to the format's writer batch by batch, and holds back a
+transaction that has not ended; its files are published together with the new position.
+"""
 
 from __future__ import annotations
 

@@ -1,22 +1,16 @@
-"""Messages of one transaction: whether one is missing, or the transaction begins again because it was sent twice.
+"""The transactions of operations, message by message: where each begins and ends, and which messages are captured or refused together.
 
-A transaction that is longer than a message is cut into numbered messages. What the first number is, IBM's pages leave open, and so whether rows that are
-sent one a message are numbered: hence numbers are only compared with the one before.
+A parser gives operations in the order of their messages (``RawOperations``). ``chain`` gives each one its indicator, its transaction and its commit sequence
+number. Without an indicator the operations of one message are one transaction. With one, a transaction may hold several messages, or a message several
+transactions; they are contiguous and never interleaved. Where one bit is all that is known between two messages, ``model/transactions.py`` follows it; here
+each contradiction becomes the problem of a message, of which the first one counts. What is open after a batch is the ``TransactionState`` that the next one begins with.
 
-Operations as a parser gives them, before their transactions are worked out.
+Messages that are captured or refused together are a unit (decision 0012). A unit begins at a message that begins a transaction, and at one that
+follows a message after which nothing is open (``unit_marks``). So a message that cannot be read takes no finished transaction with it.
 
-Units: the messages that are captured or refused together where transactions may span messages (decision 0012).
-
-A unit begins at a message that begins a transaction, and at one that follows a message after
-which nothing is open. So a message that cannot be read takes no finished transaction with it.
-
-Transaction bounds: each operation's indicator, transaction and commit sequence number.
-
-Without an indicator the operations of one message are one transaction. With one, a transaction
-may hold several messages, or a message several transactions; they are contiguous and never
-interleaved. Messages that are captured or refused together are a unit, see ``jobs/receive/units.py``.
-
-The messages of a transaction by their numbers: one that is missing or comes again is an error, and so is an end that does not come.
+A transaction that is longer than a message is cut into numbered messages. One that is missing or comes again is an error, and so is an end that does not
+come (``check_segments``). What the first number is, IBM's pages leave open, and so whether rows that are sent one a message are numbered: hence
+numbers are only compared with the one before (``begins_again``).
 """
 
 from __future__ import annotations

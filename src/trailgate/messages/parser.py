@@ -1,6 +1,8 @@
-"""Messages to operations, a batch at a time: the way that all formats share.
+"""Messages to operations, a batch at a time: the steps that all formats share.
 
-A format finds records, their header fields and their images; the header's values are read here.
+A format finds records, their header fields and their images (``MessageFormat``). ``MessageParser`` reads the header's values first, for all records: tables, types,
+ids, times. Then records of one table, operation type and shape are one group, of which the format gives the images and TABLE statements choose rows. What
+is wrong is found for many messages at once and raised together, so that the good ones are parsed again without them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The records of a batch of messages, read by groups that are alike, and errors placed at them.
 
-The errors of many messages of a batch are found at once, so that each message is parsed only once. A row is found by its key, so a key of a before image that is NULL is an
-error.
+A format's records know the message and the byte at which each begins (``Records``), and a group of them adds the errors of its rows, of which a message's
+first one counts (``RecordGroup``). So the errors of many messages are found at once, and each message is parsed only once. A row is found by its key: a key of
+a before image that is NULL is an error.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a capture takes of its messages: tables, operations, rows, columns, and the tokens it adds.
+"""What a capture takes of its messages: tables, operations, rows, columns, and the tokens that it adds.
 
-Operations of a table selected by its TABLE statements, and what these make of them.
+``CaptureRules`` are what parameter files and the command line ask for. Its TABLE statements are bound to a table's columns once (``TableSelection``); then they take
+whole columns of operations: the first statement that takes a row decides, and a row that a missing column would decide is undecided, which is an error.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""How text becomes a column's values and back: one row a family, made once per column."""
+"""How text becomes a column's values and back: one row a family.
+
+A row makes functions of whole columns, once a column: its length, scale and date format are bound then. A function that refuses a value raises DecodeError with the row as its record.
+"""
 
 from __future__ import annotations
 

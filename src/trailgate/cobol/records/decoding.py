@@ -1,4 +1,8 @@
-"""RecordBytes to columns by a layout: offsets first, then alike fields of all records at once."""
+"""Records to columns by a layout: offsets first, then alike fields of all records at once.
+
+A ``RecordDecoder`` chooses the codecs of a layout's fields once. Then, for each chunk of records, it computes where each item is in each record, decodes all items of one codec together as
+rows of a matrix, and builds columns, or structs and lists, of them. A field whose bytes are not a value stops the run, or is NULL with its error in a column.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
 ERRORS_COLUMN, RAW_COLUMN = "_errors", "_raw"
-# RecordBytes are decoded in chunks whose bytes and columns stay in the cache, but are enough for a
+# Records are decoded in chunks whose bytes and columns stay in the cache, but are enough for a
 # column's operations to cost more than their calls; 3 MB was fastest for records of 27 to 1,300 bytes.
 CHUNK_BYTES: Final = 3 << 20
 CHUNK_ROWS: Final = (1 << 10, 1 << 14)

@@ -44,6 +44,8 @@ def narrow_numbers(
     Row i is the ``size`` bytes from ``i * step`` on. ``base`` is ten to the power of the digits in a byte, ``sign_base``
     that of the byte at ``sign_at``: the first one, the last one, or -1 for none. A first byte above
     ``most_first`` is bad. The digits are followed by so many ``zeros``.
+
+    Packed bytes hold two digits each (``base`` 100), and the last one a digit and the sign (``sign_base`` 10): 12 34 5D is -12345, and 12 34 5A is bad.
     """
     rows = len(bad)
     words = len(numbers) // max(rows, 1)
@@ -128,7 +130,7 @@ def wide_numbers(
 
 @kernel(writes=("numbers",))
 def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
-    """Fill in the numbers of binary words, of two's complement or without a sign, times 10 ** zeros."""
+    """Fill in the numbers of binary words, of two's complement or without a sign, times 10 ** zeros: of 5 and -5 with two zeros 500 and -500."""
     rows = len(words)
     width = len(numbers) // max(rows, 1)
     for row in range(rows):

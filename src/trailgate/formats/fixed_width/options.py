@@ -1,4 +1,8 @@
-"""The options of fixed-width messages: the ``fixed.*`` properties, typed, with the layouts that they name."""
+"""The options of fixed-width messages: the ``fixed.*`` properties, typed, with the layouts that they name.
+
+Layouts come first (``layouts``), since the header's fields are what the metadata's properties name. Header fields that are not metadata are carried: they lead the columns
+of every record's table.
+"""
 
 from __future__ import annotations
 
