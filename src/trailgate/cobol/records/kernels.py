@@ -25,12 +25,12 @@ def line_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    """Fill in the lines of runs that ascend; return how many, and where what is left over begins.
+    r"""Fill in the lines of runs that ascend; return how many, and where what is left over begins.
 
     ``candidates`` are the offsets of the mark's first byte. With ``finish`` what is left over
     at a run's end is a line too, unless it is empty.
 
-    In the run ``ab\\ncd\\ne`` there are lines at 0 to 2 and 3 to 5, and 6 is left over; with ``finish`` there is one at 6 to 7 too.
+    In the run ``ab\ncd\ne`` there are lines at 0 to 2 and 3 to 5, and 6 is left over; with ``finish`` there is one at 6 to 7 too.
     """
     count = place = following = 0
     width, known = len(mark), len(candidates)
