@@ -134,8 +134,8 @@ class Capture:
             self.options,
             self.definitions,
             self.rules,
-            now=self.now,
-            first_file=self.first_file,
+            self.now,
+            self.first_file,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -151,6 +151,12 @@ class Capture:
     def cutter(self) -> MessageCutter | None:
         """Return what cuts messages that are too long for memory, None where there are none such."""
         return row_of(self.options).cutter(self.options)
+
+    @property
+    def tables(self) -> Definitions:
+        """Return the definitions of the tables that are captured."""
+        wanted = (table for table in self.definitions if self.rules.wants(table.name))
+        return Definitions(tuple(wanted), self.definitions.database)
 
     def check(self) -> None:
         """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""

@@ -184,7 +184,7 @@ class FileBegun:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """RecordPlaces that follow each other; ``base`` is the place of ``data`` in the file."""
+    """Records that follow each other; ``base`` is the place of ``data`` in the file."""
 
     number: int
     base: int
@@ -639,8 +639,8 @@ def _finding(step: Chunk, name: str, kind: Kind, row: int) -> Finding:
     )
 
 
-def transaction_at(step: Chunk, row: int) -> str | None:
-    """Return the id of the transaction that a record belongs to, if a record of this chunk has it."""
+def transaction_at(step: Chunk, row: int, since: int = 0) -> str | None:
+    """Return the last transaction id that the records [since, row] carry."""
     rows, strings = step.found.tx
     at = int(np.searchsorted(rows, row, "right"))
-    return strings[at - 1] if at else None
+    return strings[at - 1] if at and rows[at - 1] >= since else None

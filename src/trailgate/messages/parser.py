@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -84,23 +84,19 @@ class MessageFormat(ABC, Generic[R]):
         return notes
 
 
+@dataclass(eq=False)
 class MessageParser:
     """Parses batches by one set of options; what a schema decides is made once and kept."""
 
-    def __init__(
-        self,
-        format_: MessageFormat[Any],
-        options: MetadataOptions,
-        definitions: Definitions,
-        rules: CaptureRules,
-        *,
-        now: int = 0,
-        first_file: int = 0,
-    ) -> None:
-        self.format, self.options = format_, options
-        self.definitions, self.rules = definitions, rules
-        self.now, self.first_file = now, first_file
-        self.selections = TableSelections(rules)
+    format: MessageFormat[Any]
+    options: MetadataOptions
+    definitions: Definitions
+    rules: CaptureRules
+    now: int = 0
+    first_file: int = 0
+
+    def __post_init__(self) -> None:
+        self.selections = TableSelections(self.rules)
 
     def parse(self, messages: MessageBatch) -> RawOperations:
         """Return the operations of the messages.
@@ -126,21 +122,13 @@ class MessageParser:
         left_out = find_excluded(self.rules, bare.tx_owner, bare.tx_name)
         bare = replace(bare, tx_owner=_if_any(bare.tx_owner), tx_name=_if_any(bare.tx_name))
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
-        if marks is not None or self.options.by_id or len(rows) == len(table_of):
-            # Indicators and ids of records that are not captured matter too.
-            operations = (records.message, marks, tx_id, bare.csn, left_out)
-        else:
+        message, csn = records.message, bare.csn
+        # Indicators and ids of records that are not captured matter too.
+        if marks is None and not self.options.by_id and len(rows) < len(table_of):
             which = pa.array(rows)
             blocks = tuple(replace(b, order=np.searchsorted(rows, b.order)) for b in blocks)
             left_out = None if left_out is None else left_out[rows]
-            operations = (
-                records.message[rows],
-                None,
-                tx_id.take(which),
-                bare.csn.take(which),
-                left_out,
-            )
-        message, marks, tx_id, csn, left_out = operations
+            message, tx_id, csn = message[rows], tx_id.take(which), csn.take(which)
         generated: bool | Mask = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
         by_id, segments = self.options.by_id, records.segments()

@@ -151,6 +151,17 @@ class Records(ABC):
         pairs = zip(messages.tolist(), rows[first].tolist(), strict=True)
         raise BadMessagesError({message: error(row) for message, row in pairs})
 
+    def check_sizes(self, sizes: Longs, least: int, size: str, hint: str) -> None:
+        """Raise the errors of records shorter than the header, which is ``least`` long; ``size`` states how long one is."""
+
+        def error(row: int) -> DecodeError:
+            problem = f"{size.format(sizes[row])} where the header alone has {least}"
+            return self.error(row, problem, hint)
+
+        short = np.flatnonzero(sizes < least)
+        if len(short):
+            self.refuse(short, error)
+
     def number(self, row: int) -> int:
         """Return a record's number in its message, from 1."""
         return int(row - np.searchsorted(self.message, self.message[row])) + 1

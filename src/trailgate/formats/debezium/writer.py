@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import from_hex
-from trailgate.columnar.gather import take_text
 from trailgate.columnar.temporal import ISO_T, with_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
 from trailgate.formats.json.images import to_base64
@@ -100,7 +99,7 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     numbers = np.searchsorted(number[ends], every[0]).astype(np.int64)
     tables = pa.array(names, pa.string()).take(pa.array(every[1]))
     counts = numbers, np.ascontiguousarray(every[2]), tables
-    return Bounds(begins, ends, total, of_table, _tx_ids(batch), times, counts)
+    return Bounds(begins, ends, total, of_table, batch.in_order("tx_id"), times, counts)
 
 
 def _count_tables(
@@ -131,15 +130,6 @@ def _count_tables(
             found.append(np.array([[0], [table], [before[table]]]))
     every = np.concatenate([np.zeros((3, 0), np.int64), *found], axis=1)
     return names, of_table, every[:, np.lexsort((every[1], every[0]))]
-
-
-def _tx_ids(batch: ChangeBatch) -> pa.Array:
-    blocks = [block for block in batch.blocks if len(block)]
-    every = pa.concat_arrays([block.tx_id for block in blocks])
-    order = np.concatenate([block.order for block in blocks])
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return take_text(every, place)
 
 
 def begin_events(bounds: Bounds) -> tuple[Longs, MeasuredObjects]:

@@ -34,7 +34,6 @@ from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.jobs.capture.ranges import BadMessages, RangeReport, run_range
 from trailgate.jobs.capture.repeats import IdRule, Recognised, check_spans, recognise
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
-from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of
 from trailgate.storage.files.manifest import captured_lines
@@ -187,7 +186,7 @@ def prepare(
     source = known.files
     existing = location.definitions()
     capture = infer_tables(capture, found, existing)
-    definitions = _merge(existing, capture)
+    definitions = capture.tables if existing is None else existing.merge(capture.tables)
     check_tables(definitions, options)
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
@@ -215,14 +214,6 @@ def prepare(
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
     staged = Target(location, staging, run, header, definitions, options)
     return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
-
-
-def _merge(known: Definitions | None, capture: Capture) -> Definitions:
-    """Return the trail's definitions with those of the tables that are captured."""
-    wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
-    if known is None:
-        return Definitions(tuple(wanted), capture.definitions.database)
-    return known.merge(wanted)
 
 
 KNOWN: Final = ("skipped", "continued", "changed", "copied")  # of what was captured before
@@ -268,15 +259,6 @@ def as_values(error: TrailgateError) -> dict[str, Any]:
         place |= {"text": text, "bytes": raw.hex()}
     known = {name: value for name, value in place.items() if value is not None}
     return {"problem": error.problem, **known, **({"hint": error.hint} if error.hint else {})}
-
-
-def too_many(bad: BadMessages, count: int, most: int) -> DecodeError:
-    """Return the error of a run with more bad messages than it may have."""
-    named = "; ".join(f"{number:,} x {reason}" for reason, number in [*bad.reasons.items()][:NAMED])
-    return DecodeError(
-        f"{count:,} messages are bad, and at most {most:,} may be: {named}",
-        hint="Nothing was published; --dry-run lists all of them",
-    )
 
 
 Progress = Callable[[int, int], None]
@@ -376,7 +358,11 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     """Raise DecodeError where more messages are bad than may be."""
     count = sum(report.quarantined for report in reports)
     if _too_many(job, count):
-        raise too_many(together(report.bad for report in reports), count, job.options.max_bad or 0)
+        reasons = together(report.bad for report in reports).reasons
+        named = "; ".join(f"{number:,} x {reason}" for reason, number in [*reasons.items()][:NAMED])
+        problem = f"{count:,} messages are bad, and at most {job.options.max_bad:,} may be: {named}"
+        hint = "Nothing was published; --dry-run lists all of them"
+        raise DecodeError(problem, hint=hint)
 
 
 def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:

@@ -251,6 +251,16 @@ def encode_or_blame(
     return None, blamed
 
 
+def reasons_of_units(
+    bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
+) -> dict[int, str]:
+    """Return why units are bad, by their number: ``before`` is why number 0 is, the one that was open before."""
+    reasons = {} if before is None else {0: before}
+    for at in sorted(bad):
+        reasons.setdefault(0 if at < 0 else int(unit[at]), str(bad[at]))
+    return reasons
+
+
 @dataclass(frozen=True, slots=True)
 class RangeReport:
     """What became of one range. ``start`` and ``end``: its first run's place and the next's."""
@@ -366,10 +376,7 @@ class RangeRun:
 
     def _quarantine_bad(self, batch: OwnedBatch, bad: Blame, unit: Longs) -> Mask:
         """Return which messages are in good units; put the others into quarantine."""
-        self._reasons = {} if self._unit.reason is None else {0: self._unit.reason}
-        for at in sorted(bad):
-            number = 0 if at < 0 else int(unit[at])
-            self._reasons.setdefault(number, str(bad[at]))
+        self._reasons = reasons_of_units(bad, unit, self._unit.reason)
         if self._unit.reason is None and 0 in self._reasons:
             self._drop_unit(self._reasons[0])
         self._bad += [bad[at] for at in sorted(bad)]
@@ -424,10 +431,7 @@ class RangeRun:
             end=self._owned.end,
             id_length=self._owned.id_length,
             notes=self._owned.notes,
-            ids=None if self._ids is None else self._ids.span,
-            skipped_operations=0 if self._ids is None else self._ids.skipped,
-            repeated_operations=0 if self._ids is None else self._ids.repeats,
-            late_operations=0 if self._ids is None else self._ids.late,
+            **({} if self._ids is None else self._ids.report()),
             duplicate_messages=self._owned.duplicates,
             bad=BadMessages.of(self._bad, len(self._quarantined), listed=self._writer is None),
         )

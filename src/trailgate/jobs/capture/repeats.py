@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -245,17 +245,21 @@ class IdCheck:
         self.skipped = self.late = 0
         self._repeats = Repeats()
 
-    @property
-    def repeats(self) -> int:
-        """Return how many operations came before in this run, and were left out."""
-        return self._repeats.dropped
+    def report(self) -> dict[str, Any]:
+        """Return what the range's report has of its ids."""
+        return {
+            "ids": self.span,
+            "skipped_operations": self.skipped,
+            "repeated_operations": self._repeats.dropped,
+            "late_operations": self.late,
+        }
 
     def fresh(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
         """Return the operations that the trail does not have; raises TransactionError for ids out of order.
 
         ``before`` is the place of an operation whose message was in a batch before.
         """
-        csn = _in_order(batch.operations)
+        csn = batch.operations.in_order("csn")
         fresh = self._is_unknown(csn)
         if self._rule.by_id and self._rule.ordered:
             fresh &= self._once(batch, csn, before)
@@ -341,15 +345,6 @@ def out_of_order(own: str, before: str) -> TransactionError:
     """Return the error of an id that is not above the one before."""
     what = "repeats" if own == before else f"follows the higher {before}"
     return TransactionError(f"the sequence id {own} {what}", hint=HINT)
-
-
-def _in_order(operations: ChangeBatch) -> pa.Array:
-    """Return the sequence id of each operation's transaction, in the order of operations."""
-    blocks = operations.blocks
-    if not blocks:
-        return pa.array([], pa.string())
-    order = np.concatenate([block.order for block in blocks])
-    return pa.concat_arrays([block.csn for block in blocks]).take(pa.array(np.argsort(order)))
 
 
 def _mask(values: pa.Array) -> Mask:

@@ -29,7 +29,6 @@ from trailgate.jobs.receive.units import HELD_BYTES, Taken, Units
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.tables import Definitions
 from trailgate.storage.files.quarantine import append_lines, read_line
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.journal import JournalOptions
@@ -173,7 +172,7 @@ def capture_repaired(
     """
     lines = [line for path in paths for line in _lines(Path(path))]
     listed = Path(f"{prefix}.repaired")
-    with TrailAppender(prefix, _wanted_tables(capture), options) as appender:
+    with TrailAppender(prefix, capture.tables, options) as appender:
         recovered = appender.recovered
         position = read_position(recovered.source_position, None, prefix)
         if position is None:
@@ -424,12 +423,6 @@ class LiveCapture:
         )
 
 
-def _wanted_tables(capture: Capture) -> Definitions:
-    """Return the definitions of the tables that a capture wants."""
-    wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
-    return Definitions(tuple(wanted), capture.definitions.database)
-
-
 @contextmanager
 def open_live(
     capture: Capture, address: BrokerAddress, prefix: str, options: ReceiveOptions
@@ -448,7 +441,7 @@ def open_live(
     if capture.options.needs_message_ids:
         header = message_id_kind(capture.options.message_id).header
         options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)
-    with TrailAppender(prefix, _wanted_tables(capture), options.append) as appender:
+    with TrailAppender(prefix, capture.tables, options.append) as appender:
         feed = ReceivingAhead(
             feed_of(
                 address,

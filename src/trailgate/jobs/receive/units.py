@@ -20,7 +20,7 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Parsed
 from trailgate.errors import TrailgateError
-from trailgate.jobs.capture.ranges import encode_or_blame
+from trailgate.jobs.capture.ranges import OTHERS, encode_or_blame, reasons_of_units
 from trailgate.jobs.receive.feed import Part
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import writing
@@ -69,7 +69,6 @@ class Held(Generic[T]):
         self._stored = 0
 
 
-OTHERS = "Another message of its transaction is bad: "
 Whole = tuple[ChangeBatch, Encoded | None]
 
 
@@ -191,7 +190,7 @@ class Units:
         self, part: Part, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
     ) -> Taken:
         """Return what is whole of a part with bad messages or open units, and hold the rest."""
-        reasons = self._reasons(bad, unit)
+        reasons = reasons_of_units(bad, unit, self.reason)
         own, last = self._units_of(parsed, unit), int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below it are closed
         held: Iterable[Whole] = ()
@@ -249,15 +248,6 @@ class Units:
         """Return a unit of which nothing is held yet."""
         limits = (self._folder, self._limit)
         return _OpenUnit(number, Held(*limits), Held(*limits), reason=reason)
-
-    def _reasons(self, bad: Mapping[int, TrailgateError], unit: Longs) -> dict[int, str]:
-        """Return why units are bad, by their number."""
-        reasons: dict[int, str] = {}
-        if self._open is not None and self._open.reason is not None:
-            reasons[0] = self._open.reason
-        for at in sorted(bad):
-            reasons.setdefault(0 if at < 0 else int(unit[at]), str(bad[at]))
-        return reasons
 
     def _lines(
         self, part: Part, rows: Longs, bad: Mapping[int, TrailgateError], reason: str
