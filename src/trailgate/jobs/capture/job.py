@@ -31,7 +31,7 @@ from trailgate.errors import (
 )
 from trailgate.jobs.capture.loading import Loaded, PathLike, infer_tables, load, warn_ignored
 from trailgate.jobs.capture.options import CaptureArguments
-from trailgate.jobs.capture.ranges import BadMessages, RangeReport, run_range
+from trailgate.jobs.capture.ranges import RangeReport, run_range
 from trailgate.jobs.capture.repeats import IdRule, Recognised, check_spans, recognise
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
 from trailgate.storage.files.addresses import Address, absolute
@@ -233,19 +233,17 @@ NAMED: Final = 3  # reasons that an error has
 OTHER_REASONS: Final = "other reasons"
 
 
-def together(parts: Iterable[BadMessages]) -> BadMessages:
-    """Return the bad messages of all ranges, reasons with many messages first."""
+def sum_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
+    """Return how many messages are bad for which reason, the most frequent first."""
     counts: Counter[str] = Counter()
-    errors: list[TrailgateError] = []
-    for part in parts:
-        counts.update(part.reasons)
-        errors += part.errors
-    return BadMessages(dict(counts.most_common()), tuple(errors))
+    for report in reports:
+        counts.update(report.reasons)
+    return dict(counts.most_common())
 
 
-def rank(bad: BadMessages) -> dict[str, int]:
+def rank(reasons: Mapping[str, int]) -> dict[str, int]:
     """Return the reasons that most messages have, and the sum of the others."""
-    pairs = list(bad.reasons.items())
+    pairs = list(reasons.items())
     rest = sum(count for _, count in pairs[RANKED:])
     return dict(pairs[:RANKED]) | ({OTHER_REASONS: rest} if rest else {})
 
@@ -333,7 +331,6 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     known = job.recognised
     notes = frozenset[str]().union(*(report.notes for report in reports))
     prefix, options = job.target.prefix, job.options
-    bad = together(report.bad for report in reports)
     sums = {name: sum(getattr(report, name) for report in reports) for name in SUMMED}
     return CaptureSummary(
         target=prefix,
@@ -341,8 +338,8 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
         notes=tuple(sorted(job.capture.warnings(notes))) if reports else (),
-        reasons=rank(bad),
-        problems=tuple(map(as_values, bad.errors)),
+        reasons=rank(sum_reasons(reports)),
+        problems=tuple(as_values(error) for report in reports for error in report.errors),
         **sums,
         **({} if known is None else {f"{name}_files": getattr(known, name) for name in KNOWN}),
     )
@@ -358,7 +355,7 @@ def _check_bad(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
     """Raise DecodeError where more messages are bad than may be."""
     count = sum(report.quarantined for report in reports)
     if _too_many(job, count):
-        reasons = together(report.bad for report in reports).reasons
+        reasons = sum_reasons(reports)
         named = "; ".join(f"{number:,} x {reason}" for reason, number in [*reasons.items()][:NAMED])
         problem = f"{count:,} messages are bad, and at most {job.options.max_bad:,} may be: {named}"
         hint = "Nothing was published; --dry-run lists all of them"

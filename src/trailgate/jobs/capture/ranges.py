@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -42,7 +42,6 @@ from trailgate.storage.reading.message_files import (
 )
 from trailgate.storage.writing.segments import (
     EncodedOperations,
-    Encoding,
     Mark,
     Segment,
     SegmentWriter,
@@ -205,30 +204,12 @@ def _first(mask: Mask) -> int:
     return int(found[0]) if len(found) else len(mask)
 
 
-@dataclass(frozen=True, slots=True)
-class BadMessages:
-    """How many messages are bad for which reason; ``errors`` are listed in a dry run only."""
-
-    reasons: Mapping[str, int]
-    errors: tuple[TrailgateError, ...] = ()
-
-    @classmethod
-    def of(cls, errors: Iterable[TrailgateError], quarantined: int, *, listed: bool) -> BadMessages:
-        """Return the bad messages of these errors; of the quarantined ones the rest are their transactions'."""
-        errors = tuple(errors)
-        reasons = Counter(map(reason_of, errors))
-        if quarantined > len(errors):
-            reasons[WITH_OTHERS] += quarantined - len(errors)
-        return cls(dict(reasons), errors if listed else ())
-
-
 def reason_of(error: TrailgateError) -> str:
     """Return what is wrong, with the table and the field, but without the place and the value."""
     place = Where(table=error.where.table, field=error.where.field)
     return error.problem if place == Where() else f"{error.problem} ({place})"
 
 
-NONE_BAD: Final = BadMessages({})
 Blame = dict[int, TrailgateError]
 
 
@@ -263,7 +244,10 @@ def reasons_of_units(
 
 @dataclass(frozen=True, slots=True)
 class RangeReport:
-    """What became of one range. ``start`` and ``end``: its first run's place and the next's."""
+    """What became of one range.
+
+    ``start`` and ``end``: its first run's place and the next's. ``reasons`` count its bad messages; ``errors`` are listed in a dry run only.
+    """
 
     index: int
     segments: tuple[Segment, ...] = ()
@@ -283,7 +267,8 @@ class RangeReport:
     repeated_operations: int = 0
     late_operations: int = 0
     duplicate_messages: int = 0
-    bad: BadMessages = NONE_BAD
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    errors: tuple[TrailgateError, ...] = ()
 
 
 @dataclass(slots=True)
@@ -300,18 +285,10 @@ class _Unit:
 class RangeRun:
     """Captures what a range owns; without a writer all is done but writing."""
 
-    def __init__(
-        self,
-        owned: RangeReader,
-        files: MessageFiles,
-        writer: SegmentWriter | None,
-        encoding: Encoding,
-        *,
-        stop: bool,
-        ids: IdCheck | None = None,
-    ) -> None:
-        self._owned, self._files, self._writer, self._stop = owned, files, writer, stop
-        self._encoding, self._ids = encoding, ids
+    def __init__(self, job: CaptureJob, owned: RangeReader, writer: SegmentWriter | None) -> None:
+        self._owned, self._files, self._writer = owned, job.source, writer
+        self._stop, self._encoding = job.options.on_error == "stop", job.target.encoding()
+        self._ids = None if job.ids is None else IdCheck(job.ids, job.source)
         self._counts: Counts = {}
         self._transactions = self._messages = 0
         self._unit = _Unit()
@@ -370,7 +347,8 @@ class RangeRun:
             cut = int(np.searchsorted(message, last))
             self._write(written, 0, cut)
             self._commit()
-            self._unit = _Unit(self._mark(), reason=self._reasons.get(int(unit[-1])))
+            mark = () if self._writer is None else self._writer.mark()
+            self._unit = _Unit(mark, reason=self._reasons.get(int(unit[-1])))
         self._write(written, cut, written.operations.rows)
         self._unit.places.append((batch.messages.files[last:], batch.messages.offsets[last:]))
 
@@ -397,9 +375,6 @@ class RangeRun:
             self._quarantined += [(MessagePlace(*place), OTHERS + reason) for place in places]
         self._unit = _Unit(unit.mark, reason=reason)
 
-    def _mark(self) -> Mark:
-        return () if self._writer is None else self._writer.mark()
-
     def _write(self, written: EncodedOperations, begin: int, stop: int) -> None:
         if begin == stop:
             return
@@ -418,6 +393,9 @@ class RangeRun:
 
     def _report(self, index: int) -> RangeReport:
         self._commit()
+        reasons = Counter(map(reason_of, self._bad))
+        if len(self._quarantined) > len(self._bad):
+            reasons[WITH_OTHERS] = len(self._quarantined) - len(self._bad)
         return RangeReport(
             index,
             segments=self._close(),
@@ -433,7 +411,8 @@ class RangeRun:
             notes=self._owned.notes,
             **({} if self._ids is None else self._ids.report()),
             duplicate_messages=self._owned.duplicates,
-            bad=BadMessages.of(self._bad, len(self._quarantined), listed=self._writer is None),
+            reasons=dict(reasons),
+            errors=tuple(self._bad) if self._writer is None else (),
         )
 
     def _write_quarantine(self) -> str | None:
@@ -447,19 +426,14 @@ class RangeRun:
 
 def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> RangeReport:
     """Capture one range into the staging folder; an error is part of the report. The job need not have a range that is given as ``part``."""
-    part = part or job.ranges[index]
-    stem = f"{index:06d}-{uuid.uuid4().hex[:8]}"
     # A copy has a parser of its own, which no other thread uses.
     message_ids = None if job.message_ids is None else MessageIds(job.message_ids)
-    owned = RangeReader(replace(job.capture), job.source, part, message_ids)
-    stop = job.options.on_error == "stop"
-    ids = None if job.ids is None else IdCheck(job.ids, job.source)
-    encoding = job.target.encoding()
+    owned = RangeReader(replace(job.capture), job.source, part or job.ranges[index], message_ids)
     if job.options.dry_run:
-        return RangeRun(owned, job.source, None, encoding, stop=stop, ids=ids).run(index)
+        return RangeRun(job, owned, None).run(index)
     with job.target.filling() as folder:
-        writer = job.target.writer(folder, stem)
-        return RangeRun(owned, job.source, writer, encoding, stop=stop, ids=ids).run(index)
+        writer = job.target.writer(folder, f"{index:06d}-{uuid.uuid4().hex[:8]}")
+        return RangeRun(job, owned, writer).run(index)
 
 
 SMALL: Final = 1 << 16  # bytes read at once where single messages are read again
