@@ -391,12 +391,12 @@ class PropertyReader:
         """
         row, entry = self._row(name), self.entry(name)
         if entry is not None:
-            return self.parse(entry, lambda value: self.parsed_source(value, row.sources))
+            return self.parse(entry, lambda value: parse_source(value, row.sources, self.header))
         if self.binding:
             for field in (name, *others):
                 if self.header.found(field) is not None:
                     return parse_source(field, (SourceKind.FIELD,), self.header)
-        return self.parsed_source(row.default, row.sources) if row.default else None
+        return parse_source(row.default, row.sources, self.header) if row.default else None
 
     def needed_source(self, name: str, *others: str) -> ValueSource:
         """Return where a metadata value comes from that there must be."""
@@ -404,10 +404,6 @@ class PropertyReader:
         if source is None:
             raise self.missing_error(name)
         return source
-
-    def parsed_source(self, value: str, allowed: tuple[SourceKind, ...]) -> ValueSource:
-        """Return a value source as it is written; raises OptionError."""
-        return parse_source(value, allowed, self.header)
 
     def token(self, name: str) -> bytes | None:
         r"""Return a value that may have ``\xHH``, or None where it has no default either."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -27,7 +27,6 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 
 ALL: Final = "*.*"
-C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)

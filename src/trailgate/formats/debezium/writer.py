@@ -55,7 +55,7 @@ from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.transactions import begins_of, ends_of
 from trailgate.model.types import Family
 
-_MILLISECOND: Final = 1000
+_MILLI: Final = 1000  # microseconds
 
 
 @dataclass(slots=True)
@@ -176,7 +176,7 @@ def _has_ids(bounds: Bounds) -> Mask:
 
 
 def _head(bounds: Bounds, rows: Longs, status: bytes) -> list[Piece]:
-    times = bounds.times[rows] // _MILLISECOND
+    times = bounds.times[rows] // _MILLI
     return [
         Piece(b'{"status":"' + status + b'","id":', bounds.tx_id.take(pa.array(rows)), STRING),
         Piece(b',"ts_ms":', _digits(times), BARE),
@@ -329,7 +329,6 @@ def _member(block: ChangeBlock, number: int) -> Piece:
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(
     {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
 )
-_MILLI: Final = 1000  # microseconds
 
 
 class DebeziumWriter:

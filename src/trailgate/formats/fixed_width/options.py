@@ -43,6 +43,7 @@ from trailgate.messages.properties import (
     ValueSource,
     metadata,
     parse_names,
+    parse_source,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.model.tables import Definitions, Table
@@ -175,7 +176,8 @@ def _table(read: PropertyReader) -> tuple[ValueSource, ...]:
         return (read.needed_source("table", "schemaandtable"),)
     allowed = (SourceKind.FIELD, SourceKind.HEADER)
     return read.parse(
-        entry, lambda value: tuple(read.parsed_source(v, allowed) for v in parse_names(value))
+        entry,
+        lambda value: tuple(parse_source(v, allowed, read.header) for v in parse_names(value)),
     )
 
 
