@@ -6,7 +6,6 @@ continues in the next one.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -202,7 +201,6 @@ def width_of(text: str) -> int:
     return cell_len(text)
 
 
-QUOTED: Final = re.compile(r'[",\r\n]')  # what a cell of CSV has only in quotes
 ROWS: Final = 1024  # that are turned into Python values at once
 
 Row = dict[str, Any]

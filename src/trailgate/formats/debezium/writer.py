@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import from_hex
-from trailgate.columnar.gather import take_text
 from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, with_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
@@ -59,7 +58,7 @@ from trailgate.model.tables import TABLES, Column, Table
 from trailgate.model.transactions import begins_of, ends_of
 from trailgate.model.types import Family
 
-_MILLISECOND: Final = 1000
+_MILLI: Final = 1000  # microseconds
 
 
 @dataclass(slots=True)
@@ -103,7 +102,7 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     numbers = np.searchsorted(number[ends], every[0]).astype(np.int64)
     tables = pa.array(names, pa.string()).take(pa.array(every[1]))
     counts = numbers, np.ascontiguousarray(every[2]), tables
-    return Bounds(begins, ends, total, of_table, _tx_ids(batch), times, counts)
+    return Bounds(begins, ends, total, of_table, batch.in_order("tx_id"), times, counts)
 
 
 def _count_tables(
@@ -134,15 +133,6 @@ def _count_tables(
             found.append(np.array([[0], [table], [before[table]]]))
     every = np.concatenate([np.zeros((3, 0), np.int64), *found], axis=1)
     return names, of_table, every[:, np.lexsort((every[1], every[0]))]
-
-
-def _tx_ids(batch: ChangeBatch) -> pa.Array:
-    blocks = [block for block in batch.blocks if len(block)]
-    every = pa.concat_arrays([block.tx_id for block in blocks])
-    order = np.concatenate([block.order for block in blocks])
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    return take_text(every, place)
 
 
 def begin_events(bounds: Bounds) -> tuple[Longs, MeasuredRows]:
@@ -186,7 +176,7 @@ def _has_ids(bounds: Bounds) -> Mask:
 
 
 def _head(bounds: Bounds, rows: Longs, status: bytes) -> list[Member]:
-    times = bounds.times[rows] // _MILLISECOND
+    times = bounds.times[rows] // _MILLI
     return [
         Member(b'{"status":"' + status + b'","id":', bounds.tx_id.take(pa.array(rows)), STRING),
         Member(b',"ts_ms":', _digits(times), BARE),
@@ -339,7 +329,6 @@ def _member(block: ChangeBlock, number: int) -> Member:
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(
     {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
 )
-_MILLI: Final = 1000  # microseconds
 
 
 class DebeziumWriter:
