@@ -48,7 +48,7 @@ def peak() -> float:
 
 def main(messages: str, properties: str) -> None:
     """Capture in this process and print its peak."""
-    from trailgate.jobs.capture.running import run_local  # noqa: PLC0415
+    from trailgate.jobs.capture.job import run_local  # noqa: PLC0415
 
     run_local(capture_job_of(Path(messages), Path(properties)))
     print(peak())

@@ -21,9 +21,9 @@ from benchmarks.memory import peak
 from benchmarks.report import Figure, Target
 
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, publish
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.running import RangeReport, publish
+from trailgate.jobs.capture.ranges import RangeReport
 from trailgate.storage.reading.message_files import SPLIT_BYTES
 from trailgate.storage.writing.segments import Segment
 

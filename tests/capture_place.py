@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, CaptureSummary, prepare
+from trailgate.jobs.capture.job import (
+    CaptureJob,
+    CaptureOptions,
+    CaptureSummary,
+    prepare,
+    run_local,
+)
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.running import run_local
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.format.file_header import decode_header
 

@@ -18,8 +18,7 @@ from typing import Any, cast
 
 from capture_place import QUARANTINE, Place, row
 from laws import chance
-from trailgate.jobs.capture.job import prepare
-from trailgate.jobs.capture.running import run_local
+from trailgate.jobs.capture.job import prepare, run_local
 from trailgate.storage.reading.trails import read_trail
 from trailgate.storage.stores.kinds import writable_store
 

@@ -30,9 +30,8 @@ from trailgate.errors import (
 if TYPE_CHECKING:
     from trailgate.capture.capture import Capture, Parsed
     from trailgate.jobs.apply import ApplyReport, apply_trail
-    from trailgate.jobs.capture.job import CaptureSummary
+    from trailgate.jobs.capture.job import CaptureSummary, capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
-    from trailgate.jobs.capture.running import capture_files
     from trailgate.jobs.publishing import PublishSummary, publish_trail
     from trailgate.jobs.query import query
     from trailgate.jobs.record_files import read_records, write_records
@@ -127,7 +126,7 @@ _MODULES = MappingProxyType(
         "TrailFormat": "trailgate.trail.writing.trail_format",
         "TransactionState": "trailgate.capture.capture",
         "UpdateFormat": "trailgate.trail.writing.trail_format",
-        "capture_files": "trailgate.jobs.capture.running",
+        "capture_files": "trailgate.jobs.capture.job",
         "find_trail": "trailgate.storage.files.trail_files",
         "load_capture": "trailgate.jobs.capture.loading",
         "messages_from": "trailgate.jobs.capture.loading",

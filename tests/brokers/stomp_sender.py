@@ -54,7 +54,7 @@ class Sender:
                 return found.headers(0)
             size = self._socket.recv_into(self._reader.room())
             assert size, "the broker has closed the connection"
-            self._reader.received(size)
+            self._reader.extend(size)
 
     def close(self) -> None:
         self._socket.close()

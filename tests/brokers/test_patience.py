@@ -40,21 +40,21 @@ def test_a_broker_is_tried_for_as_long_as_it_was_not_reached(
         for step, seconds in steps:
             now += seconds
             if step == "reached":
-                tried.reached()
+                tried.note_answer()
                 reached, end = True, math.inf
                 continue
             if reached and not lasting:
                 end = min(end, now + 30)
             if now > end:
                 with pytest.raises(BrokerError):
-                    tried.failed(BrokerError("x"))
+                    tried.note_failure(BrokerError("x"))
                 return
-            tried.failed(BrokerError("x"))
+            tried.note_failure(BrokerError("x"))
 
 
 def test_what_is_refused_is_not_tried_again() -> None:
     with pytest.raises(BrokerRefusedError):
-        Backoff().failed(BrokerRefusedError("x"))
+        Backoff().note_failure(BrokerRefusedError("x"))
 
 
 @pytest.mark.parametrize("scheme", ["stomp", "amqp", "kafka"])

@@ -36,7 +36,7 @@ def feed(reader: FrameReader, data: bytes) -> None:
         room = reader.room()
         size = min(len(room), len(data))
         room[:size] = data[:size]
-        reader.received(size)
+        reader.extend(size)
         data = data[size:]
 
 

@@ -13,7 +13,7 @@ from expressions.blocks import MISSING, block_of
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError
-from trailgate.expressions.evaluation import selected, strings
+from trailgate.expressions.evaluation import select_rows, strings
 from trailgate.expressions.functions import ITEMS
 from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.values import Environment
@@ -77,7 +77,7 @@ BLOCK = block_of(COLUMNS, tx_owner=pa.array(["ann", "bob", None]))
     ],
 )
 def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
-    found = selected(parse_condition(condition), BLOCK)
+    found = select_rows(parse_condition(condition), BLOCK)
 
     assert np.flatnonzero(found.selected).tolist() == rows
     assert not found.undecided.any()
@@ -108,7 +108,7 @@ def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
 )
 def test_an_error_has_a_caret_below_its_place(text: str, says: str, place: int) -> None:
     with pytest.raises(OptionError) as caught:
-        selected(parse_condition(text), BLOCK)
+        select_rows(parse_condition(text), BLOCK)
 
     assert says in caught.value.problem
     shown, caret = caught.value.hint.splitlines()[-2:]
@@ -118,8 +118,8 @@ def test_an_error_has_a_caret_below_its_place(text: str, says: str, place: int) 
 def test_columns_of_deletes_are_those_of_the_before_image() -> None:
     block = block_of({}, {"ID": [7, 8]}, DELETE)
 
-    assert selected(parse_condition("ID = 8"), block).selected.tolist() == [False, True]
-    assert selected(parse_condition("AFTER.ID = 8"), block).undecided.tolist() == [True, True]
+    assert select_rows(parse_condition("ID = 8"), block).selected.tolist() == [False, True]
+    assert select_rows(parse_condition("AFTER.ID = 8"), block).undecided.tolist() == [True, True]
 
 
 def test_values_are_text_as_it_is_shown_elsewhere() -> None:
@@ -151,7 +151,7 @@ def test_ranges_part_all_rows_the_same_way_everywhere() -> None:
     block = block_of({"NAME": keys, "ID": list(range(1000)), "AMOUNT": [f"0{n}.0" for n in keys]})
     parts = [
         [
-            selected(parse_condition(f"@RANGE ({i}, 4, {name})"), block).selected
+            select_rows(parse_condition(f"@RANGE ({i}, 4, {name})"), block).selected
             for i in (1, 2, 3, 4)
         ]
         for name in ("NAME", "ID", "AMOUNT")
@@ -174,4 +174,4 @@ def _hashes(values: list[str]) -> list[int]:
 def test_a_missing_key_leaves_the_range_open() -> None:
     block = block_of({"ID": [1, MISSING]})
 
-    assert selected(parse_condition("@RANGE (1, 2)"), block).undecided.tolist() == [False, True]
+    assert select_rows(parse_condition("@RANGE (1, 2)"), block).undecided.tolist() == [False, True]

@@ -14,7 +14,7 @@ from expressions.blocks import MISSING, NAMES, TABLE, block_of
 from expressions.oracle import outcomes
 from laws import examples
 from trailgate.errors import OptionError
-from trailgate.expressions.evaluation import no_rows, selected, strings
+from trailgate.expressions.evaluation import no_rows, select_rows, strings
 from trailgate.expressions.functions import FUNCTIONS
 from trailgate.expressions.parser import parse_condition, parse_value
 
@@ -59,8 +59,8 @@ BLOCK = block_of(
 def test_any_text_is_a_condition_or_our_error_with_a_caret(text: str) -> None:
     try:
         condition = parse_condition(text)
-        found = selected(condition, BLOCK)
-        selected(condition, no_rows(TABLE))
+        found = select_rows(condition, BLOCK)
+        select_rows(condition, no_rows(TABLE))
     except OptionError as error:
         refusal = error.hint
     else:
@@ -149,7 +149,7 @@ def test_columns_agree_with_rows(text: str, rows: list[dict[str, Any]]) -> None:
     condition = parse_condition(text)
     block = block_of({name: [row[name] for row in rows] for name in rows[0]})
 
-    found = selected(condition, block)
+    found = select_rows(condition, block)
 
     for place, row in enumerate(rows):
         known = {name: value for name, value in row.items() if value is not MISSING}

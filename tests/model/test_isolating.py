@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trailgate.columnar.rows import isolate
+from trailgate.columnar.rows import Isolation
 from trailgate.errors import DecodeError
 
 
@@ -15,15 +15,15 @@ def test_each_bad_row_has_its_error_and_each_good_one_is_worked_on_once(
 ) -> None:
     done: list[int] = []
 
-    def act(rows: range) -> None:
-        wrong = [row for row in rows if row in bad]
-        if wrong:
-            raise DecodeError(f"row {wrong[0]}")
-        done.extend(rows)
+    isolation = Isolation(count)
+    for rows in isolation:
+        with isolation:
+            wrong = [row for row in rows if row in bad]
+            if wrong:
+                raise DecodeError(f"row {wrong[0]}")
+            done.extend(rows)
 
-    errors = isolate(count, act)
-
-    assert {row: error.problem for row, error in errors.items()} == {
+    assert {row: error.problem for row, error in isolation.errors.items()} == {
         row: f"row {row}" for row in sorted(bad) if row < count
     }
     assert done == [row for row in range(count) if row not in bad]

@@ -12,9 +12,8 @@ from pyspark.sql import SparkSession
 
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, run_local
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.running import run_local
 from trailgate.spark.jobs import run_capture
 from trailgate.spark.message_frames import capture
 from trailgate.storage.reading.trails import read_trail

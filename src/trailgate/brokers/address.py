@@ -1,6 +1,7 @@
 """Addresses of queues and topics: ``PROTOCOL://USER:PASSWORD@HOST:PORT/DESTINATION?OPTION=VALUE``.
 
-The files of certificates that an address names.
+Protocols and options are rows of two tables, which the documentation lists. An address is checked when it is parsed, without a connection; the files of certificates that it
+names are looked at when a receiver is made. As text it has no password.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Messages of Kafka as received messages: the headers in the JMS meaning, offsets as ids.
+"""A receiver for Kafka: one partition from an offset on, without a consumer group; nothing is acknowledged.
 
-A receiver for Kafka: one partition from an offset on, without a consumer group.
+confluent-kafka connects and fetches; offsets are the numbers of messages and their ids. Its messages become rows of ``RECEIVED`` here, with headers in the JMS meaning. Errors
+that trying again does not help are raised, others are logged and the library tries again.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Backoff:
         self._reached, self._end = False, time.monotonic() + patience
         self._chance = random.Random()  # noqa: S311  it spreads trials, nothing is secret
 
-    def reached(self) -> None:
+    def note_answer(self) -> None:
         """Note that the broker answered."""
         self._reached, self._end = True, math.inf
 
@@ -98,11 +98,11 @@ class Backoff:
         """Note that the connection works."""
         self._seconds = FIRST
 
-    def lost(self, owned: float) -> None:
+    def note_loss(self, owned: float) -> None:
         """Note that the broker may keep what the lost consumer had until a moment of ``time.monotonic``."""
         self._due = max(self._due, owned)
 
-    def failed(self, error: BrokerError) -> None:
+    def note_failure(self, error: BrokerError) -> None:
         """Note that a trial failed; raises its error where another one is in vain, or the broker did not answer in time."""
         now = time.monotonic()
         if self._reached and not self._lasting:
@@ -251,7 +251,7 @@ class Reconnecting(ABC, Generic[C]):
                 window = self._receive(connection, max(0.0, until - time.monotonic()))
             except BrokerError as error:
                 self._forget(error)
-                self._backoff.failed(error)
+                self._backoff.note_failure(error)
                 _LOG.warning("%s", error)
                 continue
             if window is not None:
@@ -304,14 +304,14 @@ class Reconnecting(ABC, Generic[C]):
         _LOG.info("receiving from %s (%s)", self._address, connection.product)
         self._connection = connection
         self.connections += 1
-        self._backoff.reached()
+        self._backoff.note_answer()
         return connection
 
     def _forget(self, error: BrokerError) -> None:
         """Forget the connection after an error."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            self._backoff.lost(connection.owned_until(error))
+            self._backoff.note_loss(connection.owned_until(error))
             connection.close()
 
     @abstractmethod

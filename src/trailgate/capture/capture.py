@@ -17,7 +17,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import row_of
 from trailgate.columnar.digits import with_numbers
 from trailgate.columnar.gather import take_text
-from trailgate.columnar.rows import isolate
+from trailgate.columnar.rows import Isolation
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.messages.bounds import (
     Problem,
@@ -27,7 +27,7 @@ from trailgate.messages.bounds import (
     chain,
     open_at_end,
     ordered_length,
-    unended,
+    unended_problem,
 )
 from trailgate.messages.by_id import NOTHING_LATER, Later, Remaining, chain_by_id, remaining
 from trailgate.messages.images import image_notes, shape, with_operation_types
@@ -53,30 +53,36 @@ def isolate_bad(
     """Return the operations of a batch's good messages, in order, and the problems of the bad ones."""
     parts: list[RawOperations] = []
     bad: dict[int, TrailgateError] = {}
-
-    def parse(rows: range) -> None:
-        numbers = np.arange(rows.start, rows.stop)
-        if bad:
-            numbers = numbers[~np.isin(numbers, list(bad))]
-        while len(numbers):
-            part = messages.slice(rows.start, rows.stop)
-            if len(numbers) < len(part):
-                left_out = numbers - np.arange(len(numbers))
-                part = replace(messages.only(numbers), left_out=left_out)
-            try:
-                raw = parser.parse(part)
-            except BadMessagesError as several:
-                bad.update((int(numbers[at]), error) for at, error in several.errors.items())
-                numbers = np.delete(numbers, list(several.errors))
-            else:
-                parts.append(replace(raw, message=numbers[raw.message]))
-                return
-
-    bad |= isolate(len(messages), parse)
+    isolation = Isolation(len(messages))
+    for rows in isolation:
+        with isolation:
+            parts += _parse_good(parser, messages, rows, bad)
     return parts, [
         Problem(number, error, parser.ids_of(messages.only(np.array([number]))))
-        for number, error in bad.items()
+        for number, error in (bad | isolation.errors).items()
     ]
+
+
+def _parse_good(
+    parser: MessageParser, messages: MessageBatch, rows: range, bad: dict[int, TrailgateError]
+) -> list[RawOperations]:
+    """Return the operations of the messages of a part that are not ``bad``; those that one check finds to be are added to these."""
+    numbers = np.arange(rows.start, rows.stop)
+    if bad:
+        numbers = numbers[~np.isin(numbers, list(bad))]
+    while len(numbers):
+        part = messages.slice(rows.start, rows.stop)
+        if len(numbers) < len(part):
+            left_out = numbers - np.arange(len(numbers))
+            part = replace(messages.only(numbers), left_out=left_out)
+        try:
+            raw = parser.parse(part)
+        except BadMessagesError as several:
+            bad.update((int(numbers[at]), error) for at, error in several.errors.items())
+            numbers = np.delete(numbers, list(several.errors))
+        else:
+            return [replace(raw, message=numbers[raw.message])]
+    return []
 
 
 __all__ = ["Capture", "MessageBatch", "Parsed", "Problem", "TransactionState"]
@@ -128,8 +134,8 @@ class Capture:
             self.options,
             self.definitions,
             self.rules,
-            now=self.now,
-            first_file=self.first_file,
+            self.now,
+            self.first_file,
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -145,6 +151,12 @@ class Capture:
     def cutter(self) -> MessageCutter | None:
         """Return what cuts messages that are too long for memory, None where there are none such."""
         return row_of(self.options).cutter(self.options)
+
+    @property
+    def tables(self) -> Definitions:
+        """Return the definitions of the tables that are captured."""
+        wanted = (table for table in self.definitions if self.rules.wants(table.name))
+        return Definitions(tuple(wanted), self.definitions.database)
 
     def check(self) -> None:
         """Raise DefinitionError for a column whose type cannot be captured, OptionError for a rule that does not fit."""
@@ -297,14 +309,14 @@ class Capture:
             alone = replace(state, waiting=(), unreadable=())
             parsed = self._parse(every, alone, state.unreadable, later)
             parsed = _of_batch(parsed, every, len(every))
-        open_still = unended(parsed.state)
+        open_still = unended_problem(parsed.state)
         if open_still is not None:
             return replace(parsed, problems=(*parsed.problems, open_still))
         held = parsed.state.held
         if held is None or parsed.state.broken:
             return parsed
         batch, after = parsed.batch, replace(parsed.state, held=None)
-        last = self._shape(held.released(last=True))
+        last = self._shape(held.release(last=True))
         blocks = (*batch.blocks, *(replace(b, order=b.order + batch.rows) for b in last))
         return replace(
             parsed,

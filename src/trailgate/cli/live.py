@@ -1,6 +1,7 @@
-"""The view of a live capture on a terminal: rate, lag, operations by table and the last note, drawn again and again.
+"""What a live capture prints, and how it is stopped.
 
-What a live capture prints: a line a batch, as JSON or in words, and how it is stopped.
+It prints a line a batch, as JSON or in words, or, on a terminal that follows it, a view that is drawn again and again: rate, lag, operations by table and the last note. SIGTERM and SIGINT end it
+after the batch that is worked on.
 """
 
 from __future__ import annotations
@@ -203,7 +204,7 @@ def print_live(live: LiveCapture, output: LiveOutput) -> Statistics:
     else:
         bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
         print(f"{total.messages:,} messages, {total.operations:,} operations{bad}", flush=True)
-    unfinished = live.unfinished
+    unfinished = live.open_problem
     if unfinished is not None:
         print(f"note: {unfinished}; its messages are kept for the next start", file=sys.stderr)
     return total

@@ -174,8 +174,8 @@ def _pager() -> list[str] | None:
 
 @contextmanager
 def progress_bar(
-    doing: str, total: int | None = None, *, unit: str = "", show: bool = True
-) -> Iterator[Callable[[int], None] | None]:
+    doing: str, *, unit: str = "", show: bool = True
+) -> Iterator[Callable[..., None] | None]:
     """Yield a function that shows how much is done, of a total or in units; None if there is no terminal to show it."""
     if not show or not sys.stderr.isatty():
         yield None
@@ -183,10 +183,10 @@ def progress_bar(
     from rich.progress import Progress  # noqa: PLC0415  only a terminal needs it
 
     with Progress(console=console(stderr=True), transient=True) as bar:
-        task = bar.add_task(doing, total=total)
+        task = bar.add_task(doing, total=None)
 
-        def shown(done: int) -> None:
+        def update(done: int, total: int | None = None) -> None:
             counted = "" if total is not None else f" {done:,} {unit}"
-            bar.update(task, completed=done, description=doing + counted)
+            bar.update(task, completed=done, total=total, description=doing + counted)
 
-        yield shown
+        yield update

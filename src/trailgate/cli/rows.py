@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,7 +33,6 @@ from trailgate.cli.output import (
 )
 from trailgate.errors import OptionError, TrailgateError
 
-QUOTED: Final = re.compile(r'[",\r\n]')  # what a cell of CSV has only in quotes
 ROWS: Final = 1024  # that are turned into Python values at once
 
 Row = dict[str, Any]

@@ -1,6 +1,6 @@
 """Rows of columns: the bytes and offsets of strings, big-endian words at any offset, rows grouped by a key, and bad rows found among many.
 
-``words(data, "u4")[offsets]`` reads the 32-bit words that begin at those offsets, through overlapping views; nothing is copied. ``isolate`` tries what fails
+``words(data, "u4")[offsets]`` reads the 32-bit words that begin at those offsets, through overlapping views; nothing is copied. ``Isolation`` tries what fails
 as a whole in halves, until each bad row is alone.
 """
 
@@ -222,23 +222,38 @@ def group(keys: Longs) -> Iterator[tuple[int, Longs]]:
         yield int(known[code]), rows[ends[code] - sizes[code] : ends[code]]
 
 
-def isolate(count: int, act: Callable[[range], object]) -> dict[int, TrailgateError]:
-    """Call ``act`` with the rows 0 to ``count`` - 1 in as few parts as have no bad row; return the error of each bad row.
+class Isolation:
+    """Rows 0 to ``count`` - 1 in as few parts as have no bad row, in ascending order; ``errors`` are those of the bad rows.
 
-    ``act`` raises TrailgateError where one of its rows is bad. Parts are tried in ascending order.
+    A part in which TrailgateError is raised is tried again in halves, until each bad row is alone:
+
+        isolation = Isolation(len(values))
+        for rows in isolation:
+            with isolation:
+                convert(values.slice(rows.start, len(rows)))
     """
-    errors: dict[int, TrailgateError] = {}
-    waiting = [range(count)]
-    while waiting:
-        rows = waiting.pop()
-        if not rows:
-            continue
-        try:
-            act(rows)
-        except TrailgateError as error:
-            if len(rows) == 1:
-                errors[rows.start] = error
-                continue
-            half = len(rows) // 2
-            waiting += [rows[half:], rows[:half]]
-    return errors
+
+    def __init__(self, count: int) -> None:
+        self.errors: dict[int, TrailgateError] = {}
+        self._waiting = [range(count)]
+        self._rows = range(0)
+
+    def __iter__(self) -> Iterator[range]:
+        while self._waiting:
+            self._rows = self._waiting.pop()
+            if self._rows:
+                yield self._rows
+
+    def __enter__(self) -> None:
+        """Begin to work on the part that was given last."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, TrailgateError):
+            return False
+        rows = self._rows
+        half = len(rows) // 2
+        if half:
+            self._waiting += [rows[half:], rows[:half]]
+        else:
+            self.errors[rows.start] = error
+        return True

@@ -52,7 +52,7 @@ class Selection(NamedTuple):
     undecided: Mask
 
 
-def selected(
+def select_rows(
     condition: Expression, block: ChangeBlock, environment: Environment = NOTHING
 ) -> Selection:
     """Return the rows of a block for which a condition is true.
@@ -60,7 +60,7 @@ def selected(
     Raises OptionError with a caret where the condition does not fit the table, DecodeError for a number too long to compare.
     """
     verdicts = _Scope(block, environment, condition.text).verdicts(condition.node)
-    return Selection(verdicts.selected, verdicts.undecided)
+    return Selection(verdicts.true_rows, verdicts.undecided_rows)
 
 
 def strings(value: Expression, block: ChangeBlock, environment: Environment = NOTHING) -> pa.Array:
@@ -106,7 +106,7 @@ class _Scope:
         try:
             return FUNCTIONS[node.function].apply(self, node)
         except OptionError as error:
-            raise self.placed(error, node) from None
+            raise self.with_caret(error, node) from None
 
     def column(self, node: ColumnName) -> Value:
         table = self.block.table
@@ -139,10 +139,10 @@ class _Scope:
         try:
             result = compare_values(sign, left, right)
         except OptionError as error:
-            raise self.placed(error, node) from None
+            raise self.with_caret(error, node) from None
         return Verdicts.of(result, missing_of((left, right)), len(self.block))
 
-    def placed(self, error: TrailgateError, node: Node) -> TrailgateError:
+    def with_caret(self, error: TrailgateError, node: Node) -> TrailgateError:
         """Return an error with a caret at a node, unless it has one."""
         if "^" in error.hint:
             return error

@@ -60,7 +60,7 @@ class _Parser:
         """Return what a rule makes of the whole text."""
         node, left = rule(self), self.next
         if left.kind is not TokenKind.END:
-            raise self.unexpected("the end", left)
+            raise self.syntax_error("the end", left)
         return Expression(self.text, node)
 
     @property
@@ -77,10 +77,10 @@ class _Parser:
     def expect(self, sign: str) -> Token:
         token = self.take()
         if not token.is_sign(sign):
-            raise self.unexpected(f"'{sign}'", token)
+            raise self.syntax_error(f"'{sign}'", token)
         return token
 
-    def unexpected(self, expected: str, token: Token) -> OptionError:
+    def syntax_error(self, expected: str, token: Token) -> OptionError:
         if token.is_sign(*ARITHMETIC):
             hint = "A column with '-' in its name is written in double quotes"
             return self.error("arithmetic is not supported", token, hint)

@@ -168,12 +168,12 @@ class Verdicts:
         return ~(~self & ~other)
 
     @property
-    def selected(self) -> Mask:
+    def true_rows(self) -> Mask:
         """Return the rows for which the condition is true."""
         return self.true & ~self.false & ~self.unknown
 
     @property
-    def undecided(self) -> Mask:
+    def undecided_rows(self) -> Mask:
         """Return the rows that a missing column decides."""
         return self.true & (self.false | self.unknown)
 

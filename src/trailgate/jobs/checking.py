@@ -184,7 +184,7 @@ class FileBegun:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """RecordPlaces that follow each other; ``base`` is the place of ``data`` in the file."""
+    """Records that follow each other; ``base`` is the place of ``data`` in the file."""
 
     number: int
     base: int
@@ -444,7 +444,7 @@ def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ..
 
 
 def _size(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], TrailFile | None]:
-    def sized(file: TrailFile) -> TrailFile | None:
+    def check_size(file: TrailFile) -> TrailFile | None:
         name = name_of(file.path)
         if trail.manifest is None:
             return file
@@ -457,7 +457,7 @@ def _size(trail: FoundTrail, findings: Findings) -> Callable[[TrailFile], TrailF
             findings.add(Finding(kinds.MANIFEST.name, name, detail=detail))
         return replace(file, size=min(entry.size, file.size))
 
-    return sized
+    return check_size
 
 
 def _check_numbers(files: list[TrailFile], findings: Findings) -> None:
@@ -639,8 +639,8 @@ def _finding(step: Chunk, name: str, kind: Kind, row: int) -> Finding:
     )
 
 
-def transaction_at(step: Chunk, row: int) -> str | None:
-    """Return the id of the transaction that a record belongs to, if a record of this chunk has it."""
+def transaction_at(step: Chunk, row: int, since: int = 0) -> str | None:
+    """Return the last transaction id that the records [since, row] carry."""
     rows, strings = step.found.tx
     at = int(np.searchsorted(rows, row, "right"))
-    return strings[at - 1] if at else None
+    return strings[at - 1] if at and rows[at - 1] >= since else None

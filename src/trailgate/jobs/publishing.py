@@ -1,4 +1,8 @@
-"""A trail's operations as messages in the files of a folder, continued by each run where the last one ended."""
+"""A trail's operations as messages in the files of a folder, continued by each run where the last one ended.
+
+The folder's state file has the position of the last transaction that was published. A run reads what follows it, gives it to the format's writer batch by batch, and holds back a
+transaction that has not ended; its files are published together with the new position.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +71,7 @@ def read_changes(
     The names of all tables that have operations are added to ``seen``.
     """
 
-    def wanted(batch: ChangeBatch) -> Mask:
+    def select(batch: ChangeBatch) -> Mask:
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
             if seen is not None:
@@ -82,7 +86,7 @@ def read_changes(
     every, remaining = tables is None and not after, RemainingOperations()
     for split in splits:
         for batch in SplitReader(trail, split).batches():
-            yield batch if every else remaining.take(batch, wanted(batch))
+            yield batch if every else remaining.take(batch, select(batch))
 
 
 FILE_BYTES: Final = 64 << 20

@@ -34,6 +34,7 @@ from trailgate.jobs.checking import (
     Step,
     check_arguments,
     files_to_check,
+    transaction_at,
 )
 from trailgate.model.kernels import BEGUN, CONTINUES_NOTHING, ENDS, UNDOES
 from trailgate.model.tables import Definitions, Table
@@ -173,13 +174,6 @@ def byte_ranges(step: Chunk, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
             yield ByteRange(step.number, step.base + start, step.base + end, bool(apart[piece[0]]))
 
 
-def transaction_in(step: Chunk, row: int, since: int) -> str | None:
-    """Return the last transaction id that the records [since, row] carry."""
-    rows, strings = step.found.tx
-    at = int(np.searchsorted(rows, row, "right"))
-    return strings[at - 1] if at and rows[at - 1] >= since else None
-
-
 @dataclass(slots=True)
 class Pending:
     """A group of records whose end, or what follows its end, is not known yet."""
@@ -243,7 +237,7 @@ class Selection:
         last = int(groups.firsts[-1])
         self._choose(step, groups, range(first, last))
         self._pending = Pending(
-            transaction_in(step, last, last),
+            transaction_at(step, last, last),
             bool(groups.headed[-1]),
             counted=not groups.restart[-1],
         )
@@ -262,7 +256,7 @@ class Selection:
             # Before the first group there are only records that are apart.
             pending = self._pending = Pending(None, headed=True, closed=True)
         if pending.transaction is None:
-            pending.transaction = transaction_in(step, stop - 1, start)
+            pending.transaction = transaction_at(step, stop - 1, start)
         for part in byte_ranges(step, good, groups.apart):
             pending.parts.append(part)
         own = rows[~groups.apart[start:stop]]
@@ -295,7 +289,7 @@ class Selection:
                 step.base + int(step.found.view.offsets[first]),
                 int(step.found.view.lengths[own].sum()),
                 groups.why_dropped(group),
-                transaction_in(step, int(own[-1]), first),
+                transaction_at(step, int(own[-1]), first),
             )
             self.leave(left)
 
@@ -406,7 +400,7 @@ class NewTrail:
         }
         self.list.write(json.dumps(line, ensure_ascii=False) + "\n")
 
-    def staged(self) -> tuple[TrailFile, ...]:
+    def staged_files(self) -> tuple[TrailFile, ...]:
         """Return the new files as they are in the staging folder."""
         paths = [self.folder / self.name(number) for number in range(len(self.files))]
         return tuple(
@@ -496,7 +490,7 @@ def _staging(prefix: str) -> Iterator[Path]:
 def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
     """Check the new trail, complete it, and give it its names; the manifest comes last."""
     work.list.close()
-    staged = work.staged()
+    staged = work.staged_files()
     definitions = trail.definitions
     if definitions is None and work.tables:
         definitions = Definitions(tuple(work.tables.values()))

@@ -112,7 +112,7 @@ def table_names(session: Session) -> list[str]:
     try:
         names |= {table.name for table in trail.tables(trail.header_length).tables.values()}
         for chunk in trail.forward(trail.header_length):
-            names |= {chunk.names.strings[code] for code in chunk.names.used}
+            names |= {chunk.names.strings[code] for code in chunk.names.present_codes}
             break
     except (TrailgateError, OSError):
         pass  # the damage is reported where the records are read

@@ -150,7 +150,7 @@ class Filters:
     exclude: FilterList = FilterList(match_all=False)
 
     @property
-    def numbered(self) -> tuple[Filter, ...]:
+    def by_number(self) -> tuple[Filter, ...]:
         """Return the filters in the order of their numbers in FILTER SHOW."""
         return (*self.include.filters, *self.exclude.filters)
 
@@ -190,7 +190,7 @@ class Filters:
             return Filters()
         gone = [
             number
-            for number, one in enumerate(self.numbered)
+            for number, one in enumerate(self.by_number)
             if what == str(number) or what.upper() == one.option
         ]
         if not gone:

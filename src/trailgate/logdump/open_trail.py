@@ -70,7 +70,7 @@ class Names:
         return found
 
     @cached_property
-    def used(self) -> list[int]:
+    def present_codes(self) -> list[int]:
         """Return the codes that occur."""
         return [int(code) for code in np.unique(self.codes)]
 

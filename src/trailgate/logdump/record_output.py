@@ -221,7 +221,7 @@ def _header_lines(shown: ShownRecord) -> Iterator[str]:
         first, second = record.metadata_indexes
         title = INDEX_TITLES.get(record.node, INDEX_TITLE)
         audit_rba = f"{title}({first:03}, {second:03})"
-    partition = f"  {_letter(record.partition)}  (x{_signed(record.partition)})"
+    partition = f"  {_letter(record.partition)}  (x{_signed_hex(record.partition)})"
     rows = (
         ("Hdr-Ind    :     E  (x45)", f"Partition  :   {partition}"),
         (f"UndoFlag   :     {_byte(record.undo)}", f"BeforeAfter:     {_byte(record.image)}"),
@@ -385,7 +385,7 @@ def _number(value: int) -> str:
     return f"{value:>5}  (x{value:02x})"
 
 
-def _signed(value: int) -> str:
+def _signed_hex(value: int) -> str:
     return f"ff{value:02x}" if value >= SIGN else f"{value:02x}"
 
 

@@ -1,22 +1,16 @@
-"""Messages of one transaction: whether one is missing, or the transaction begins again because it was sent twice.
+"""The transactions of operations, message by message: where each begins and ends, and which messages are captured or refused together.
 
-A transaction that is longer than a message is cut into numbered messages. What the first number is, IBM's pages leave open, and so whether rows that are
-sent one a message are numbered: hence numbers are only compared with the one before.
+A parser gives operations in the order of their messages (``RawOperations``). ``chain`` gives each one its indicator, its transaction and its commit sequence
+number. Without an indicator the operations of one message are one transaction. With one, a transaction may hold several messages, or a message several
+transactions; they are contiguous and never interleaved. Where one bit is all that is known between two messages, ``model/transactions.py`` follows it; here
+each contradiction becomes the problem of a message, of which the first one counts. What is open after a batch is the ``TransactionState`` that the next one begins with.
 
-Operations as a parser gives them, before their transactions are worked out.
+Messages that are captured or refused together are a unit (decision 0012). A unit begins at a message that begins a transaction, and at one that
+follows a message after which nothing is open (``unit_marks``). So a message that cannot be read takes no finished transaction with it.
 
-Units: the messages that are captured or refused together where transactions may span messages (decision 0012).
-
-A unit begins at a message that begins a transaction, and at one that follows a message after
-which nothing is open. So a message that cannot be read takes no finished transaction with it.
-
-Transaction bounds: each operation's indicator, transaction and commit sequence number.
-
-Without an indicator the operations of one message are one transaction. With one, a transaction
-may hold several messages, or a message several transactions; they are contiguous and never
-interleaved. Messages that are captured or refused together are a unit, see ``jobs/receive/units.py``.
-
-The messages of a transaction by their numbers: one that is missing or comes again is an error, and so is an end that does not come.
+A transaction that is longer than a message is cut into numbered messages. One that is missing or comes again is an error, and so is an end that does not
+come (``check_segments``). What the first number is, IBM's pages leave open, and so whether rows that are sent one a message are numbered: hence
+numbers are only compared with the one before (``begins_again``).
 """
 
 from __future__ import annotations
@@ -428,7 +422,7 @@ def _check(
     """Return the operations' transactions; messages that contradict those before are noted."""
     unit = marks.numbers
     opens = found.marks & BEGINS != 0
-    unended = _unended(raw, found, marks)
+    unended = _find_unended(raw, found, marks)
     _check_bounds(raw, found, unended, unit, bad, state)
     tx_id = of_first(raw.tx_id, opens, state.tx_id)
     csn = of_first(raw.seq_id, opens, state.csn)
@@ -449,7 +443,7 @@ def _check(
     )
 
 
-def _unended(raw: RawOperations, found: Followed, marks: UnitMarks) -> Mask:
+def _find_unended(raw: RawOperations, found: Followed, marks: UnitMarks) -> Mask:
     """Return the operations that begin a unit though a transaction is open: that one is bad, and not theirs."""
     first = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
     unended: Mask = (found.faults == BEGINS_INSIDE) & first & marks.opens[raw.message]
@@ -605,7 +599,7 @@ def not_ended() -> TransactionError:
     return TransactionError(problem, hint=_LOST)
 
 
-def unended(state: TransactionState) -> Problem | None:
+def unended_problem(state: TransactionState) -> Problem | None:
     """Return the problem of a transaction whose last segment has not come at the end of the input."""
     if not state.segment or state.broken:
         return None

@@ -1,6 +1,8 @@
 """Extract parameter files: what is obeyed, what changes nothing, and what is refused.
 
-Each parameter, each option of a TABLE statement and each option of EXTTRAIL, EXTFILE, RMTTRAIL and RMTFILE is one row, which states what it sets, or why it is not obeyed.
+A file is cut into statements (``definitions``), and each statement is looked up by its first word. Each parameter, each option of a TABLE statement and each option of EXTTRAIL,
+EXTFILE, RMTTRAIL and RMTFILE is one row, which states what it sets, or why it is not obeyed. What would change the capture and is not obeyed is an error, unless it is to be
+ignored; then it is listed.
 """
 
 from __future__ import annotations

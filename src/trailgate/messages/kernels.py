@@ -23,6 +23,8 @@ def cut_messages(
     A message ends where a transaction begins (``begins``), before a record that would make it longer than ``limit``, or with
     each record where they are ``single``. ``overhead`` are the bytes that each message has beside its records, ``held`` those of a message that is open
     before the first record, -1 for none, and ``number`` is that message's number.
+
+    Records of 40, 40, 40, 10 and 10 bytes, of which 1, 4 and 5 begin transactions, are four messages of at most 100 bytes: ``first`` is 0, 2, 3, 4 and ``segment`` 0, 1, 0, 0.
     """
     count, size = 0, held
     for row in range(len(sizes)):

@@ -76,6 +76,10 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return np.where(there < ends, there, -1)
 
 
+NO_HEADERS: Final[Mapping[str, str]] = {}
+Headers = tuple[Mapping[str, str], ...] | HeaderColumns
+
+
 @dataclass(frozen=True, slots=True)
 class MessageBatch:
     """Consecutive messages: message i has the body data[starts[i]:ends[i]].
@@ -91,7 +95,7 @@ class MessageBatch:
     ends: Longs
     files: Longs
     offsets: Longs
-    headers: tuple[Mapping[str, str], ...] | HeaderColumns | None = None
+    headers: Headers | None = None
     source: str = ""
     received: Longs | None = None
     left_out: Longs | None = None
@@ -102,15 +106,15 @@ class MessageBatch:
     def slice(self, begin: int, end: int) -> MessageBatch:
         """Return the messages from ``begin`` to before ``end``."""
         part = slice(begin, end)
-        return MessageBatch(
-            data=self.data,
+        return replace(
+            self,
             starts=self.starts[part],
             ends=self.ends[part],
             files=self.files[part],
             offsets=self.offsets[part],
             headers=None if self.headers is None else self.headers[part],
-            source=self.source,
             received=None if self.received is None else self.received[part],
+            left_out=None,
         )
 
     def only(self, kept: Longs) -> MessageBatch:
@@ -129,15 +133,16 @@ class MessageBatch:
         sizes = ends - begins + 1
         moved = np.repeat(begins - (np.cumsum(sizes) - sizes), counts)
         headers = self.headers
-        return MessageBatch(
+        return replace(
+            self,
             data=data,
             starts=self.starts[kept] - moved,
             ends=self.ends[kept] - moved,
             files=self.files[kept],
             offsets=self.offsets[kept],
             headers=None if headers is None else tuple(headers[at] for at in kept.tolist()),
-            source=self.source,
             received=None if self.received is None else self.received[kept],
+            left_out=None,
         )
 
     @staticmethod
@@ -158,7 +163,7 @@ class MessageBatch:
             ends=np.concatenate([b.ends + by for b, by in zip(batches, moved, strict=True)]),
             files=np.concatenate([batch.files for batch in batches]),
             offsets=np.concatenate([batch.offsets for batch in batches]),
-            headers=_joined_headers([batch.headers for batch in batches]),
+            headers=_join_headers(batches),
             source=batches[0].source,
             received=np.concatenate(times) if len(times) == len(batches) else None,
         )
@@ -187,15 +192,19 @@ class MessageBatch:
         return self.source or f"file {int(self.files[message])}", int(self.offsets[message])
 
 
-def _joined_headers(
-    parts: Sequence[tuple[Mapping[str, str], ...] | HeaderColumns | None],
-) -> tuple[Mapping[str, str], ...] | HeaderColumns | None:
-    """Return the headers of consecutive batches, None where one of them has none."""
+def _join_headers(batches: Sequence[MessageBatch]) -> Headers | None:
+    """Return the headers of consecutive batches, None where none of them has any."""
+    parts = [batch.headers for batch in batches]
     columns = [part for part in parts if isinstance(part, HeaderColumns)]
     if len(columns) == len(parts):
         return HeaderColumns.join(columns)
-    known = [part for part in parts if part is not None]
-    return tuple(one for part in known for one in part) if len(known) == len(parts) else None
+    if all(part is None for part in parts):
+        return None
+    return tuple(
+        headers
+        for part, batch in zip(parts, batches, strict=True)
+        for headers in ((NO_HEADERS,) * len(batch) if part is None else part)
+    )
 
 
 def _header(headers: Mapping[str, str], name: str) -> str | None:

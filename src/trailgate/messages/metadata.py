@@ -399,7 +399,7 @@ class MetadataValues:
         return times
 
     def _refuse_times(self, errors: dict[int, DecodeError]) -> NoReturn:
-        def placed(row: int) -> DecodeError:
+        def error_at(row: int) -> DecodeError:
             problem, hint = errors[row].problem, errors[row].hint
             if hint and not self.options.timestamp_format:
                 hint += ": set timestamp.format where the messages have another form"
@@ -407,7 +407,7 @@ class MetadataValues:
             error.where = replace(error.where, raw=errors[row].where.raw)
             return error
 
-        self.records.refuse(np.fromiter(errors, np.int64, len(errors)), placed)
+        self.records.refuse(np.fromiter(errors, np.int64, len(errors)), error_at)
 
     def table_names(self) -> tuple[Longs, list[str]]:
         """Return each record's number among the different SCHEMA.TABLE, and these."""

@@ -1,13 +1,15 @@
-"""Messages to operations, a batch at a time: the way that all formats share.
+"""Messages to operations, a batch at a time: the steps that all formats share.
 
-A format finds records, their header fields and their images; the header's values are read here.
+A format finds records, their header fields and their images (``MessageFormat``). ``MessageParser`` reads the header's values first, for all records: tables, types,
+ids, times. Then records of one table, operation type and shape are one group, of which the format gives the images and TABLE statements choose rows. What
+is wrong is found for many messages at once and raised together, so that the good ones are parsed again without them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -30,7 +32,7 @@ from trailgate.messages.records import (
     Records,
     check_keys,
 )
-from trailgate.messages.selection import MISSING_HINT, CaptureRules, TableSelections, excluded
+from trailgate.messages.selection import MISSING_HINT, CaptureRules, TableSelections, find_excluded
 from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 
@@ -82,23 +84,19 @@ class MessageFormat(ABC, Generic[R]):
         return notes
 
 
+@dataclass(eq=False)
 class MessageParser:
     """Parses batches by one set of options; what a schema decides is made once and kept."""
 
-    def __init__(
-        self,
-        format_: MessageFormat[Any],
-        options: MetadataOptions,
-        definitions: Definitions,
-        rules: CaptureRules,
-        *,
-        now: int = 0,
-        first_file: int = 0,
-    ) -> None:
-        self.format, self.options = format_, options
-        self.definitions, self.rules = definitions, rules
-        self.now, self.first_file = now, first_file
-        self.selections = TableSelections(rules)
+    format: MessageFormat[Any]
+    options: MetadataOptions
+    definitions: Definitions
+    rules: CaptureRules
+    now: int = 0
+    first_file: int = 0
+
+    def __post_init__(self) -> None:
+        self.selections = TableSelections(self.rules)
 
     def parse(self, messages: MessageBatch) -> RawOperations:
         """Return the operations of the messages.
@@ -109,7 +107,7 @@ class MessageParser:
         sources = MetadataValues(self.options, records, self.now)
         tables, table_of = self._tables(sources)
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
-        rows = self._wanted(tables, table_of)
+        rows = self._find_captured(tables, table_of)
         bare = self._bare(sources, kinds)
         txind, marks = self.options.txind, None
         if txind is not None:
@@ -121,24 +119,16 @@ class MessageParser:
         # The sequence id of a transaction's first operation may be the transaction's id.
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
-        left_out = excluded(self.rules, bare.tx_owner, bare.tx_name)
+        left_out = find_excluded(self.rules, bare.tx_owner, bare.tx_name)
         bare = replace(bare, tx_owner=_if_any(bare.tx_owner), tx_name=_if_any(bare.tx_name))
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
-        if marks is not None or self.options.by_id or len(rows) == len(table_of):
-            # Indicators and ids of records that are not captured matter too.
-            operations = (records.message, marks, tx_id, bare.csn, left_out)
-        else:
+        message, csn = records.message, bare.csn
+        # Indicators and ids of records that are not captured matter too.
+        if marks is None and not self.options.by_id and len(rows) < len(table_of):
             which = pa.array(rows)
             blocks = tuple(replace(b, order=np.searchsorted(rows, b.order)) for b in blocks)
             left_out = None if left_out is None else left_out[rows]
-            operations = (
-                records.message[rows],
-                None,
-                tx_id.take(which),
-                bare.csn.take(which),
-                left_out,
-            )
-        message, marks, tx_id, csn, left_out = operations
+            message, tx_id, csn = message[rows], tx_id.take(which), csn.take(which)
         generated: bool | Mask = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
         by_id, segments = self.options.by_id, records.segments()
@@ -239,7 +229,7 @@ class MessageParser:
             sources.records.refuse(unknown, error)
         return meant
 
-    def _wanted(self, tables: list[Table], table_of: Longs) -> Longs:
+    def _find_captured(self, tables: list[Table], table_of: Longs) -> Longs:
         """Return the records whose table is captured."""
         wanted = np.array([self.selections.of(t) is not None for t in tables] or [True])
         if wanted.all():

@@ -368,7 +368,7 @@ class PropertyReader:
         """Return an error placed at a property, or at the file where it is not given."""
         return self.properties.error(problem, self.entry(name), hint)
 
-    def required(self, name: str) -> OptionError:
+    def missing_error(self, name: str) -> OptionError:
         """Return the error of a property that is missing."""
         return self.properties.error(f"{self.parser}.{name} is required")
 
@@ -376,7 +376,7 @@ class PropertyReader:
         """Return a required property's value."""
         entry = self.entry(name)
         if entry is None:
-            raise self.required(name)
+            raise self.missing_error(name)
         return self.parse(entry, parse)
 
     def text(self, name: str, default: str = "") -> str:
@@ -391,23 +391,19 @@ class PropertyReader:
         """
         row, entry = self._row(name), self.entry(name)
         if entry is not None:
-            return self.parse(entry, lambda value: self.parsed_source(value, row.sources))
+            return self.parse(entry, lambda value: parse_source(value, row.sources, self.header))
         if self.binding:
             for field in (name, *others):
                 if self.header.found(field) is not None:
                     return parse_source(field, (SourceKind.FIELD,), self.header)
-        return self.parsed_source(row.default, row.sources) if row.default else None
+        return parse_source(row.default, row.sources, self.header) if row.default else None
 
     def needed_source(self, name: str, *others: str) -> ValueSource:
         """Return where a metadata value comes from that there must be."""
         source = self.source(name, *others)
         if source is None:
-            raise self.required(name)
+            raise self.missing_error(name)
         return source
-
-    def parsed_source(self, value: str, allowed: tuple[SourceKind, ...]) -> ValueSource:
-        """Return a value source as it is written; raises OptionError."""
-        return parse_source(value, allowed, self.header)
 
     def token(self, name: str) -> bytes | None:
         r"""Return a value that may have ``\xHH``, or None where it has no default either."""

@@ -1,7 +1,8 @@
 """The records of a batch of messages, read by groups that are alike, and errors placed at them.
 
-The errors of many messages of a batch are found at once, so that each message is parsed only once. A row is found by its key, so a key of a before image that is NULL is an
-error.
+A format's records know the message and the byte at which each begins (``Records``), and a group of them adds the errors of its rows, of which a message's
+first one counts (``RecordGroup``). So the errors of many messages are found at once, and each message is parsed only once. A row is found by its key: a key of
+a before image that is NULL is an error.
 """
 
 from __future__ import annotations
@@ -149,6 +150,17 @@ class Records(ABC):
         messages, first = np.unique(self.message[rows], return_index=True)
         pairs = zip(messages.tolist(), rows[first].tolist(), strict=True)
         raise BadMessagesError({message: error(row) for message, row in pairs})
+
+    def check_sizes(self, sizes: Longs, least: int, size: str, hint: str) -> None:
+        """Raise the errors of records shorter than the header, which is ``least`` long; ``size`` states how long one is."""
+
+        def error(row: int) -> DecodeError:
+            problem = f"{size.format(sizes[row])} where the header alone has {least}"
+            return self.error(row, problem, hint)
+
+        short = np.flatnonzero(sizes < least)
+        if len(short):
+            self.refuse(short, error)
 
     def number(self, row: int) -> int:
         """Return a record's number in its message, from 1."""

@@ -1,6 +1,7 @@
-"""What a capture takes of its messages: tables, operations, rows, columns, and the tokens it adds.
+"""What a capture takes of its messages: tables, operations, rows, columns, and the tokens that it adds.
 
-Operations of a table selected by its TABLE statements, and what these make of them.
+``CaptureRules`` are what parameter files and the command line ask for. Its TABLE statements are bound to a table's columns once (``TableSelection``); then they take
+whole columns of operations: the first statement that takes a row decides, and a row that a missing column would decide is undecided, which is an error.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import Final, NamedTuple, Self, TypeVar
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.maps import joined_maps
 from trailgate.errors import DefinitionError, OptionError, Where
-from trailgate.expressions.evaluation import Selection, no_rows, selected, strings
+from trailgate.expressions.evaluation import Selection, no_rows, select_rows, strings
 from trailgate.expressions.functions import environment_item
 from trailgate.expressions.syntax import Expression
 from trailgate.expressions.values import Environment
@@ -26,7 +27,6 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions, Table
 
 ALL: Final = "*.*"
-C = TypeVar("C")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,13 +134,13 @@ class CaptureRules:
                 raise other.error(problem, hint=hint)
         return tuple(found)
 
-    def defined(self, definitions: Definitions) -> Definitions:
+    def with_keys(self, definitions: Definitions) -> Definitions:
         """Return the definitions with the keys that KEYCOLS name."""
         return Definitions(
-            tuple(self._with_keys(table) for table in definitions), definitions.database
+            tuple(self._table_with_keys(table) for table in definitions), definitions.database
         )
 
-    def _with_keys(self, table: Table) -> Table:
+    def _table_with_keys(self, table: Table) -> Table:
         rules = self.of_table(table.name)
         if not rules or not rules[0].key:
             return table
@@ -233,7 +233,7 @@ class TableSelection:
     def _select(self, block: ChangeBlock, rule: TableRule, condition: Condition) -> Selection:
         around = replace(self.environment, has_transactions=False)
         try:
-            return selected(condition.expression, block, around)
+            return select_rows(condition.expression, block, around)
         except OptionError as error:
             raise error.with_place(line=rule.line or None, field=condition.clause) from None
 
@@ -354,7 +354,9 @@ def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
     return found
 
 
-def excluded(rules: CaptureRules, owners: pa.Array | None, names: pa.Array | None) -> Longs | None:
+def find_excluded(
+    rules: CaptureRules, owners: pa.Array | None, names: pa.Array | None
+) -> Longs | None:
     """Return for each operation whether its user or transaction name is left out: 1 or 0.
 
     -1 is an operation without a name, for which that of its transaction counts. None: nothing is left out.

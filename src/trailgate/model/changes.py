@@ -136,11 +136,11 @@ class ChangeBatch:
             pa.nulls(len(block), pa.string()) if values is None else values
             for block, values in ((block, getattr(block, name)) for block in self.blocks)
         ]
-        if len(parts) == 1:
-            return parts[0]
+        if len(parts) < 2:
+            return parts[0] if parts else pa.array([], pa.string())
         rows = np.empty(self.rows, np.int64)
         rows[np.concatenate([block.order for block in self.blocks])] = np.arange(self.rows)
-        return pa.concat_arrays(parts).take(pa.array(rows))
+        return take_text(pa.concat_arrays(parts), rows)
 
     def find(self, order: int) -> tuple[ChangeBlock, int]:
         """Return the block and the row in it that hold an operation."""

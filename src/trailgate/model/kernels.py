@@ -36,6 +36,8 @@ def follow(
     """Write each row's transaction, whether it is the first one there is of it, and its fault; return the last transaction, and whether it is open.
 
     ``flags`` has one slot a transaction, and one for the transaction before all rows, number 0: ``is_open`` is whether that one is open.
+
+    Of begin, middle, end, whole, middle the numbers are 1 1 1 2 3. The last one has the fault ``CONTINUES_NOTHING``, and the transaction before it the flag ``CONTINUED``.
     """
     own = 0
     flags[0] = 0
@@ -80,6 +82,8 @@ def mark_remaining(
     ``begun``: operations of the transaction that is open before all are kept already; ``ended_before``: it has ended. ``letters_of`` are the indicators of operations in the
     middle, at the end, at the beginning, and of whole transactions. Returns the last kept row of the transaction that is open after all, -1 for none, and what becomes of the
     one that is open before.
+
+    Of begin, middle, end, begin, end the operations 2, 3 and 5 are kept: their letters are B, E and W.
     """
     last, before = -1, HAS_ENDED if ended_before else STAYS
     is_before = not ended_before

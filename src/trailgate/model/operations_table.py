@@ -1,6 +1,8 @@
-"""The rows of change blocks as those of one Arrow batch.
+"""Change blocks to the operations table, and back.
 
-Change blocks to the operations table, and back.
+Each block becomes a batch of its own, whose maps of columns are made in whole columns (``columnar/maps.py``); then the rows of all blocks are brought to the order that they
+have together. Back, the rows of each table
+become one block, whose strings are converted by the table's definition.
 """
 
 from __future__ import annotations

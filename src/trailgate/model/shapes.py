@@ -1,6 +1,7 @@
 """The shapes in which changes are returned: the operations table, or one table's columns in their types and what an operation adds.
 
-Where a trail defines a table more than once, its changes are brought to the columns of one definition.
+``to_typed`` gives a table's changes with its columns converted once a table; a ``Projection`` keeps the columns that were asked for. Where a trail defines a table more than once, its changes are brought to the columns of one definition: a column that a
+change lacks is missing, and one of another type is an error, since all rows have one schema.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""What a table looks like: columns, lengths, keys; and a set of tables found by name."""
+"""What a table looks like: columns, lengths, keys; and a set of tables found by name.
+
+Every notation becomes this one model (``definitions``, ``formats/fixed_width/layouts.py``). A column has the 24 attributes of a Defgen file under their names there; its type's row gives its
+family (``model/types.py``), by which values are read and written. Names are compared without case, and where a table has no marked key all columns are its key.
+"""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Held:
     block: ChangeBlock
     first: bool
 
-    def released(self, *, last: bool) -> ChangeBlock:
+    def release(self, *, last: bool) -> ChangeBlock:
         """Return the operation with its indicator, as the first one of a batch."""
         letter = LETTERS[2 * self.first + last]
         return replace(self.block, order=np.zeros(1, np.int64), tx_ind=np.full(1, letter, np.uint8))
@@ -158,7 +158,7 @@ def remain(
     )
     if held is None or before == kernels.STAYS:
         return Remaining(tx_ind, None, held, last)
-    return Remaining(tx_ind, held.released(last=before == kernels.HAS_ENDED), None, last)
+    return Remaining(tx_ind, held.release(last=before == kernels.HAS_ENDED), None, last)
 
 
 class RemainingOperations:

@@ -1,4 +1,7 @@
-"""How text becomes a column's values and back: one row a family, made once per column."""
+"""How text becomes a column's values and back: one row a family.
+
+A row makes functions of whole columns, once a column: its length, scale and date format are bound then. A function that refuses a value raises DecodeError with the row as its record.
+"""
 
 from __future__ import annotations
 
@@ -58,16 +61,16 @@ def typed_for(column: Column) -> tuple[pa.DataType, Convert]:
     return CODECS[column.family].typed(column)
 
 
-def _unchanged(values: pa.Array) -> pa.Array:
+def _keep(values: pa.Array) -> pa.Array:
     return values
 
 
 def _as_it_is(_: Column) -> Convert:
-    return _unchanged
+    return _keep
 
 
 def _string_typed(_: Column) -> tuple[pa.DataType, Convert]:
-    return pa.string(), _unchanged
+    return pa.string(), _keep
 
 
 def _text_parser(column: Column, _: DateFormat) -> Convert:
@@ -110,12 +113,12 @@ def _integer_typed(column: Column) -> tuple[pa.DataType, Convert]:
     """Return int64, or a decimal; unsigned 8 byte integers go beyond int64: decimal(20, 0)."""
     kind = column.arrow_type
     if column.scale:
-        return kind, _unchanged
+        return kind, _keep
     if column.family is Family.UNSIGNED and (column.type_row.width or 8) == 8:
         wide = pa.decimal128(20, 0)
         return wide, lambda values: pc.cast(values, wide)
     if kind == pa.int64():
-        return kind, _unchanged
+        return kind, _keep
     return pa.int64(), lambda values: pc.cast(values, pa.int64())
 
 
@@ -187,10 +190,10 @@ def _datetime_width(column: Column) -> int:
 def _datetime_typed(column: Column) -> tuple[pa.DataType, Convert]:
     """Return date32 for dates, naive timestamp[us] for times; years, months and zoned times stay text."""
     if column.zoned:
-        return pa.string(), _unchanged
+        return pa.string(), _keep
     width = _datetime_width(column)
     if width < 10:
-        return pa.string(), _unchanged
+        return pa.string(), _keep
     kind = pa.date32() if width == 10 else pa.timestamp("us")
     return kind, lambda values: iso_to_timestamp(values, width)
 
@@ -223,7 +226,7 @@ CODECS: Final[Mapping[Family, Codec]] = MappingProxyType(
         Family.FLOAT: Codec(
             _float_parser,
             lambda _: _shortest_digits,
-            lambda column: (column.arrow_type, _unchanged),
+            lambda column: (column.arrow_type, _keep),
         ),
         Family.NUMBERED: Codec(_numbered_parser, _as_it_is, _string_typed),
         # Such a column has no values but NULL; the others of its table can be read.

@@ -18,8 +18,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from trailgate.errors import TrailgateError
-from trailgate.jobs.capture.job import CaptureJob, CaptureSummary
-from trailgate.jobs.capture.running import publish, run_part
+from trailgate.jobs.capture.job import CaptureJob, CaptureSummary, publish
+from trailgate.jobs.capture.ranges import run_range
 from trailgate.jobs.parquet import ParquetJob, WrittenPart, publishing, write_part
 from trailgate.spark.local_session import session
 from trailgate.spark.sources import map_parts
@@ -87,7 +87,7 @@ def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
     """
     with on_session(spark) as running:
         own = job.anywhere()
-        work = partial(run_part, replace(own, ranges=()))
+        work = partial(run_range, replace(own, ranges=()))
         return publish(job, run_numbered(running, own.ranges, work))
 
 

@@ -21,7 +21,7 @@ from trailgate.capture.capture import Capture
 from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.jobs.capture.loading import infer_tables, load_capture
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePer, Properties
-from trailgate.jobs.capture.range_reader import RangeReader
+from trailgate.jobs.capture.ranges import RangeReader
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
 from trailgate.options import COUNT, NAMES, TEXT, Kind, Options, declared

@@ -14,7 +14,7 @@ import pytest
 from json_messages import json_capture, messages_of
 from message_cases import rows_of
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.formats.debezium.values import ENCODINGS
+from trailgate.formats.debezium.values import TYPES
 from trailgate.model.tables import Column, Definitions, Table
 
 TEXT = Table("S.T", (Column("ID", 64, 10, key=True), Column("V", 64, 200)))
@@ -74,7 +74,7 @@ def captured(table: Table, value: Any, schema: dict[str, Any] | None, more: str)
     return str(dict(row["after"])["V"])
 
 
-@pytest.mark.parametrize("name", sorted(ENCODINGS))
+@pytest.mark.parametrize("name", sorted(TYPES))
 def test_a_value_of_a_type_is_the_documented_one_or_an_error(name: str) -> None:
     schema = {"type": "bytes", "name": name, "parameters": {"scale": "2"}} if "." in name else {"type": name}  # fmt: skip
     table = BYTES if name == "bytes" else TEXT

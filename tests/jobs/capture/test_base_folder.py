@@ -12,9 +12,9 @@ import trailgate
 from capture_place import Place, row
 from trailgate.cli.main import main
 from trailgate.errors import OptionError
-from trailgate.jobs.capture.job import prepare
+from trailgate.jobs.capture.job import prepare, publish
 from trailgate.jobs.capture.loading import load
-from trailgate.jobs.capture.running import publish, run_range
+from trailgate.jobs.capture.ranges import run_range
 from trailgate.storage.files.addresses import absolute
 
 EXTRACT = """\

@@ -13,9 +13,9 @@ import pytest
 
 from capture_place import QUARANTINE, Place, row
 from trailgate.errors import OptionError, StorageError, TrailgateError
-from trailgate.jobs.capture.job import CaptureOptions
+from trailgate.jobs.capture.job import CaptureOptions, publish, run_local
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.running import publish, run_local, run_range
+from trailgate.jobs.capture.ranges import run_range
 from trailgate.storage.files.durable import lock
 from trailgate.storage.publish import local_disk
 from trailgate.storage.reading.trails import read_trail
@@ -288,8 +288,15 @@ def test_threads_write_the_bytes_of_one(tmp_path: Path, monkeypatch: pytest.Monk
         place = Place(folder)
         place.write(*("bad\n" if i % 7 == 3 else row(i) for i in range(40)))
         done: list[int] = []
-        run_local(place.job("ot", options), done.append, threads)
+        totals: set[int] = set()
+
+        def progress(count: int, total: int) -> None:
+            done.append(count)
+            totals.add(total)
+
+        run_local(place.job("ot", options), progress, threads)
         assert done == list(range(1, len(done) + 1))
+        assert totals == {len(done)}
         contents = place.contents("ot")
         shutil.rmtree(folder)
         return contents

@@ -30,8 +30,8 @@ from stored_place import (
 )
 from trailgate import capture_files
 from trailgate.errors import DecodeError, OptionError, StorageError
-from trailgate.jobs.capture.job import CaptureOptions, CaptureSummary, prepare
-from trailgate.jobs.capture.running import publish, run_local, run_range
+from trailgate.jobs.capture.job import CaptureOptions, CaptureSummary, prepare, publish, run_local
+from trailgate.jobs.capture.ranges import run_range
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.stores.s3 import MIN_PART
 from trailgate.trail.format.file_header import decode_header

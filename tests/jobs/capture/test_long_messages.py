@@ -10,9 +10,8 @@ import pytest
 
 from capture_place import DEFINITIONS, QUARANTINE
 from trailgate.errors import DecodeError
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, run_local
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.capture.running import run_local
 from trailgate.storage.reading.trails import read_trail
 
 PROPERTIES = """\

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from capture_place import Place
-from trailgate.jobs.capture.job import CaptureJob, CaptureOptions
-from trailgate.jobs.capture.running import RangeReport, publish
+from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, publish
+from trailgate.jobs.capture.ranges import RangeReport
 from trailgate.storage.files.manifest import read_manifest
 from trailgate.storage.writing.segments import Segment
 from trailgate.storage.writing.table_writing import add_counts, sum_counts

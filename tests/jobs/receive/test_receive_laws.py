@@ -114,7 +114,7 @@ def test_any_windows_and_any_stops_give_what_files_give(
                 pass
     with live(place, feed_of(ListFeed(sent, sizes)), options) as running:
         reports = list(running.run())
-        unfinished = running.unfinished
+        unfinished = running.open_problem
 
     assert all(report.number <= len(sent) for report in reports)
     if unfinished is None:
@@ -194,7 +194,7 @@ def test_the_position_is_committed_outside_transactions_only(tmp_path: Path) -> 
     feed = ListFeed(bodies([["W"], ["B"], ["M"], ["E"], ["B"]]), [1] * 5)
     with live(place, feed) as running:
         numbers = [report.number for report in running.run()]
-        assert running.unfinished is not None
+        assert running.open_problem is not None
 
     assert numbers == [1, 1, 1, 4, 4]
     assert feed.log == [1, 4]

@@ -23,8 +23,7 @@ from publication_strings import capture_of, record
 from received_messages import ListFeed
 from trailgate.capture.capture import Capture
 from trailgate.formats.publications.options import EventPublishingOptions
-from trailgate.jobs.capture.job import prepare
-from trailgate.jobs.capture.running import run_local
+from trailgate.jobs.capture.job import prepare, run_local
 from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trails import read_trail

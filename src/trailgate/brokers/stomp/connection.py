@@ -225,7 +225,7 @@ class StompConnection(Connection):
             if not size:
                 return  # what the broker sent before it closed, as an ERROR frame, counts
             self._last_received = time.monotonic()
-            self._reader.received(size)
+            self._reader.extend(size)
             if self._reader.waiting >= WINDOW_BYTES:
                 return
 

@@ -123,7 +123,7 @@ class FrameReader:
             self._data, self._begin, self._end = data, 0, size
         return self._data.data[self._end :]
 
-    def received(self, size: int) -> None:
+    def extend(self, size: int) -> None:
         """Add bytes that were put into the room."""
         self._end += size
 

@@ -113,10 +113,12 @@ def find_frames(
     lines: Longs,
     counts: Longs,
 ) -> int:
-    """Write the places of the whole frames between two places, ``limit`` at most; return how many there are, or a problem.
+    r"""Write the places of the whole frames between two places, ``limit`` at most; return how many there are, or a problem.
 
     ``length_name`` is content-length. The tables ``frames`` and ``lines`` are one row after the other. It stops where a frame is not whole, and where
     a table is full.
+
+    Of ``MESSAGE\n`` ``id:7\n`` ``\n`` ``hi\0`` there is one frame: a MESSAGE with header line 0 and the body at 14 to 16; the line's name is at 8 to 10, and its value at 11 to 12.
     """
     room = len(frames) // FRAME
     line_room = len(lines) // LINE

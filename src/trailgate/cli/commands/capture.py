@@ -20,7 +20,7 @@ from trailgate.jobs.receive.source import USED, broker_address
 from trailgate.storage.live.journal_options import REMEMBERED
 
 if TYPE_CHECKING:
-    from trailgate.jobs.capture.job import CaptureJob, CaptureSummary
+    from trailgate.jobs.capture.job import Progress, Runner
     from trailgate.jobs.capture.loading import Loaded
 
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
@@ -67,7 +67,7 @@ def command(given: CaptureArguments) -> None:
 
 def _capture(loaded: Loaded, given: CaptureArguments) -> None:
     """Capture files into a trail, or, repaired messages, into that of a live capture; raises Exit where most messages are bad."""
-    from trailgate.jobs.capture.running import capture_loaded
+    from trailgate.jobs.capture.job import capture_loaded
     from trailgate.storage.files.manifest import is_live
     from trailgate.storage.writing.target import location_of
 
@@ -80,8 +80,9 @@ def _capture(loaded: Loaded, given: CaptureArguments) -> None:
         return
     # A dry run lists all bad messages.
     running = replace(given, on_error="quarantine") if given.dry_run else given
-    runner = partial(run, master=given.master, show=not given.as_json, threads=given.threads)
-    with kept_input(given.source) as kept:
+    show = given.master is None and not given.as_json
+    with kept_input(given.source) as kept, progress_bar("capturing", show=show) as progress:
+        runner = runner_of(given.master, progress, given.threads)
         summary = capture_loaded(loaded, running, kept, location, runner)
     with quiet_pipe() if given.dry_run else done_already():
         if given.as_json:
@@ -162,17 +163,14 @@ def with_rules(loaded: Loaded, given: CaptureArguments) -> Loaded:
     return replace(loaded, capture=replace(loaded.capture, rules=rules))
 
 
-def run(
-    job: CaptureJob, master: Any = None, *, show: bool = True, threads: int | None = None
-) -> CaptureSummary:
-    """Run a job here, or on Spark if a master or a session is given."""
-    from trailgate.jobs.capture.running import run_local
+def runner_of(master: Any, progress: Progress | None = None, threads: int | None = None) -> Runner:
+    """Return what runs a job: in this process, or on Spark if a master or a session is given."""
+    from trailgate.jobs.capture.job import run_local
 
     if master is None:
-        with progress_bar("capturing", len(job.ranges), show=show) as progress:
-            return run_local(job, progress, threads)
+        return partial(run_local, progress=progress, threads=threads)
     if threads is not None:
         raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")
     from trailgate.spark import capture_runner
 
-    return capture_runner(master)(job)
+    return capture_runner(master)

@@ -7,7 +7,6 @@ import importlib.util
 import shlex
 import shutil
 import sys
-from functools import partial
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import Annotated, Any
 from trailgate.cli.capture_output import print_notes, print_summary
 from trailgate.cli.commands.sql import command as sql
 from trailgate.cli.options import takes
-from trailgate.cli.output import say
+from trailgate.cli.output import progress_bar, say
 from trailgate.errors import OptionError, install_command
 from trailgate.options import Flag
 
@@ -103,16 +102,18 @@ def _run_on_spark(master: str) -> None:
 
 def _capture(target: str, session: Any) -> None:
     from trailgate.cli.commands import capture as capturing
+    from trailgate.jobs.capture.job import capture_loaded
     from trailgate.jobs.capture.loading import load
     from trailgate.jobs.capture.options import CaptureArguments
-    from trailgate.jobs.capture.running import capture_loaded
     from trailgate.storage.writing.target import location_of
 
     given = CaptureArguments(update_befores=True)
     loaded = capturing.with_rules(load(PROPERTIES), given)
     print_notes(loaded)
-    runner = partial(capturing.run, master=session)
-    print_summary(capture_loaded(loaded, given, MESSAGES, location_of(target), runner))
+    with progress_bar("capturing", show=session is None) as progress:
+        runner = capturing.runner_of(session, progress)
+        summary = capture_loaded(loaded, given, MESSAGES, location_of(target), runner)
+    print_summary(summary)
 
 
 def _read_back(session: Any) -> None:

@@ -66,12 +66,12 @@ def _compile(names: Sequence[tuple[str, str]]) -> list[Cached]:
     context = get_context("spawn")  # a fork would share the threads that libraries have begun
     with (
         ProcessPoolExecutor(processes, context) as pool,
-        progress_bar("compiling loops", len(names)) as progress,
+        progress_bar("compiling loops") as progress,
     ):
         for done in as_completed([pool.submit(_kept, *name) for name in names]):
             states.append(done.result())
             if progress is not None:
-                progress(len(states))
+                progress(len(states), len(names))
     return states
 
 

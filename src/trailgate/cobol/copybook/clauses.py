@@ -1,4 +1,8 @@
-"""Tokens to entries: every clause is one function, found by its first word."""
+"""Tokens to entries: every clause is one function, found by its first word.
+
+An entry is a level number, a name unless it is left out, and clauses up to the period. A cursor goes through the tokens once; a clause takes what belongs to it and fills in the entry.
+Comments belong to the entry that follows them.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""PICTURE strings: which category, how many characters, digits and decimal places.
+"""The entries of a copybook as a tree by level number, their PICTURE strings, and the comments that concern them.
 
-The entries of a copybook as a tree by level number, and the comments that concern them.
+A PICTURE gives an item's category, its characters, digits and decimal places (``parse_picture``); it is read symbol by symbol, with repetitions as counts. The tree follows from level
+numbers alone: an entry belongs to the last one before it with a lower level.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[Source
     """Return a copybook's lines; directives that print or compile are left out."""
     lines = [line.expandtabs(TAB) for line in text.replace("\x1a", "").splitlines()]
     fixed = form is SourceFormat.FIXED or (form is SourceFormat.AUTO and looks_fixed(lines))
-    made = _fixed(lines) if fixed else _free(lines)
+    made = _fixed_lines(lines) if fixed else _free_lines(lines)
     return [line for line in made if line.comment or not _DIRECTIVE.match(line.text.strip())]
 
 
@@ -67,7 +67,7 @@ def _can_be_fixed(line: str) -> bool:
     return not entry and (indicator in _INDICATORS or (indicator.isdigit() and not head.strip()))
 
 
-def _fixed(lines: list[str]) -> Iterator[SourceLine]:
+def _fixed_lines(lines: list[str]) -> Iterator[SourceLine]:
     for number, line in enumerate(lines, 1):
         text = _remove_comments(line[TEXT:END])
         cut = line[END:].strip() if text == line[TEXT:END] else ""
@@ -99,7 +99,7 @@ def _remove_comments(text: str) -> str:
     return _INLINE.sub(lambda found: found[1] or "", text)
 
 
-def _free(lines: list[str]) -> Iterator[SourceLine]:
+def _free_lines(lines: list[str]) -> Iterator[SourceLine]:
     for number, line in enumerate(lines, 1):
         if _FREE_COMMENT.match(line):
             text = line.strip().lstrip("*>")

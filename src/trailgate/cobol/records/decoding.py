@@ -1,4 +1,8 @@
-"""RecordBytes to columns by a layout: offsets first, then alike fields of all records at once."""
+"""Records to columns by a layout: offsets first, then alike fields of all records at once.
+
+A ``RecordDecoder`` chooses the codecs of a layout's fields once. Then, for each chunk of records, it computes where each item is in each record, decodes all items of one codec together as
+rows of a matrix, and builds columns, or structs and lists, of them. A field whose bytes are not a value stops the run, or is NULL with its error in a column.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
 ERRORS_COLUMN, RAW_COLUMN = "_errors", "_raw"
-# RecordBytes are decoded in chunks whose bytes and columns stay in the cache, but are enough for a
+# Records are decoded in chunks whose bytes and columns stay in the cache, but are enough for a
 # column's operations to cost more than their calls; 3 MB was fastest for records of 27 to 1,300 bytes.
 CHUNK_BYTES: Final = 3 << 20
 CHUNK_ROWS: Final = (1 << 10, 1 << 14)
@@ -100,7 +104,7 @@ class RecordDecoder:
         self.layout, self.options = layout, options or RecordOptions()
         self._names = column_names(layout)
         self._placed = place_items(layout, self._names)
-        self._wanted = _wanted(self._placed, self.options.columns)
+        self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
         self._decoders: dict[Field, tuple[Decoder, Explain]] = {}
         for item in columns_below(self._placed.root):
@@ -327,7 +331,7 @@ def _lost_fault(item: Item, occurs: Occurs, rows: Mask) -> Fault:
     return Fault(item.name, 0, UNPLACED, rows, lambda _: reason)
 
 
-def _wanted(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:
+def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:
     """Return the names of the flat columns asked for, by their own or a group's name."""
     found = list(columns_below(placed.root))
     if columns is None:

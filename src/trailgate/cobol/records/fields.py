@@ -34,7 +34,7 @@ Items = npt.NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordBytes:
-    """RecordBytes of a buffer.
+    """Records of a buffer.
 
     ``first`` is how many records of the source precede these, None if that is unknown, and ``base`` the offset of
     the buffer in the source, for errors. ``step`` is the distance of records that lie evenly, each of at least that many bytes.

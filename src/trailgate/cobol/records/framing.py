@@ -148,7 +148,7 @@ def _lines_in(
     return RunFrames(run, begins, stops), end
 
 
-def _fixed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+def _equal_lengths(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     count = len(data) // framing.length
     starts = np.arange(count, dtype=np.int64) * framing.length
     return Frames(starts, starts + framing.length, count * framing.length)
@@ -190,7 +190,7 @@ def _check(data: Octets, starts: Longs, ends: Longs, filled: tuple[int, int, int
 
 _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], Frames]]] = MappingProxyType(
     {
-        FrameKind.FIXED: _fixed,
+        FrameKind.FIXED: _equal_lengths,
         FrameKind.LINE: _lines,
         FrameKind.RDW: _descriptors,
         FrameKind.BDW: _descriptors,

@@ -25,10 +25,12 @@ def line_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int]:
-    """Fill in the lines of runs that ascend; return how many, and where what is left over begins.
+    r"""Fill in the lines of runs that ascend; return how many, and where what is left over begins.
 
     ``candidates`` are the offsets of the mark's first byte. With ``finish`` what is left over
     at a run's end is a line too, unless it is empty.
+
+    In the run ``ab\ncd\ne`` there are lines at 0 to 2 and 3 to 5, and 6 is left over; with ``finish`` there is one at 6 to 7 too.
     """
     count = place = following = 0
     width, known = len(mark), len(candidates)
@@ -60,6 +62,8 @@ def descriptor_records(
     """Fill in the records after descriptor words, in blocks or not.
 
     Return how many records, where the first one that is not whole begins, a problem, and the length that it is about.
+
+    In ``00 06 00 00 A B 00 05 00 00 C 00 09 00 00 D`` two records are whole, at 4 to 6 and 10 to 11; the next one begins at 11.
     """
     count = place = 0
     size = len(data)
@@ -97,7 +101,10 @@ def length_field_records(
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int, int, int]:
-    """Fill in the records that hold their length; return what ``descriptor_records`` does."""
+    """Fill in the records that hold their length; return what ``descriptor_records`` does.
+
+    In ``03 A B 02 C 04 D``, with a length of one byte at the beginning, two records are whole, at 0 to 3 and 3 to 5.
+    """
     count = place = 0
     size, least = len(data), offset + width
     while place + least <= size:

@@ -1,4 +1,8 @@
-"""Files whose records are of several kinds, which a field in each record distinguishes."""
+"""Files whose records are of several kinds, which a field in each record distinguishes.
+
+The field has the same place in all layouts, so it is read first, for all records of a chunk. Records of one kind are decoded together by their layout and become a column
+of structs, NULL in the rows of other kinds; rows stay in the order of the file.
+"""
 
 from __future__ import annotations
 

@@ -111,18 +111,18 @@ def _with_zeros(field: Field, decode: Decoder) -> Decoder:
     """Return a decoder that gives all digits of the picture."""
     digits = field.number.digits if field.number else 0
 
-    def decoded(matrix: Octets) -> Decoded:
+    def decode_text(matrix: Octets) -> Decoded:
         found = decode(matrix)
         text = pc.utf8_lpad(pc.cast(found.values, pa.string()), digits, "0")
         return Decoded(text, found.bad)
 
-    return decoded
+    return decode_text
 
 
 def _from_text(field: Field, encode: Encoder) -> Encoder:
     """Return an encoder that takes digits as text; raises EncodeError for other text."""
 
-    def encoded(values: pa.Array) -> Octets:
+    def encode_text(values: pa.Array) -> Octets:
         if not pa.types.is_string(values.type):
             return encode(values)
         try:
@@ -131,4 +131,4 @@ def _from_text(field: Field, encode: Encoder) -> Encoder:
             problem = f"text that is not a number in a {field.usage.value} field"
             raise EncodeError(problem) from None
 
-    return encoded
+    return encode_text

@@ -1,6 +1,7 @@
-"""Pictures of printed numbers, position by position.
+"""Edited numbers: read as they are printed, and printed again.
 
-Edited numbers: read as they are printed, and printed again.
+A picture becomes a list of positions, each of one kind: a digit, a suppressed digit, a floating sign, an insertion, a sign. Reading and printing go
+through the positions in order, each for all rows at once, with a state a row: whether the first digit has come, and which sign was seen.
 """
 
 from __future__ import annotations

@@ -44,6 +44,8 @@ def narrow_numbers(
     Row i is the ``size`` bytes from ``i * step`` on. ``base`` is ten to the power of the digits in a byte, ``sign_base``
     that of the byte at ``sign_at``: the first one, the last one, or -1 for none. A first byte above
     ``most_first`` is bad. The digits are followed by so many ``zeros``.
+
+    Packed bytes hold two digits each (``base`` 100), and the last one a digit and the sign (``sign_base`` 10): 12 34 5D is -12345, and 12 34 5A is bad.
     """
     rows = len(bad)
     words = len(numbers) // max(rows, 1)
@@ -112,14 +114,14 @@ def wide_numbers(
                 part = part * base + digit
             if wrong:
                 break
-            high, low = _grown(high, low, whole if end - begin == chunk else rest, part)
+            high, low = _multiply_add(high, low, whole if end - begin == chunk else rest, part)
         if sign_at > 0 and not wrong:
-            high, low = _grown(high, low, sign_base, sign & _DIGITS)
+            high, low = _multiply_add(high, low, sign_base, sign & _DIGITS)
         for _ in range(0 if wrong else zeros):
-            high, low = _grown(high, low, 10, 0)
+            high, low = _multiply_add(high, low, 10, 0)
         if wrong:
             high = low = np.uint64(0)
-        high, low = _signed(high, low, (sign >> 7) & 1)
+        high, low = _negate(high, low, (sign >> 7) & 1)
         numbers[row * 2], numbers[row * 2 + 1] = low, high
         bad[row] = wrong
         found += wrong
@@ -128,7 +130,7 @@ def wide_numbers(
 
 @kernel(writes=("numbers",))
 def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
-    """Fill in the numbers of binary words, of two's complement or without a sign, times 10 ** zeros."""
+    """Fill in the numbers of binary words, of two's complement or without a sign, times 10 ** zeros: of 5 and -5 with two zeros 500 and -500."""
     rows = len(words)
     width = len(numbers) // max(rows, 1)
     for row in range(rows):
@@ -136,8 +138,8 @@ def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
         negative = int(low >> _SIGN_BIT) if signed else 0
         high, low = np.uint64(0), ~low + _ONE if negative else low
         for _ in range(zeros):
-            high, low = _grown(high, low, 10, 0)
-        high, low = _signed(high, low, negative)
+            high, low = _multiply_add(high, low, 10, 0)
+        high, low = _negate(high, low, negative)
         numbers[row * width] = low
         if width == 2:
             numbers[row * width + 1] = high
@@ -145,7 +147,9 @@ def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
 
 
 @inner
-def _grown(high: np.uint64, low: np.uint64, power: int, part: int) -> tuple[np.uint64, np.uint64]:
+def _multiply_add(
+    high: np.uint64, low: np.uint64, power: int, part: int
+) -> tuple[np.uint64, np.uint64]:
     """Return 128 bits times ``power`` plus ``part``, both below 2 ** 32: no product of halves overflows."""
     times = np.uint64(power)
     below = (low & _LOW_HALF) * times + np.uint64(part)
@@ -154,7 +158,7 @@ def _grown(high: np.uint64, low: np.uint64, power: int, part: int) -> tuple[np.u
 
 
 @inner
-def _signed(high: np.uint64, low: np.uint64, negative: int) -> tuple[np.uint64, np.uint64]:
+def _negate(high: np.uint64, low: np.uint64, negative: int) -> tuple[np.uint64, np.uint64]:
     """Return the two's complement of 128 bits where ``negative`` is 1, without a branch on it."""
     one = np.uint64(negative if high or low else 0)
     flip = one * _ALL

@@ -6,10 +6,8 @@ An event is ``{"before": {...}, "after": {...}, "source": {...}, "op": "u", "ts_
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -23,12 +21,8 @@ from trailgate.definitions.defgen import complete
 from trailgate.errors import DecodeError
 from trailgate.formats.debezium.options import DebeziumOptions
 from trailgate.formats.debezium.values import (
-    CONNECT,
-    DATA,
-    ENCODINGS,
-    TIME,
-    FieldType,
     Schema,
+    column_of,
     converter_for,
     read_schema,
 )
@@ -268,18 +262,6 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         return found
 
 
-_TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
-_REAL, _DOUBLE, _DATETIME = 142, 143, 192
-_NUMBER, _BINARY = 2, 4  # sub types (capture properties §9.4)
-_MOST: Final = 65535  # what the two length bytes of a column of text hold
-_INTEGER_DIGITS: Final = 18  # that 64 bits hold
-_DIGITS: Final = 50  # characters of a number whose precision is not known, as Defgen has it
-_SIGN_AND_POINT: Final = 2
-_DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
-_TIME_OF_DAY: Final = 18
-_Made = Callable[[FieldType], Column]
-
-
 class InferredTables:
     """The tables that events' schemas describe. Schemas have no keys: no column is marked."""
 
@@ -328,61 +310,3 @@ class InferredTables:
                 types = ()
             self._columns[schema] = tuple(map(column_of, types))
         return self._columns[schema]
-
-
-def column_of(kind: FieldType) -> Column:
-    """Return the column that takes all values of a type; of one that is not known it is text."""
-    make = _COLUMNS.get(kind.name)
-    if make is None and (not kind.name or kind.name in ENCODINGS):
-        make = _COLUMNS.get(kind.type)
-    return replace((make or _text)(kind), name=kind.column)
-
-
-def _of(code: int, length: int, sub_type: int = 0) -> _Made:
-    column = Column("", code, length, sub_type=sub_type)
-    return lambda _: column
-
-
-def _decimal(kind: FieldType) -> Column:
-    """Return an integer with a scale where 64 bits hold all digits, else text."""
-    scale = _parameter(kind, "scale")
-    precision = _parameter(kind, "connect.decimal.precision")
-    if 0 < precision <= _INTEGER_DIGITS and 0 <= scale <= precision:
-        return Column("", _BIN64, precision, scale=scale)
-    length = max(precision, scale) + _SIGN_AND_POINT if precision > 0 else _DIGITS
-    return Column("", _TEXT, length, scale=max(scale, 0), sub_type=_NUMBER)
-
-
-def _parameter(kind: FieldType, name: str) -> int:
-    """Return a number of a type's parameters, 0 where there is none."""
-    text = kind.parameters.get(name, "")
-    return int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else 0
-
-
-_text = _of(_TEXT, _MOST)
-# By the name of the meaning, or, without a row of its own, Connect's type.
-_COLUMNS: Final[Mapping[str, _Made]] = MappingProxyType(
-    {
-        "boolean": _of(_BIN16, 1),
-        "int8": _of(_BIN16, 2),
-        "int16": _of(_BIN16, 2),
-        "int32": _of(_BIN32, 4),
-        "int64": _of(_BIN64, 8),
-        **dict.fromkeys(("float", "float32"), _of(_REAL, 4)),
-        **dict.fromkeys(("double", "float64"), _of(_DOUBLE, 8)),
-        "bytes": _of(_TEXT, _MOST - 1, _BINARY),
-        CONNECT + "Decimal": _decimal,
-        DATA + "VariableScaleDecimal": _of(_TEXT, _DIGITS, _NUMBER),
-        **dict.fromkeys((CONNECT + "Date", TIME + "Date", TIME + "IsoDate"), _of(_DATETIME, _DATE)),
-        **dict.fromkeys((CONNECT + "Timestamp", TIME + "Timestamp"), _of(_DATETIME, _MILLIS)),
-        TIME + "MicroTimestamp": _of(_DATETIME, _MICROS),
-        **dict.fromkeys(
-            (TIME + "NanoTimestamp", TIME + "ZonedTimestamp", TIME + "IsoTimestamp"),
-            _of(_DATETIME, _NANOS),
-        ),
-        **dict.fromkeys(
-            (CONNECT + "Time", TIME + "Time", TIME + "MicroTime", TIME + "NanoTime"),
-            _of(_TEXT, _TIME_OF_DAY),
-        ),
-    }
-)

@@ -1,7 +1,7 @@
 """Values of columns in change events: by the schema that Kafka Connect's JSON converter puts before them, else by the properties.
 
 What Debezium makes of values is undone by one row a type, by the name of its meaning (Debezium, data type mappings). Each makes text, from which the
-column's own type is read as from any message. Decimals are unscaled two's complement numbers, big-endian, and a scale.
+column's own type is read as from any message, and has the column that a table gets that nothing defines. Decimals are unscaled two's complement numbers, big-endian, and a scale.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -153,6 +153,7 @@ def variable_decimals(values: Values) -> pa.Array:
 
 Decode = Callable[[Values], pa.Array]
 Encoding = Callable[[FieldType], Decode]
+MakeColumn = Callable[[FieldType], Column]
 
 DAY: Final = 86_400_000_000  # microseconds
 CONNECT: Final = "org.apache.kafka.connect.data."
@@ -315,9 +316,9 @@ def by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) ->
 
 def _decimals(kind: FieldType) -> Decode:
     """Return what makes digits of numbers with the scale of their schema; raises DecodeError for one without a scale."""
-    text = kind.parameters.get("scale", "")
-    scale = int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else MOST_SCALE + 1
+    scale = _parameter(kind, "scale", MOST_SCALE + 1)
     if abs(scale) > MOST_SCALE:
+        text = kind.parameters.get("scale", "")
         raise DecodeError(
             f"a decimal's scale in the schema of the event is not a number of at most {MOST_SCALE}: {text[:40]!r}"
         )
@@ -333,44 +334,98 @@ def _always(decode: Decode) -> Encoding:
     return lambda _: decode
 
 
-_PLAIN: Final = _strings()
-_ISO: Final = _always(iso_strings)
-_DAYS: Final = _always(dates)
+_TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
+_REAL, _DOUBLE, _DATETIME = 142, 143, 192
+_NUMBER_TEXT, _BINARY_TEXT = 2, 4  # sub types (capture properties §9.4)
+_MOST: Final = 65535  # what the two length bytes of a column of text hold
+_INTEGER_DIGITS: Final = 18  # that 64 bits hold
+_DIGITS: Final = 50  # characters of a number whose precision is not known, as Defgen has it
+_SIGN_AND_POINT: Final = 2
+_DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
+_TIME_OF_DAY: Final = 18
+
+
+def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
+    column = Column("", code, length, sub_type=sub_type)
+    return lambda _: column
+
+
+def _decimal_column(kind: FieldType) -> Column:
+    """Return an integer with a scale where 64 bits hold all digits, else text."""
+    scale = _parameter(kind, "scale")
+    precision = _parameter(kind, "connect.decimal.precision")
+    if 0 < precision <= _INTEGER_DIGITS and 0 <= scale <= precision:
+        return Column("", _BIN64, precision, scale=scale)
+    length = max(precision, scale) + _SIGN_AND_POINT if precision > 0 else _DIGITS
+    return Column("", _TEXT, length, scale=max(scale, 0), sub_type=_NUMBER_TEXT)
+
+
+def _parameter(kind: FieldType, name: str, default: int = 0) -> int:
+    """Return a number of a type's parameters."""
+    text = kind.parameters.get(name, "")
+    return int(text) if re.fullmatch(r"-?[0-9]{1,4}", text) else default
+
+
+class TypeRow(NamedTuple):
+    """One type: what makes text of its values, and the column that takes all of them; None: that of Connect's type."""
+
+    encoding: Encoding
+    column: MakeColumn | None = None
+
+
+_TEXT_COLUMN: Final = _column(_TEXT, _MOST)
+_PLAIN: Final = TypeRow(_strings())
 _NUMBER: Final = _strings(NUMBER, STRING)  # "NaN" is a string
+_DAYS: Final = TypeRow(_always(dates), _column(_DATETIME, _DATE))
+_UTC: Final = TypeRow(_always(iso_strings), _column(_DATETIME, _NANOS))
+_OF_DAY: Final = _column(_TEXT, _TIME_OF_DAY)
+_IN_MILLIS: Final = TypeRow(_always(timestamps(1)), _column(_DATETIME, _MILLIS))
 # By the name of the meaning, or, without one, Connect's type.
-ENCODINGS: Final[Mapping[str, Encoding]] = MappingProxyType(
+TYPES: Final[Mapping[str, TypeRow]] = MappingProxyType(
     {
-        **dict.fromkeys(
-            ("int8", "int16", "int32", "int64", "float", "double", "float32", "float64"), _NUMBER
-        ),
-        "boolean": _strings(TRUE, FALSE),
-        "string": _strings(STRING),
-        "bytes": _always(base64_bytes),
-        CONNECT + "Decimal": _decimals,
+        **dict.fromkeys(("int8", "int16"), TypeRow(_NUMBER, _column(_BIN16, 2))),
+        "int32": TypeRow(_NUMBER, _column(_BIN32, 4)),
+        "int64": TypeRow(_NUMBER, _column(_BIN64, 8)),
+        **dict.fromkeys(("float", "float32"), TypeRow(_NUMBER, _column(_REAL, 4))),
+        **dict.fromkeys(("double", "float64"), TypeRow(_NUMBER, _column(_DOUBLE, 8))),
+        "boolean": TypeRow(_strings(TRUE, FALSE), _column(_BIN16, 1)),
+        "string": TypeRow(_strings(STRING)),
+        "bytes": TypeRow(_always(base64_bytes), _column(_TEXT, _MOST - 1, _BINARY_TEXT)),
+        CONNECT + "Decimal": TypeRow(_decimals, _decimal_column),
         CONNECT + "Date": _DAYS,
-        CONNECT + "Time": _times_of_day(1),
-        CONNECT + "Timestamp": _always(timestamps(1)),
+        CONNECT + "Time": TypeRow(_times_of_day(1), _OF_DAY),
+        CONNECT + "Timestamp": _IN_MILLIS,
         TIME + "Date": _DAYS,
-        TIME + "Time": _times_of_day(1),
-        TIME + "MicroTime": _times_of_day(1000),
-        TIME + "NanoTime": _times_of_day(1_000_000),
-        TIME + "Timestamp": _always(timestamps(1)),
-        TIME + "MicroTimestamp": _always(timestamps(1000)),
-        TIME + "NanoTimestamp": _always(timestamps(1_000_000)),
-        TIME + "ZonedTimestamp": _ISO,
-        TIME + "IsoDate": _ISO,
-        TIME + "IsoTimestamp": _ISO,
-        TIME + "IsoTime": _PLAIN,
-        TIME + "ZonedTime": _PLAIN,
-        TIME + "Year": _PLAIN,
-        TIME + "Interval": _PLAIN,
-        TIME + "MicroDuration": _PLAIN,
-        DATA + "VariableScaleDecimal": _always(_variable),
+        TIME + "Time": TypeRow(_times_of_day(1), _OF_DAY),
+        TIME + "MicroTime": TypeRow(_times_of_day(1000), _OF_DAY),
+        TIME + "NanoTime": TypeRow(_times_of_day(1_000_000), _OF_DAY),
+        TIME + "Timestamp": _IN_MILLIS,
+        TIME + "MicroTimestamp": TypeRow(_always(timestamps(1000)), _column(_DATETIME, _MICROS)),
+        TIME + "NanoTimestamp": TypeRow(_always(timestamps(1_000_000)), _column(_DATETIME, _NANOS)),
+        TIME + "ZonedTimestamp": _UTC,
+        TIME + "IsoDate": TypeRow(_always(iso_strings), _column(_DATETIME, _DATE)),
+        TIME + "IsoTimestamp": _UTC,
+        **dict.fromkeys(
+            (TIME + name for name in ("IsoTime", "ZonedTime", "Year", "Interval", "MicroDuration")),
+            _PLAIN,
+        ),
+        DATA + "VariableScaleDecimal": TypeRow(
+            _always(_variable), _column(_TEXT, _DIGITS, _NUMBER_TEXT)
+        ),
         **dict.fromkeys(
             (DATA + name for name in ("Json", "Xml", "Uuid", "Enum", "EnumSet", "Ltree")), _PLAIN
         ),
     }
 )
+
+
+def column_of(kind: FieldType) -> Column:
+    """Return the column that takes all values of a type; of one that is not known it is text."""
+    own = TYPES.get(kind.name)
+    make = None if own is None else own.column
+    if make is None and (own is not None or not kind.name) and kind.type in TYPES:
+        make = TYPES[kind.type].column
+    return replace((make or _TEXT_COLUMN)(kind), name=kind.column)
 
 
 _DAY_WIDTH: Final = 10  # of a date
@@ -407,10 +462,10 @@ def _decoder(column: Column, schema: Schema | None, options: DebeziumOptions) ->
     kind = schema.get(column.name.casefold())
     if kind is None:
         return _refusing("the schema of the event does not have this column", "")
-    found = ENCODINGS.get(kind.name or kind.type)
+    found = TYPES.get(kind.name or kind.type)
     if found is None:
         return _refuse_unknown(column, kind)
-    decode = found(kind)
+    decode = found.encoding(kind)
     return _with_truth(decode) if column.family in _NUMBERS else decode
 
 

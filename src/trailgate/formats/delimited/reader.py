@@ -444,20 +444,9 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
         values.check_text(messages)
         offset = fields.starts[fields.first] - messages.starts[owner]
         records = DelimitedRecords(messages, owner, offset, fields, values)
-        self._check_headers(records)
+        hint = "Is the field delimiter right, or is the record cut off?"
+        records.check_sizes(fields.count, len(self.options.header), "{} fields", hint)
         return records
-
-    def _check_headers(self, records: DelimitedRecords) -> None:
-        least, count = len(self.options.header), records.fields.count
-        short = np.flatnonzero(count < least)
-        if len(short):
-            hint = "Is the field delimiter right, or is the record cut off?"
-
-            def error(row: int) -> DecodeError:
-                problem = f"{int(count[row])} fields where the header alone has {least}"
-                return records.error(row, problem, hint)
-
-            records.refuse(short, error)
 
     def layouts(
         self,

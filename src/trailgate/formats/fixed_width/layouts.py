@@ -170,13 +170,13 @@ def _kind(read: PropertyReader) -> str:
         return "sourcedefs"
     if len(named) == 1:
         return named[0]
-    raise read.required(_SCHEMA_TYPE)
+    raise read.missing_error(_SCHEMA_TYPE)
 
 
 def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect) -> Schema:
     entry = read.entry("copybook")
     if entry is None:
-        raise read.required("copybook")
+        raise read.missing_error("copybook")
     found = _by_name(files.copybook(entry.value, dialect), entry.value)
     own = {table.name: table for table in read.userdefs()}
     name = _header(read, [*found, *own])
@@ -241,7 +241,7 @@ def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> 
     userdefs = read.userdefs()
     entry = read.entry("sourcedefs")
     if entry is None and not userdefs:
-        raise read.required("sourcedefs")
+        raise read.missing_error("sourcedefs")
     found = read.definitions(files)
     name = _header(read, [table.name for table in found])
     header = in_a_row(found.table(name))

@@ -1,4 +1,8 @@
-"""The options of fixed-width messages: the ``fixed.*`` properties, typed, with the layouts that they name."""
+"""The options of fixed-width messages: the ``fixed.*`` properties, typed, with the layouts that they name.
+
+Layouts come first (``layouts``), since the header's fields are what the metadata's properties name. Header fields that are not metadata are carried: they lead the columns
+of every record's table.
+"""
 
 from __future__ import annotations
 
@@ -39,6 +43,7 @@ from trailgate.messages.properties import (
     ValueSource,
     metadata,
     parse_names,
+    parse_source,
 )
 from trailgate.messages.property_rows import SourceKind
 from trailgate.model.tables import Definitions, Table
@@ -171,7 +176,8 @@ def _table(read: PropertyReader) -> tuple[ValueSource, ...]:
         return (read.needed_source("table", "schemaandtable"),)
     allowed = (SourceKind.FIELD, SourceKind.HEADER)
     return read.parse(
-        entry, lambda value: tuple(read.parsed_source(v, allowed) for v in parse_names(value))
+        entry,
+        lambda value: tuple(parse_source(v, allowed, read.header) for v in parse_names(value)),
     )
 
 
@@ -212,9 +218,9 @@ def _table_of(record: RecordLayout, carried: tuple[Slot, ...], header: str) -> T
     """Return a record's table; a header field that has the name of one of its own is qualified."""
     own = {slot.column.name.casefold() for slot in record.slots}
 
-    def named(slot: Slot) -> Slot:
+    def qualify(slot: Slot) -> Slot:
         if slot.column.name.casefold() not in own:
             return slot
         return replace(slot, column=replace(slot.column, name=f"{header}_{slot.column.name}"))
 
-    return record.table(map(named, carried))
+    return record.table(map(qualify, carried))

@@ -253,19 +253,9 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
             header=self._header,
             returns=self.options.framing is not None and self.options.framing.returns,
         )
-        self._check_headers(records)
+        least = self.options.header.size
+        records.check_sizes(records.lengths, least, "a record of {}", _SHORT)
         return records
-
-    def _check_headers(self, records: FixedWidthRecords) -> None:
-        least, lengths = self.options.header.size, records.lengths
-        short = np.flatnonzero(lengths < least)
-        if len(short):
-
-            def error(row: int) -> DecodeError:
-                problem = f"a record of {lengths[row]} where the header alone has {least}"
-                return records.error(row, problem, _SHORT)
-
-            records.refuse(short, error)
 
     def layouts(
         self, records: FixedWidthRecords, tables: Sequence[Table], table_of: Longs

@@ -17,7 +17,7 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.gather import NO_NULLS, column
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import isolate, octets, over_nulls, row_error, text_view
+from trailgate.columnar.rows import Isolation, octets, over_nulls, row_error, text_view
 from trailgate.errors import DecodeError, TrailgateError, did_you_mean
 from trailgate.formats.json import object_kernels as kernels
 from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonRecords, Nodes
@@ -209,10 +209,13 @@ class JsonImages(RecordGroup[JsonRecords]):
         try:
             made = convert(values)
         except DecodeError as error:
-            errors = isolate(len(values), lambda rows: convert(values.slice(rows.start, len(rows))))
-            if not errors:
+            isolation = Isolation(len(values))
+            for rows in isolation:
+                with isolation:
+                    convert(values.slice(rows.start, len(rows)))
+            if not isolation.errors:
                 raise error from None
-            for at, found in errors.items():
+            for at, found in isolation.errors.items():
                 self._add(at, found, self.table.columns[i].name)
             return ABSENT
         if made.missing is not None:

@@ -91,7 +91,7 @@ def infer_tables(
         tables.add(read.messages)
     own = tables.definitions()
     before = (table for table in known or () if own.get(table.name) is None)
-    found = capture.rules.defined(own.merge(before))
+    found = capture.rules.with_keys(own.merge(before))
     return replace(capture, options=options.with_tables(found), definitions=found)
 
 
@@ -167,7 +167,7 @@ def load(
         from trailgate.messages.extract_files import parse_extract  # noqa: PLC0415  seldom needed
 
         parameters = parse_extract(
-            _wanted(extract, "parameter", base).decode("utf-8", "replace"),
+            _read_named(extract, "parameter", base).decode("utf-8", "replace"),
             source=str(extract),
             ignore_unsupported=ignore_unsupported,
         )
@@ -176,7 +176,7 @@ def load(
         if parameters is None:
             raise OptionError("no properties file is named", hint="Give --properties or --extract")
         properties = parameters.properties_path
-    parsed = parse_properties(_wanted(properties, "properties", base), source=str(properties))
+    parsed = parse_properties(_read_named(properties, "properties", base), source=str(properties))
     files = _Files(None if definitions is None else str(definitions), base)
     options, tables = parser_of(parsed).setup(parsed, files)
     if rules is None:
@@ -184,7 +184,7 @@ def load(
     try:
         check_tokens(rules)
         rules = with_environment(rules)
-        capture = Capture(options, rules.defined(tables), rules, now=time.time_ns() // 1000)
+        capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)
         capture.check()
     except OptionError as error:
         raise error.with_place(source=None if extract is None else str(extract)) from None
@@ -212,7 +212,7 @@ def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
 
 def load_definitions(properties: PathLike) -> Definitions:
     """Return the tables that a capture's properties define, by whatever parser."""
-    parsed = parse_properties(_wanted(properties, "properties"), source=str(properties))
+    parsed = parse_properties(_read_named(properties, "properties"), source=str(properties))
     return parser_of(parsed).tables(parsed, _Files(None))
 
 
@@ -230,7 +230,7 @@ class _Files:
         return path if self.instead is None else self.instead
 
     def sourcedefs(self, path: str) -> Definitions:
-        return read_sourcedefs(_wanted(path, "definitions", self.base), source=path)
+        return read_sourcedefs(_read_named(path, "definitions", self.base), source=path)
 
     def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
         if self.instead is not None:
@@ -243,7 +243,7 @@ class _Files:
         return read_copybook(text, source=path, dialect=dialect, member=members)
 
 
-def _wanted(path: PathLike, what: str, base: str | None = None) -> bytes:
+def _read_named(path: PathLike, what: str, base: str | None = None) -> bytes:
     try:
         return read_whole(path if base is None else absolute(path, base))
     except StorageError:

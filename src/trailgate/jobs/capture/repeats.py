@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import StorageError, TransactionError, Where
-from trailgate.jobs.capture.range_reader import OwnedBatch, place_of, with_place
 from trailgate.messages.bounds import ordered_length
 from trailgate.model.changes import ChangeBatch, ChangeBlock, StateColumn
 from trailgate.model.transactions import begins_of
@@ -35,7 +34,12 @@ from trailgate.storage.reading.message_files import (
     MessageFile,
     MessageFiles,
     MessagePlace,
+    place_of,
+    with_place,
 )
+
+if TYPE_CHECKING:
+    from trailgate.jobs.capture.ranges import OwnedBatch
 
 _FACTOR: Final = 6364136223846793005
 _NULL: Final = 2147483648  # above all numbers of strings
@@ -241,17 +245,21 @@ class IdCheck:
         self.skipped = self.late = 0
         self._repeats = Repeats()
 
-    @property
-    def repeated(self) -> int:
-        """Return how many operations came before in this run, and were left out."""
-        return self._repeats.dropped
+    def report(self) -> dict[str, Any]:
+        """Return what the range's report has of its ids."""
+        return {
+            "ids": self.span,
+            "skipped_operations": self.skipped,
+            "repeated_operations": self._repeats.dropped,
+            "late_operations": self.late,
+        }
 
     def fresh(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
         """Return the operations that the trail does not have; raises TransactionError for ids out of order.
 
         ``before`` is the place of an operation whose message was in a batch before.
         """
-        csn = _in_order(batch.operations)
+        csn = batch.operations.in_order("csn")
         fresh = self._is_unknown(csn)
         if self._rule.by_id and self._rule.ordered:
             fresh &= self._once(batch, csn, before)
@@ -339,15 +347,6 @@ def out_of_order(own: str, before: str) -> TransactionError:
     return TransactionError(f"the sequence id {own} {what}", hint=HINT)
 
 
-def _in_order(operations: ChangeBatch) -> pa.Array:
-    """Return the sequence id of each operation's transaction, in the order of operations."""
-    blocks = operations.blocks
-    if not blocks:
-        return pa.array([], pa.string())
-    order = np.concatenate([block.order for block in blocks])
-    return pa.concat_arrays([block.csn for block in blocks]).take(pa.array(np.argsort(order)))
-
-
 def _mask(values: pa.Array) -> Mask:
     found: Mask = values.to_numpy(zero_copy_only=False)
     return found
@@ -376,7 +375,7 @@ class Recognised:
     copied: int = 0
 
 
-def recognised(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recognised:
+def recognise(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recognised:
     """Return the messages without those that were captured.
 
     Raises StorageError for a file that can neither be skipped nor captured without a doubt.

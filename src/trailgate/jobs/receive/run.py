@@ -23,18 +23,17 @@ import pyarrow as pa
 from trailgate.brokers.address import BrokerAddress
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
+from trailgate.jobs.capture.ranges import encode_or_blame
 from trailgate.jobs.receive.feed import ComparedIds, Feed, Link, Part, ReceivingAhead, feed_of
 from trailgate.jobs.receive.units import HELD_BYTES, Taken, Units
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.tables import Definitions
 from trailgate.storage.files.quarantine import append_lines, read_line
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.live.journal import JournalOptions
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import Skipped
-from trailgate.storage.writing.segments import encoded_or_blamed
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 
@@ -158,7 +157,7 @@ class _Line:
     headers: Mapping[str, str]
 
 
-def interrupted(prefix: str) -> StorageError:
+def interruption_error(prefix: str) -> StorageError:
     """Return the error of a trail to which a capture of repaired messages added some and not all."""
     return StorageError(INTERRUPTED, where=Where(source=prefix), hint=AGAIN)
 
@@ -173,7 +172,7 @@ def capture_repaired(
     """
     lines = [line for path in paths for line in _lines(Path(path))]
     listed = Path(f"{prefix}.repaired")
-    with TrailAppender(prefix, _wanted_tables(capture), options) as appender:
+    with TrailAppender(prefix, capture.tables, options) as appender:
         recovered = appender.recovered
         position = read_position(recovered.source_position, None, prefix)
         if position is None:
@@ -182,7 +181,7 @@ def capture_repaired(
         fresh = [line for line in lines if line.position not in known]
         digest = hashlib.sha256("".join(line.position for line in fresh).encode()).hexdigest()
         if position.pending not in (None, digest):
-            raise interrupted(prefix)
+            raise interruption_error(prefix)
         if position.pending is None and recovered.transactions:
             problem = "the trail holds transactions that its source has to give again"
             hint = "Let the capture from the broker run until it has received something"
@@ -252,7 +251,7 @@ def _parse(
     bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
     bad |= {len(lines) - 1: one.error for one in end.problems}
     for batch, message in ((parsed.batch, parsed.message), (end.batch, end.message)):
-        bad |= encoded_or_blamed(appender.encode, batch, message)[1]
+        bad |= encode_or_blame(appender.encode, batch, message)[1]
     if bad:
         at = min(bad)
         raise _locate(bad[at], lines[max(at, 0)])
@@ -301,7 +300,7 @@ class LiveCapture:
         position = read_position(recovered.source_position, feed.name, prefix)
         if position is not None and position.pending is not None:
             if recovered.transactions or recovered.abandoned:
-                raise interrupted(prefix)
+                raise interruption_error(prefix)
             position = replace(position, pending=None)  # none of these was added
         self._committed = position
         self._held = 0 if position is None else position.quarantine
@@ -352,7 +351,7 @@ class LiveCapture:
         return self._feed.link
 
     @property
-    def unfinished(self) -> str | None:
+    def open_problem(self) -> str | None:
         """Return what is wrong with a last transaction whose end has not come; its messages are kept for the next start."""
         error = self._capture.finish(self._state)
         return None if error is None else error.problem
@@ -424,12 +423,6 @@ class LiveCapture:
         )
 
 
-def _wanted_tables(capture: Capture) -> Definitions:
-    """Return the definitions of the tables that a capture wants."""
-    wanted = [table for table in capture.definitions if capture.rules.wants(table.name)]
-    return Definitions(tuple(wanted), capture.definitions.database)
-
-
 @contextmanager
 def open_live(
     capture: Capture, address: BrokerAddress, prefix: str, options: ReceiveOptions
@@ -448,7 +441,7 @@ def open_live(
     if capture.options.needs_message_ids:
         header = message_id_kind(capture.options.message_id).header
         options = replace(options, needed_header=header if header == JMS_MESSAGE_ID else None)
-    with TrailAppender(prefix, _wanted_tables(capture), options.append) as appender:
+    with TrailAppender(prefix, capture.tables, options.append) as appender:
         feed = ReceivingAhead(
             feed_of(
                 address,

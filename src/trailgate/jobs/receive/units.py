@@ -20,11 +20,11 @@ import numpy as np
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Parsed
 from trailgate.errors import TrailgateError
+from trailgate.jobs.capture.ranges import OTHERS, encode_or_blame, reasons_of_units
 from trailgate.jobs.receive.feed import Part
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import writing
 from trailgate.storage.files.quarantine import write_line
-from trailgate.storage.writing.segments import encoded_or_blamed
 from trailgate.trail.writing.writer import Encoded
 
 HELD_BYTES: Final = 16 << 20  # of message bodies; their operations take several times as much
@@ -69,7 +69,6 @@ class Held(Generic[T]):
         self._stored = 0
 
 
-OTHERS = "Another message of its transaction is bad: "
 Whole = tuple[ChangeBatch, Encoded | None]
 
 
@@ -125,14 +124,14 @@ class Units:
 
     def take(self, part: Part, parsed: Parsed) -> Taken:
         """Return what becomes of a part's messages, and of those that were held."""
-        encoded, blamed = encoded_or_blamed(self._encoded, parsed.batch, parsed.message)
+        encoded, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
         problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
         bad = {**blamed, **problems}
         for at, error in bad.items():
             _locate(error, part, at)
         unit = np.cumsum(parsed.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
         if self._stop and bad:
-            return self._stopped(part, parsed, unit, bad[min(bad)], min(bad))
+            return self._stop_before(part, parsed, unit, bad[min(bad)], min(bad))
         if not bad and self._open is None and not parsed.state.is_open:
             return Taken(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
         return self._divide(part, parsed, unit, bad)
@@ -142,7 +141,7 @@ class Units:
         opened, self._open = self._open or self._unit(number), None
         if opened.reason is not None:
             return Taken((), (), number)
-        _, blamed = encoded_or_blamed(self._encoded, parsed.batch, parsed.message)
+        _, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
         errors = [*(problem.error for problem in parsed.problems), *blamed.values()]
         if not errors:
             last: list[Whole] = [(parsed.batch, None)] if parsed.batch.rows else []
@@ -163,7 +162,7 @@ class Units:
         """Return where a start continues after all messages before ``end``: an open unit is given again, unless it is bad."""
         return end if self._open is None or self._open.reason else self._open.number
 
-    def _stopped(
+    def _stop_before(
         self, part: Part, parsed: Parsed, unit: Longs, error: TrailgateError, at: int
     ) -> Taken:
         """Return what comes before the unit of the first bad message."""
@@ -191,7 +190,7 @@ class Units:
         self, part: Part, parsed: Parsed, unit: Longs, bad: Mapping[int, TrailgateError]
     ) -> Taken:
         """Return what is whole of a part with bad messages or open units, and hold the rest."""
-        reasons = self._reasons(bad, unit)
+        reasons = reasons_of_units(bad, unit, self.reason)
         own, last = self._units_of(parsed, unit), int(unit[-1])
         closed = last if parsed.state.is_open else last + 1  # units below it are closed
         held: Iterable[Whole] = ()
@@ -249,15 +248,6 @@ class Units:
         """Return a unit of which nothing is held yet."""
         limits = (self._folder, self._limit)
         return _OpenUnit(number, Held(*limits), Held(*limits), reason=reason)
-
-    def _reasons(self, bad: Mapping[int, TrailgateError], unit: Longs) -> dict[int, str]:
-        """Return why units are bad, by their number."""
-        reasons: dict[int, str] = {}
-        if self._open is not None and self._open.reason is not None:
-            reasons[0] = self._open.reason
-        for at in sorted(bad):
-            reasons.setdefault(0 if at < 0 else int(unit[at]), str(bad[at]))
-        return reasons
 
     def _lines(
         self, part: Part, rows: Longs, bad: Mapping[int, TrailgateError], reason: str

@@ -207,7 +207,7 @@ class SaveOptions:
             rows = rows[saved.data_bytes + np.cumsum(lengths) - lengths < self.data_bytes]
         return rows
 
-    def reached(self, saved: Saved) -> bool:
+    def is_reached(self, saved: Saved) -> bool:
         """Return whether a limit is reached."""
         by_records = self.records is not None and saved.records >= self.records
         return by_records or (self.data_bytes is not None and saved.data_bytes >= self.data_bytes)
@@ -312,7 +312,7 @@ def _write(session: Session, options: SaveOptions, saved: Saved) -> None:
         saved.records += len(rows)
         saved.data_bytes += int(chunk.view.data_length[rows].sum())
         session.position = chunk.end
-        if options.reached(saved):
+        if options.is_reached(saved):
             end = chunk.view.offsets[rows[-1]] + chunk.view.lengths[rows[-1]] if len(rows) else 0
             session.position = chunk.source.base + int(end)
             break

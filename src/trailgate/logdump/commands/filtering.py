@@ -92,7 +92,7 @@ def _match(session: Session, rest: str, side: Side = Side.INCLUDE) -> Result:
 
 
 def _state(session: Session) -> Note:
-    number = len(session.filters.numbered)
+    number = len(session.filters.by_number)
     values = {"enabled": session.filters.enabled, "filters": number}
     return Note(f"Data filters are {_enable(session)}, {number} set", values)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, NamedTuple, overload
@@ -20,7 +20,7 @@ from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.columnar.delimited import find_all
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.bounds import Problem
-from trailgate.messages.messages import MessageBatch, MessageCutter
+from trailgate.messages.messages import NO_HEADERS, MessageBatch, MessageCutter
 from trailgate.storage.files.found_files import Addresses, FoundFile, even_cuts, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.files.quarantine import read_line
@@ -171,6 +171,22 @@ class MessageRange:
         )
 
 
+def place_of(batch: MessageBatch, message: int) -> MessagePlace:
+    """Return where a message of a batch begins."""
+    return MessagePlace(int(batch.files[message]), int(batch.offsets[message]))
+
+
+def with_place(error: TrailgateError, files: MessageFiles, place: MessagePlace) -> TrailgateError:
+    """Return the error with its file's name and, where that has more, its message's place."""
+    where, path = error.where, files.files[place.file].path
+    if files.is_lined(place.file):
+        error.where = replace(where, source=path, message=place.offset)
+    else:  # the file is one message, or this is a part of it
+        offset = where.offset if where.offset is None else where.offset + place.offset
+        error.where = replace(where, source=path, message=None, offset=offset)
+    return error
+
+
 def find_messages(
     path: Addresses,
     per_line: bool = False,
@@ -235,7 +251,6 @@ BATCH_MESSAGES: Final = 1 << 14  # messages of a batch, where each is a file
 NEWLINE: Final = 10
 RETURN: Final = 13
 Reader = OpenedFile | CompressedFile
-NO_HEADERS: Final[Mapping[str, str]] = {}
 
 
 class ReadMessages(NamedTuple):
@@ -448,25 +463,10 @@ def join(parts: Sequence[ReadMessages]) -> ReadMessages:
     if len(parts) == 1:
         return parts[0]
     batches = [part.messages for part in parts]
-    sizes = np.cumsum([0, *(int(batch.data.size) for batch in batches[:-1])]).tolist()
     counts = np.cumsum([0, *(len(batch) for batch in batches[:-1])]).tolist()
-    moved = list(zip(batches, sizes, strict=True))
-    headers = None
-    if any(batch.headers is not None for batch in batches):
-        headers = tuple(
-            header for batch in batches for header in batch.headers or (NO_HEADERS,) * len(batch)
-        )
-    messages = MessageBatch(
-        pa.py_buffer(b"".join(batch.data for batch in batches)),
-        np.concatenate([batch.starts + size for batch, size in moved]),
-        np.concatenate([batch.ends + size for batch, size in moved]),
-        np.concatenate([batch.files for batch in batches]),
-        np.concatenate([batch.offsets for batch in batches]),
-        headers,
-    )
     problems = tuple(
         Problem(problem.message + count, problem.error)
         for part, count in zip(parts, counts, strict=True)
         for problem in part.problems
     )
-    return ReadMessages(messages, problems)
+    return ReadMessages(MessageBatch.join(batches), problems)

@@ -11,9 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.arrays import Longs
-from trailgate.columnar.rows import isolate
-from trailgate.errors import OptionError, TrailgateError
+from trailgate.errors import OptionError
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import writing
 from trailgate.trail.writing.trail_format import LEVEL_3, TrailFormat
@@ -164,27 +162,3 @@ def _facts(batch: ChangeBatch, order: int) -> tuple[str | None, int | None]:
     """Return CSN and time of an operation."""
     block, row = batch.find(order)
     return block.csn[row].as_py(), int(block.op_ts[row])
-
-
-def encoded_or_blamed(
-    encoding: Callable[[ChangeBatch], Encoded | None], batch: ChangeBatch, message: Longs
-) -> tuple[Encoded | None, dict[int, TrailgateError]]:
-    """Return the records of a batch, or which messages (by operation) cannot be written and why."""
-    if not batch.rows:
-        return encoding(batch), {}
-    whole: list[Encoded | None] = []
-
-    def encode_part(rows: range) -> None:
-        if len(rows) == batch.rows:
-            whole.append(encoding(batch))
-        else:
-            number = np.arange(batch.rows)
-            encoding(batch.where((number >= rows.start) & (number < rows.stop)))
-
-    errors = isolate(batch.rows, encode_part)
-    if whole:
-        return whole[0], {}
-    blamed: dict[int, TrailgateError] = {}
-    for row, error in errors.items():
-        blamed.setdefault(int(message[row]), error)
-    return None, blamed

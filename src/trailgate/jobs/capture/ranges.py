@@ -1,0 +1,471 @@
+"""One range of a capture's messages: which of them it owns, what they become, and their records in a staging folder.
+
+A range owns the *runs* that begin in it: from a message whose first operation begins a transaction up to the next such message.
+A message shows by itself that it begins one, so ranges that are read apart agree on their border. A run is one unit or several (decision 0012).
+``RangeReader`` is this one rule of borders, for capture and for Spark; it reads on past the range's end until the next run begins.
+
+``run_range`` writes a range's good units as trail files. A unit with a bad message is rolled back, and all its messages are quarantined: they are noted
+by their places, and read again and written when the range is done.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Longs, Mask
+from trailgate.capture.capture import Capture, Parsed
+from trailgate.columnar.rows import Isolation
+from trailgate.errors import StorageError, TrailgateError, TransactionError, Where, mask_logins
+from trailgate.jobs.capture.repeats import IdCheck, IdSpan
+from trailgate.messages.bounds import Problem, TransactionState
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.metadata import MessageIds
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.files.durable import writing
+from trailgate.storage.files.quarantine import write_line
+from trailgate.storage.reading.message_files import (
+    MessageFiles,
+    MessagePlace,
+    MessageRange,
+    ReadMessages,
+    place_of,
+    read_messages,
+    with_place,
+)
+from trailgate.storage.writing.segments import (
+    EncodedOperations,
+    Mark,
+    Segment,
+    SegmentWriter,
+)
+from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
+from trailgate.trail.writing.writer import Encoded
+
+if TYPE_CHECKING:
+    from trailgate.jobs.capture.job import CaptureJob
+
+WITH_OTHERS: Final = "another message of its transaction is bad"
+OTHERS: Final = "Another message of its transaction is bad: "
+TAIL: Final = 64  # messages looked at first for the end of a run after a range's end
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedBatch:
+    """Messages of a range and their operations: some of its units, or parts of them.
+
+    The first unit may continue that of the batch before, the last one continue in the next batch. An operation whose
+    ``message`` is -1 belongs to a message of the unit that was open before. ``problems``
+    are the first error of each bad message, in order; -1 is the unit open before the batch.
+    """
+
+    messages: MessageBatch
+    operations: ChangeBatch
+    message: Longs
+    starts_unit: Mask
+    problems: Mapping[int, TrailgateError]
+
+
+class RangeReader:
+    """Reads what a range owns, once. ``start`` and ``end``: its first run's and the next one's.
+
+    They are known when all batches are taken; ``start`` stays None where the range owns nothing. ``last`` is where the last
+    message that was read begins. Messages whose ids came before, by ``ids``, are left out; ``duplicates`` counts them.
+    """
+
+    def __init__(
+        self,
+        capture: Capture,
+        files: MessageFiles,
+        own: MessageRange,
+        ids: MessageIds | None = None,
+    ) -> None:
+        self._capture, self._files, self._own, self._ids = capture, files, own, ids
+        self.duplicates = 0
+        self._begun = own.start == files.start  # nothing is before the input
+        # What is before a range's first run is another range's: it is not judged here.
+        self._state = TransactionState(broken=not self._begun)
+        self.last = own.start
+        self.notes: frozenset[str] = frozenset()
+        self.start: MessagePlace | None = None
+        self.end: MessagePlace | None = None
+
+    @property
+    def id_length(self) -> int | None:
+        """Return how many characters sequence ids have, None where none was seen."""
+        return self._state.id_length
+
+    def batches(self) -> Iterator[OwnedBatch]:
+        """Yield what the range owns, reading on past its end until the next run begins."""
+        for read, after in self._read():
+            batch = read.messages
+            if after and not self._continues():
+                self.end = place_of(batch, 0)
+                return
+            batch, problems = self._deduplicate(read)
+            parsed = self._capture.parse(batch, self._state, problems)
+            self._state, self.notes = parsed.state, self.notes | parsed.notes
+            begin = 0 if self._begun else _first(parsed.opens)
+            stop = _first(parsed.opens) if after else len(batch)
+            if self._begun or begin < stop:
+                yield from self._own_part(batch, parsed, begin, stop)
+            if stop < len(batch):
+                self.end = place_of(batch, stop)
+                return
+        self.end = self._files.end
+        if self._begun:
+            yield from self._at_end()
+
+    def _deduplicate(self, read: ReadMessages) -> tuple[MessageBatch, tuple[Problem, ...]]:
+        """Return the messages that did not come before, and what is wrong with them."""
+        if self._ids is None:
+            return read.messages, read.problems
+        fresh = self._ids.screen(read.messages)
+        self.duplicates += fresh.duplicates
+        return fresh.apply(read.messages, read.problems)
+
+    def _continues(self) -> bool:
+        return self._begun and self._capture.spans_messages
+
+    def _read(self) -> Iterator[tuple[ReadMessages, bool]]:
+        """Yield batches cut at the range's end, and whether they are after it: those grow."""
+        for read in read_messages(self._files, self._own.start):
+            begin = self._inside(read.messages)
+            if begin:
+                yield read.part(0, begin), False
+            size = TAIL
+            while begin < len(read.messages):
+                stop = min(begin + size, len(read.messages))
+                yield read.part(begin, stop), True
+                begin, size = stop, 2 * size
+
+    def _inside(self, batch: MessageBatch) -> int:
+        """Return how many messages of a batch begin before the range's end."""
+        file, offset = self._own.end
+        before = (batch.files < file) | ((batch.files == file) & (batch.offsets < offset))
+        return int(before.sum())
+
+    def _own_part(
+        self, batch: MessageBatch, parsed: Parsed, begin: int, stop: int
+    ) -> Iterator[OwnedBatch]:
+        """Yield messages [begin, stop) and the problems that are the range's; maybe nothing."""
+        problems = {}
+        first = -1 if self._begun else begin  # -1 is held from a batch before
+        for problem in parsed.problems:
+            if begin <= problem.message < stop:
+                place = place_of(batch, problem.message)
+                problems[problem.message - begin] = with_place(problem.error, self._files, place)
+            elif problem.message < 0 and self._begun:
+                problems[-1] = with_place(problem.error, self._files, self._place_before(problem))
+        if self.start is None and begin < stop:
+            self.start = place_of(batch, begin)
+        self._begun = True
+        if begin < stop:
+            self.last = place_of(batch, stop - 1)
+        elif not problems:
+            return
+        inside = (parsed.message >= first) & (parsed.message < stop)
+        yield OwnedBatch(
+            batch.slice(begin, stop),
+            parsed.batch.where(inside),
+            parsed.message[inside] - begin,
+            parsed.starts_unit[begin:stop],
+            {at: problems[at] for at in sorted(problems)},
+        )
+
+    def _place_before(self, problem: Problem) -> MessagePlace:
+        """Return the place of a problem of the unit that was open before a batch."""
+        return self.last if problem.place is None else MessagePlace(*problem.place)
+
+    def _at_end(self) -> Iterator[OwnedBatch]:
+        """Yield a batch of no messages where the input's end ends a transaction, or leaves it open."""
+        parsed = self._capture.at_end(self._state)
+        self.notes |= parsed.notes
+        problems = {}
+        if parsed.problems:
+            first = parsed.problems[0]
+            problems[-1] = with_place(first.error, self._files, self._place_before(first))
+        if problems or parsed.batch.rows:
+            none = np.zeros(0, np.int64)
+            nothing = MessageBatch(pa.py_buffer(b""), none, none, none, none)
+            yield OwnedBatch(nothing, parsed.batch, parsed.message, none.astype(bool), problems)
+
+
+def _first(mask: Mask) -> int:
+    """Return the first set slot, or the length."""
+    found = np.flatnonzero(mask)
+    return int(found[0]) if len(found) else len(mask)
+
+
+def reason_of(error: TrailgateError) -> str:
+    """Return what is wrong, with the table and the field, but without the place and the value."""
+    place = Where(table=error.where.table, field=error.where.field)
+    return error.problem if place == Where() else f"{error.problem} ({place})"
+
+
+Blame = dict[int, TrailgateError]
+
+
+def encode_or_blame(
+    encoding: Callable[[ChangeBatch], Encoded | None], batch: ChangeBatch, message: Longs
+) -> tuple[Encoded | None, dict[int, TrailgateError]]:
+    """Return the records of a batch, or which messages (by operation) cannot be written and why."""
+    if not batch.rows:
+        return encoding(batch), {}
+    isolation = Isolation(batch.rows)
+    for rows in isolation:
+        with isolation:
+            if len(rows) == batch.rows:
+                return encoding(batch), {}
+            number = np.arange(batch.rows)
+            encoding(batch.where((number >= rows.start) & (number < rows.stop)))
+    blamed: dict[int, TrailgateError] = {}
+    for row, error in isolation.errors.items():
+        blamed.setdefault(int(message[row]), error)
+    return None, blamed
+
+
+def reasons_of_units(
+    bad: Mapping[int, TrailgateError], unit: Longs, before: str | None
+) -> dict[int, str]:
+    """Return why units are bad, by their number: ``before`` is why number 0 is, the one that was open before."""
+    reasons = {} if before is None else {0: before}
+    for at in sorted(bad):
+        reasons.setdefault(0 if at < 0 else int(unit[at]), str(bad[at]))
+    return reasons
+
+
+@dataclass(frozen=True, slots=True)
+class RangeReport:
+    """What became of one range.
+
+    ``start`` and ``end``: its first run's place and the next's. ``reasons`` count its bad messages; ``errors`` are listed in a dry run only.
+    """
+
+    index: int
+    segments: tuple[Segment, ...] = ()
+    counts: Counts = field(default_factory=dict)
+    messages: int = 0
+    transactions: int = 0
+    operations: int = 0
+    quarantined: int = 0
+    quarantine: str | None = None
+    error: TrailgateError | None = None
+    start: MessagePlace | None = None
+    end: MessagePlace | None = None
+    id_length: int | None = None
+    notes: frozenset[str] = frozenset()
+    ids: IdSpan | None = None
+    skipped_operations: int = 0
+    repeated_operations: int = 0
+    late_operations: int = 0
+    duplicate_messages: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    errors: tuple[TrailgateError, ...] = ()
+
+
+@dataclass(slots=True)
+class _Unit:
+    """The unit that later messages may still belong to: where to roll back to, and its messages."""
+
+    mark: Mark = ()
+    counts: Counts = field(default_factory=dict)
+    transactions: int = 0
+    places: list[tuple[Longs, Longs]] = field(default_factory=list)
+    reason: str | None = None
+
+
+class RangeRun:
+    """Captures what a range owns; without a writer all is done but writing."""
+
+    def __init__(self, job: CaptureJob, owned: RangeReader, writer: SegmentWriter | None) -> None:
+        self._owned, self._files, self._writer = owned, job.source, writer
+        self._stop, self._encoding = job.options.on_error == "stop", job.target.encoding()
+        self._ids = None if job.ids is None else IdCheck(job.ids, job.source)
+        self._counts: Counts = {}
+        self._transactions = self._messages = 0
+        self._unit = _Unit()
+        self._quarantined: list[tuple[MessagePlace, str]] = []
+        self._bad: list[TrailgateError] = []
+        self._reasons: dict[int, str] = {}  # of the bad units of a batch; 0 is the open one
+
+    def run(self, index: int) -> RangeReport:
+        """Return what became of the range, whose number is ``index``."""
+        for batch in self._owned.batches():
+            error = self._take(batch)
+            if error is not None:
+                self._close()
+                return RangeReport(index, error=error)
+        return self._report(index)
+
+    def _take(self, batch: OwnedBatch) -> TrailgateError | None:
+        """Write a batch's good units, quarantine the others; return the error that stops the run."""
+        if self._ids is not None:
+            try:
+                fresh = self._ids.fresh(batch, self._owned.last)
+            except TransactionError as disorder:
+                return disorder
+            if not fresh.all():
+                operations, message = batch.operations.where(fresh), batch.message[fresh]
+                batch = replace(batch, operations=operations, message=message)
+        encoded, blamed = encode_or_blame(self._encoding, batch.operations, batch.message)
+        for at, error in blamed.items():
+            place = self._owned.last if at < 0 else place_of(batch.messages, at)
+            with_place(error, self._files, place)
+        bad = {**batch.problems, **blamed}
+        if bad and self._stop:
+            return bad[min(bad)]
+        self._messages += len(batch.messages)
+        unit = np.cumsum(batch.starts_unit, dtype=np.int64)  # 0 is the unit that was open before
+        kept = self._quarantine_bad(batch, bad, unit)
+        operations, message = batch.operations, batch.message
+        good = np.append(kept, 0 not in self._reasons)[message]  # -1 is the last slot
+        if encoded is None or not good.all():
+            operations, message = operations.where(good), message[good]
+            encoded, _ = encode_or_blame(self._encoding, operations, message)
+        assert encoded is not None
+        written = EncodedOperations(encoded, operations)
+        if len(unit):
+            self._keep(batch, written, message, unit)
+        else:
+            self._write(written, 0, operations.rows)
+        return None
+
+    def _keep(
+        self, batch: OwnedBatch, written: EncodedOperations, message: Longs, unit: Longs
+    ) -> None:
+        """Write operations; those before the last unit are done, the last one may continue."""
+        last, cut = int(np.searchsorted(unit, unit[-1])), 0
+        if unit[-1] > 0:
+            cut = int(np.searchsorted(message, last))
+            self._write(written, 0, cut)
+            self._commit()
+            mark = () if self._writer is None else self._writer.mark()
+            self._unit = _Unit(mark, reason=self._reasons.get(int(unit[-1])))
+        self._write(written, cut, written.operations.rows)
+        self._unit.places.append((batch.messages.files[last:], batch.messages.offsets[last:]))
+
+    def _quarantine_bad(self, batch: OwnedBatch, bad: Blame, unit: Longs) -> Mask:
+        """Return which messages are in good units; put the others into quarantine."""
+        self._reasons = reasons_of_units(bad, unit, self._unit.reason)
+        if self._unit.reason is None and 0 in self._reasons:
+            self._drop_unit(self._reasons[0])
+        self._bad += [bad[at] for at in sorted(bad)]
+        kept = ~np.isin(unit, np.fromiter(self._reasons, np.int64))
+        for at in np.flatnonzero(~kept).tolist():
+            own = bad.get(at)
+            reason = OTHERS + self._reasons[int(unit[at])] if own is None else str(own)
+            self._quarantined.append((place_of(batch.messages, at), reason))
+        return kept
+
+    def _drop_unit(self, reason: str) -> None:
+        """Roll the open unit back and quarantine its messages."""
+        unit = self._unit
+        if self._writer is not None:
+            self._writer.rollback(unit.mark)
+        for files, offsets in unit.places:
+            places = zip(files.tolist(), offsets.tolist(), strict=True)
+            self._quarantined += [(MessagePlace(*place), OTHERS + reason) for place in places]
+        self._unit = _Unit(unit.mark, reason=reason)
+
+    def _write(self, written: EncodedOperations, begin: int, stop: int) -> None:
+        if begin == stop:
+            return
+        counts, transactions = count_operations(written.operations, begin, stop)
+        self._unit.counts = add_counts(self._unit.counts, counts)
+        self._unit.transactions += transactions
+        if self._writer is not None:
+            self._writer.append(written, begin, stop)
+
+    def _commit(self) -> None:
+        self._counts = add_counts(self._counts, self._unit.counts)
+        self._transactions += self._unit.transactions
+
+    def _close(self) -> Mark:
+        return () if self._writer is None else self._writer.close()
+
+    def _report(self, index: int) -> RangeReport:
+        self._commit()
+        reasons = Counter(map(reason_of, self._bad))
+        if len(self._quarantined) > len(self._bad):
+            reasons[WITH_OTHERS] = len(self._quarantined) - len(self._bad)
+        return RangeReport(
+            index,
+            segments=self._close(),
+            counts=self._counts,
+            messages=self._messages,
+            transactions=self._transactions,
+            operations=sum(count for kinds in self._counts.values() for count in kinds.values()),
+            quarantined=len(self._quarantined),
+            quarantine=self._write_quarantine(),
+            start=self._owned.start,
+            end=self._owned.end,
+            id_length=self._owned.id_length,
+            notes=self._owned.notes,
+            **({} if self._ids is None else self._ids.report()),
+            duplicate_messages=self._owned.duplicates,
+            reasons=dict(reasons),
+            errors=tuple(self._bad) if self._writer is None else (),
+        )
+
+    def _write_quarantine(self) -> str | None:
+        """Write the quarantined messages into the staging folder; return the file's name."""
+        if not self._quarantined or self._writer is None:
+            return None
+        name = f"{self._writer.stem}.quarantine"
+        write_quarantine(self._writer.folder / name, self._files, dict(self._quarantined))
+        return name
+
+
+def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> RangeReport:
+    """Capture one range into the staging folder; an error is part of the report. The job need not have a range that is given as ``part``."""
+    # A copy has a parser of its own, which no other thread uses.
+    message_ids = None if job.message_ids is None else MessageIds(job.message_ids)
+    owned = RangeReader(replace(job.capture), job.source, part or job.ranges[index], message_ids)
+    if job.options.dry_run:
+        return RangeRun(job, owned, None).run(index)
+    with job.target.filling() as folder:
+        writer = job.target.writer(folder, f"{index:06d}-{uuid.uuid4().hex[:8]}")
+        return RangeRun(job, owned, writer).run(index)
+
+
+SMALL: Final = 1 << 16  # bytes read at once where single messages are read again
+
+
+def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePlace, str]) -> None:
+    """Write the messages at these places and why they were quarantined, as JSON lines."""
+    with writing(path), path.open("wb") as file:
+        for place, body, headers in _read_again(files, sorted(reasons)):
+            name = mask_logins(files.files[place.file].path)
+            file.write(write_line(body, headers, (name, *place), reasons[place]))
+
+
+def _read_again(
+    files: MessageFiles, places: Sequence[MessagePlace]
+) -> Iterator[tuple[MessagePlace, bytes, Mapping[str, str]]]:
+    """Yield the messages at ascending places; an unreadable one as its raw bytes."""
+    done = 0
+    while done < len(places):
+        for batch, problems in read_messages(files, places[done], SMALL):
+            raw = {problem.message: problem.error.where.raw for problem in problems}
+            index = {place_of(batch, i): i for i in range(len(batch))}
+            before = done
+            while done < len(places) and places[done] in index:
+                i = index[places[done]]
+                body = bytes(batch.data[int(batch.starts[i]) : int(batch.ends[i])])
+                headers = {} if batch.headers is None else batch.headers[i]
+                yield places[done], raw.get(i) or body, headers
+                done += 1
+            # A compressed file would be unpacked from its beginning again: it is read on instead.
+            if done == len(places) or (done == before and files.splittable(places[done].file)):
+                break
+        else:
+            if done < len(places) and places[done] not in index:
+                raise StorageError("the messages changed during the run")
