@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ import trailgate
 from option_tables import command_options, options_of, section, shown, table_in
 from trailgate.brokers.address import OPTIONS as OF_ADDRESSES
 from trailgate.capture.formats import PUBLICATIONS
+from trailgate.cli.commands.publish import PublishArguments
+from trailgate.cli.commands.redact import RedactArguments
 from trailgate.cli.main import ALIASES, COMMANDS
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.options import Option, declared
@@ -66,6 +70,41 @@ def test_the_page_of_a_command_has_a_row_for_each_option(command: str) -> None:
         assert (name, documented.names) == (name, option.names)
         assert (name, documented.value) == (name, option.value)
         assert shown(option.default) in " ".join(documented.rest), name
+
+
+# Of a function and its command: the keywords that only the function has, and the flags that only the command has.
+OF_RUNS = {"target", "as_json", "master", "threads"}
+OF_BROKERS = {"follow", "until_empty", "remember_ids", "metrics"}
+OF_RULES = {"no_compress_updates", "update_befores", "no_compress_deletes"}
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "own", "flags"),
+    [
+        (
+            trailgate.capture_files,
+            CaptureArguments,
+            {"trail", "runner"},
+            OF_RUNS | OF_BROKERS | OF_RULES,
+        ),
+        (
+            trailgate.publish_trail,
+            PublishArguments,
+            {"trail", "to", "file_bytes", "options", "progress"},
+            {"target", "option", "as_json"},
+        ),
+        (trailgate.redact_trail, RedactArguments, {"trail", "to"}, {"target", "as_json"}),
+    ],
+)
+def test_the_keywords_of_a_function_are_the_flags_of_its_command(
+    function: Callable[..., Any], arguments: type[Any], own: set[str], flags: set[str]
+) -> None:
+    keywords = {name: one.default for name, one in signature(function).parameters.items()}
+    fields = {field.name: field.default for field in dataclasses.fields(arguments)}
+
+    assert set(keywords) - own == set(fields) - flags
+    shared = set(keywords) & set(fields) - {"source"}
+    assert {name: keywords[name] for name in shared} == {name: fields[name] for name in shared}
 
 
 def test_the_help_of_a_publication_names_its_formats() -> None:

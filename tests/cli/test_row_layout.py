@@ -5,10 +5,15 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trailgate.cli.rows import Part, RowLayout, Shown, flow, width_of
+from trailgate.cli.layout import GAP, Part, RowLayout, Shown, flow, width_of
+from trailgate.columnar.kernels.strings import GAP as GAP_SIZE
 
 STRINGS = st.text(st.sampled_from("abcXYZ=:.é漢字"), min_size=1, max_size=60)
 PARTS = st.lists(STRINGS, min_size=1, max_size=8).map(lambda strings: [Part(t, t) for t in strings])
+
+
+def test_the_loop_that_lays_out_columns_has_the_same_gap() -> None:
+    assert len(GAP) == GAP_SIZE
 
 
 def squeezed(lines: list[str]) -> str:

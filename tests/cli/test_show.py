@@ -103,8 +103,14 @@ def test_positions_are_short_and_understood(
     position = first.split()[0]
     assert position.startswith("0:")
 
-    for after in (position, position.removeprefix("0:")):
+    offset = position.removeprefix("0:")
+    for after in (position, offset, hex(int(offset)), f"0{offset}"):
         assert shown(capsys, prefix, "--after", after).splitlines()[1] == second
+    to = str(tmp_path / "published")
+    operations = shown(capsys, prefix, "--json").splitlines()
+    given = ("--after", offset, "--to", to, "--format", "json", "--json")
+    assert run(["publish", prefix, *given]) == 0
+    assert json.loads(capsys.readouterr().out)["operations"] == len(operations) - 1
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.cli.output import as_cells, console, plain_table, printable, say
+from trailgate.cli.layout import print_rows
+from trailgate.cli.output import printable, say
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureSummary
@@ -63,9 +64,10 @@ def print_summary(summary: CaptureSummary) -> None:
     """Print operations by table and kind, and what was written; on stderr what is worth a note."""
     for problem in summary.problems:
         print(printable(_problem(problem)))
-    _print_reasons(summary)
+    if summary.reasons:
+        print_rows(("bad", "reason"), [(n, (text,)) for text, n in summary.reasons.items()])
     if summary.counts:
-        console().print(counts_table(summary.counts))
+        print_rows(*counts_table(summary.counts))
     for line in _sentences(summary):
         say(line)
     for note in summary.notes:
@@ -91,29 +93,17 @@ def _problem(problem: Mapping[str, Any]) -> str:
     return f"{', '.join(place)}: {shown}{problem['problem']}{hint}"
 
 
-def _print_reasons(summary: CaptureSummary) -> None:
-    if not summary.reasons:
-        return
-    table = plain_table()
-    table.add_column("bad", justify="right")
-    table.add_column("reason", overflow="fold")
-    for reason, count in summary.reasons.items():
-        table.add_row(*as_cells(f"{count:,}", reason))
-    console().print(table)
-
-
-def counts_table(operations: Mapping[str, Mapping[str, int]]) -> Any:
-    """Return a table of operations by table and kind."""
+def counts_table(
+    operations: Mapping[str, Mapping[str, int]],
+) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
+    """Return operations by table and kind: the headings, and a row a table."""
     present = {kind for counts in operations.values() for kind in counts}
     kinds = {kind: name for kind, name in KINDS.items() if kind in present}
-    table = plain_table()
-    table.add_column("table", overflow="fold")
-    for name in (*kinds.values(), "all"):
-        table.add_column(name, justify="right")
-    for name, counts in operations.items():
-        cells = [f"{counts.get(kind, 0):,}" for kind in kinds]
-        table.add_row(name, *cells, f"{sum(counts.values()):,}")
-    return table
+    rows = [
+        (name, *(counts.get(kind, 0) for kind in kinds), sum(counts.values()))
+        for name, counts in operations.items()
+    ]
+    return ("table", *kinds.values(), "all"), rows
 
 
 def _sentences(summary: CaptureSummary) -> Iterator[str]:

@@ -21,11 +21,10 @@ from types import FrameType
 from typing import Any, Final
 
 from trailgate.cli.capture_output import counts_table, many
+from trailgate.cli.layout import print_rows, row_lines
 from trailgate.cli.output import (
-    as_cells,
     console,
     done_already,
-    plain_table,
     printable,
     quiet_pipe,
     say,
@@ -78,11 +77,11 @@ class LiveView:
         return Group(*parts, Text(""), Text(printable(text), style, overflow="fold"))
 
     def _figures(self) -> Any:
+        from rich.console import Group  # noqa: PLC0415  only a terminal needs it
+        from rich.text import Text  # noqa: PLC0415  as above
+
         done, last = self._statistics, self._statistics.last
         seconds = time.monotonic() - self._begun
-        table = plain_table(show_header=False)
-        table.add_column(style="dim")
-        table.add_column(overflow="fold")
         rows = [
             ("running", _duration(seconds)),
             ("messages", f"{done.messages:,}, {self._rate():,.0f}/s now, {done.messages / max(seconds, 0.001):,.0f}/s in all"),
@@ -96,19 +95,20 @@ class LiveView:
                 ("lag", f"{last.lag_messages:,} messages{age}"),
                 ("trail", f"file {last.trail_file}, byte {last.trail_offset:,}"),
             ]
-        for name, value in rows:
-            table.add_row(*as_cells(name, value))
-        return table
+        width = max(len(name) for name, _ in rows)
+        return Group(*(Text.assemble((f"{name:<{width}}  ", "dim"), value) for name, value in rows))
 
     def _tables(self) -> Any:
         """Return operations by table, those with the most first, as many as fit."""
+        from rich.text import Text  # noqa: PLC0415  only a terminal needs it
+
         counts = self._statistics.counts
         ranked = sorted(counts, key=lambda name: (-sum(counts[name].values()), name))
         room = max(1, shutil.get_terminal_size().lines - LINES)
-        table = counts_table({name: counts[name] for name in ranked[:room]})
+        heading, lines = row_lines(*counts_table({name: counts[name] for name in ranked[:room]}))
         if len(ranked) > room:
-            table.add_row(*as_cells(f"... {len(ranked) - room:,} more tables"))
-        return table
+            lines.append(f"... {len(ranked) - room:,} more tables")
+        return Text.assemble(("\n".join(heading), "bold"), *(f"\n{line}" for line in lines))
 
     def _rate(self) -> float:
         """Return messages a second of the last seconds."""
@@ -217,7 +217,7 @@ def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
             print(json.dumps(asdict(summary), ensure_ascii=False))
             return
         if summary.counts:
-            console().print(counts_table(summary.counts))
+            print_rows(*counts_table(summary.counts))
         say(
             f"{many(summary.messages, 'message')} repaired, {many(summary.operations, 'operation')} added to {summary.target}"
         )

@@ -6,12 +6,13 @@ command takes, or a name below that several commands share. ``takes`` makes the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args, get_type_hints
 
 import typer
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from trailgate.storage.files.listing import TrailFile
 
 Command = TypeVar("Command", bound=Callable[..., None])
-SHORTEST = 20  # digits of a position in its long form
+SHORTEST: Final = 20  # digits of a position in its long form
+OFFSET: Final = re.compile(r"[0-9]+|0x[0-9a-fA-F]+")
 
 
 class Format(StrEnum):
@@ -84,19 +86,13 @@ def flag_of(name: str) -> str:
 
 def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
     """Return a position as file:offset; a number alone, with 0x in hex, is a byte offset in the only file."""
-    if text is None or ":" in text or len(text) >= SHORTEST:
+    if text is None or len(text) >= SHORTEST or not OFFSET.fullmatch(text):
         return text
-    try:
-        offset = int(text, 0) if text.isascii() else -1
-    except ValueError:
-        offset = -1
-    if offset < 0:
-        return text  # which is not a position
     first, last = files[0].number, files[-1].number
     if len(files) > 1:
         problem = f"{text} is a byte offset, and the trail has the files {first} to {last}"
         raise OptionError(problem, hint=f"Name the file too: {first}:{text}")
-    return f"{first}:{offset}"
+    return f"{first}:{int(text, 16 if 'x' in text else 10)}"
 
 
 def named_fields(given: Any, *others: str) -> dict[str, Any]:

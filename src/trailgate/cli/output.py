@@ -89,8 +89,8 @@ def fold(text: str, indent: str = "", stream: IO[str] | None = None) -> list[str
     return lines or [text]
 
 
-def console(*, wrap: bool = True, **options: Any) -> Any:
-    """Return a console as wide as the terminal; ``wrap`` folds long lines."""
+def console(**options: Any) -> Any:
+    """Return a console as wide as the terminal."""
     from rich.console import Console  # noqa: PLC0415  only output for people needs it
 
     class Plain(Console):
@@ -98,21 +98,7 @@ def console(*, wrap: bool = True, **options: Any) -> Any:
             raise  # noqa: PLE0704  the error that rich has caught: it would exit with 1
 
     plain = {"highlight": False, "emoji": False, **options}
-    return Plain(width=terminal_width(), soft_wrap=not wrap, **plain)
-
-
-def plain_table(**options: Any) -> Any:
-    """Return a table without lines, to which columns and rows are added."""
-    from rich.table import Table  # noqa: PLC0415  only output for people needs it
-
-    return Table(box=None, pad_edge=False, header_style="bold", **options)
-
-
-def as_cells(*strings: str) -> list[Any]:
-    """Return strings as cells of a table, in which square brackets have no meaning."""
-    from rich.text import Text  # noqa: PLC0415  only output for people needs it
-
-    return [Text(text) for text in strings]
+    return Plain(width=terminal_width(), **plain)
 
 
 def printable(text: str) -> str:

@@ -8,8 +8,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.cli.columns import operation_columns
+from trailgate.cli.layout import Part, Shown
 from trailgate.cli.output import printable
-from trailgate.cli.rows import Paint, Part, Row, RowForm, Shown, short_time, value_text
+from trailgate.cli.rows import Paint, Row, RowForm, short_time, value_text
 from trailgate.columnar.digits import short_position
 
 ROWS: Final = 100  # that a table shows by default

@@ -306,10 +306,7 @@ OPTIONS: Final = (
         joins=True,
     ),
     FilterOption(
-        ("CSN", "LOGCSN"),
-        COMPARED,
-        "whole transactions, by commit sequence number",
-        transaction(1),
+        ("CSN", "LOGCSN"), COMPARED, "whole transactions, by commit sequence number", transaction(1)
     ),
     FilterOption(("IMAGE",), "BEFORE|AFTER", "before or after images", image),
     FilterOption(
@@ -348,23 +345,12 @@ OPTIONS: Final = (
     FilterOption(("INT16",), "number [start:end]", "a 16-bit integer in the data", integer(2)),
     FilterOption(("INT32",), "number [start:end]", "a 32-bit integer in the data", integer(4)),
     FilterOption(("INT64",), "number [start:end]", "a 64-bit integer in the data", integer(8)),
+    FilterOption(("GGSTOKEN",), "name [comparison value]", "a GGS token, or its value", ggs_token),
     FilterOption(
-        ("GGSTOKEN",),
-        "name [comparison value]",
-        "a GGS token, or its value",
-        ggs_token,
+        ("USERTOKEN",), "name [comparison value]", "a user token, or its value", user_token
     ),
     FilterOption(
-        ("USERTOKEN",),
-        "name [comparison value]",
-        "a user token, or its value",
-        user_token,
-    ),
-    FilterOption(
-        ("COLUMN",),
-        "index [comparison value]",
-        "a column, by index from 0, or its value",
-        column,
+        ("COLUMN",), "index [comparison value]", "a column, by index from 0, or its value", column
     ),
     FilterOption(
         ("RBA",),
@@ -384,22 +370,11 @@ OPTIONS: Final = (
     FilterOption(("UNDOFLAG",), COMPARED, "the undo flag", header_field("undo")),
     FilterOption(("AUDITRBA",), COMPARED, "AuditRBA of the header", header_field("audit_rba")),
     FilterOption(
-        ("AUDITPOS",),
-        COMPARED,
-        "AuditPos of the header",
-        header_field("audit_pos", 2**64 - 1),
+        ("AUDITPOS",), COMPARED, "AuditPos of the header", header_field("audit_pos", 2**64 - 1)
     ),
+    FilterOption(("SYSKEY",), COMPARED, "the system key of NonStop records", system_key),
     FilterOption(
-        ("SYSKEY",),
-        COMPARED,
-        "the system key of NonStop records",
-        system_key,
-    ),
-    FilterOption(
-        ("SYSKEYLEN",),
-        COMPARED,
-        "bytes of the system key",
-        header_field("syskey_length"),
+        ("SYSKEYLEN",), COMPARED, "bytes of the system key", header_field("syskey_length")
     ),
     FilterOption(("PROCESS",), "name", "refused: NonStop process names", process),
 )

@@ -8,16 +8,9 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from trailgate.cli.capture_output import many
+from trailgate.cli.layout import print_rows
 from trailgate.cli.options import AsJson, DefinitionsFile, Threads, TrailPath, takes
-from trailgate.cli.output import (
-    as_cells,
-    console,
-    done_already,
-    plain_table,
-    progress_bar,
-    quiet_pipe,
-    say,
-)
+from trailgate.cli.output import done_already, progress_bar, quiet_pipe, say
 from trailgate.errors import OptionError
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.options import Flag
@@ -136,13 +129,9 @@ def _print(report: ApplyReport, given: ApplyArguments) -> None:
         if name != "ignored" or any(one.ignored for one in report.tables.values())
     ]
     if report.tables:
-        table = plain_table()
-        table.add_column("table", overflow="fold")
-        for name in shown:
-            table.add_column(name, justify="right")
-        for name, one in report.tables.items():
-            table.add_row(*as_cells(name, *(f"{getattr(one, column):,}" for column in shown)))
-        console().print(table)
+        rows = report.tables.items()
+        numbers = [(name, *(getattr(one, column) for column in shown)) for name, one in rows]
+        print_rows(("table", *shown), numbers)
     if report.position is None:
         say(f"nothing new for {given.target}")
         return
@@ -176,15 +165,14 @@ def _show_status(given: ApplyArguments) -> None:
         if whole is None:
             say(f"group {given.group} has applied nothing to {given.target}")
             return
-        found = plain_table()
-        found.add_column("table", overflow="fold")
         versions = any(one.version is not None for one in tables)
-        for name in ("position", "version") if versions else ("position",):
-            found.add_column(name, justify="right")
-        for name, position, version in tables:
-            number = (str(version),) if versions else ()
-            found.add_row(*as_cells(name, short_position(position), *number))
-        console().print(found)
+        print_rows(
+            ("table", "position", *(["version"] if versions else [])),
+            [
+                (name, short_position(position), *([str(version)] if versions else []))
+                for name, position, version in tables
+            ],
+        )
         csn = "" if whole.csn is None else f", CSN {whole.csn}"
         say(
             f"{name_of(whole.trail)} is applied up to position {short_position(whole.position)}{csn}"

@@ -90,13 +90,9 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _print() -> None:
-    console = output.console()
     for area, rows in _by_area():
-        table = output.plain_table(title=area)
-        for name in ("name", "assumption", "why", "where", "tests"):
-            table.add_column(name, overflow="fold")
+        output.say(area, "bold")
         for row in rows:
             why = f"{row.why} ({row.source})" if row.source else row.why
-            cells = (row.name, row.statement, why, "\n".join(row.where), "\n".join(row.tests))
-            table.add_row(*output.as_cells(*cells))
-        console.print(table)
+            output.say(f"{row.name}: {row.statement}; {why}", indent="    ")
+            output.say(f"    {', '.join((*row.where, *row.tests))}", "dim", indent="    ")

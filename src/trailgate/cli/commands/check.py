@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from trailgate.cli.layout import print_rows
 from trailgate.cli.options import AsJson, DefinitionsFile, TrailPath, takes
 from trailgate.cli.output import printable, quiet_pipe, say
 from trailgate.options import Flag
@@ -82,8 +83,6 @@ def _finding_values(found: Finding) -> dict[str, Any]:
 
 
 def _print(report: Report, salvaged: Salvaged | None) -> None:
-    from trailgate.cli.rows import plain_row, print_rows
-
     shown, rest = report.files[:SHOWN], report.files[SHOWN:]
     lines: list[tuple[str, list[int], list[str]]] = []
     for file in shown:
@@ -92,13 +91,10 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
     if rest:
         sums = [sum(getattr(file, name) for file in rest) for name in TOTALS]
         lines.append((f"{len(rest)} more", sums, []))
-    rows = []
+    rows: list[tuple[Any, ...]] = []
     for name, totals, kinds in lines:
-        pairs = zip(TOTALS, totals, strict=True)  # aligned with their headings
-        numbers = [f"{total:>{len(heading)},}" for heading, total in pairs]
-        listed = [f"{kind}," for kind in kinds[:-1]] + kinds[-1:]
-        rows.append(plain_row((name, *numbers), listed))
-    print_rows(("file", *TOTALS), "records by type", rows)
+        rows.append((name, *totals, [f"{kind}," for kind in kinds[:-1]] + kinds[-1:]))
+    print_rows(("file", *TOTALS, "records by type"), rows)
     _print_findings(report)
     if salvaged is not None:
         say(

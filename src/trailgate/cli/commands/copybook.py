@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from trailgate.cli import output
+from trailgate.cli.layout import print_rows
 from trailgate.cli.options import takes
 from trailgate.cobol.copybook.layouts import BinarySizes, Dialect, Field, Layout, Sign, SourceFormat
 from trailgate.cobol.copybook.reader import read_copybook
@@ -68,25 +69,22 @@ def _facts(layout: Layout, field: Field) -> dict[str, Any]:
 
 
 def _print(layouts: list[Layout]) -> None:
-    from trailgate.cli.rows import plain_row, print_rows
-
     rows = [
-        plain_row(
-            (
-                f"{'  ' * depth}{field.level:02d}",
-                field.name,
-                field.picture,
-                _type(field),
-                f"{field.offset:>6}",
-                f"{field.size:>6}",
-                "key" if field.key else "",
-            ),
-            [output.printable(remark) for remark in _remarks(field)],
+        (
+            f"{'  ' * depth}{field.level:02d}",
+            field.name,
+            field.picture,
+            _type(field),
+            f"{field.offset:>6}",
+            f"{field.size:>6}",
+            "key" if field.key else "",
+            list(_remarks(field)),
         )
         for layout in layouts
         for depth, field in _walk(layout.root, 0)
     ]
-    print_rows(("level", "name", "picture", "type", "offset", "length", "key"), "remarks", rows)
+    names = ("level", "name", "picture", "type", "offset", "length", "key", "remarks")
+    print_rows(names, rows)
 
 
 def _walk(field: Field, depth: int) -> Iterator[tuple[int, Field]]:

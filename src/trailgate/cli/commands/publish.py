@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from trailgate.cli.capture_output import counts_table, many
+from trailgate.cli.layout import print_rows
 from trailgate.cli.options import (
     After,
     AsJson,
@@ -18,7 +19,7 @@ from trailgate.cli.options import (
     position_in,
     takes,
 )
-from trailgate.cli.output import console, done_already, progress_bar, say
+from trailgate.cli.output import done_already, progress_bar, say
 from trailgate.options import Flag
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def command(trail: TrailPath, given: PublishArguments) -> None:
 
 def _print(summary: PublishSummary) -> None:
     if summary.counts:
-        console().print(counts_table(summary.counts))
+        print_rows(*counts_table(summary.counts))
     sentence = (
         f"{many(summary.messages, 'message')}, {many(summary.transactions, 'transaction')}, "
         f"{many(summary.operations, 'operation')}"

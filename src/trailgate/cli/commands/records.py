@@ -46,8 +46,7 @@ def command(
     path: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH",
-            help="Files of records, folders of such files, patterns, or - (stdin).",
+            metavar="PATH", help="Files of records, folders of such files, patterns, or - (stdin)."
         ),
     ],
     given: RecordsArguments,

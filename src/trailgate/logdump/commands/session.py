@@ -131,8 +131,7 @@ UNSUPPORTED: Final = (
     *(Unsupported((name,), BLOCKS, refused=False) for name in ("ESBLOCK", "BIO")),
     *(Unsupported((name,), EXACT, refused=False) for name in ("HASHSTATS", "HASHCLEAR")),
     Unsupported(
-        ("TRAILFORMAT",),
-        "a file states its format; the one before release 6 is not public",
+        ("TRAILFORMAT",), "a file states its format; the one before release 6 is not public"
     ),
     Unsupported(
         ("DEBUG",), "there is no debugger; TRAILGATE_DEBUG=1 in the environment shows tracebacks"
