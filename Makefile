@@ -12,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --use-pep517
 # On a terminal pip shows how far it is.
 QUIET := $(if $(MAKE_TERMOUT),,--quiet)
 # What these extras and groups name comes without compiling: a machine with Python and make can install it.
-EXTRAS := spark,jre,connect,kafka,s3,azure,gs,hdfs
+EXTRAS := spark,jre,delta,postgresql,connect,kafka,s3,azure,gs,hdfs
 GROUPS := --group dev --group docs
 # What only tests on servers need; the library for AMQP is compiled where it is installed.
 SERVER_EXTRAS := amqp
@@ -25,7 +25,7 @@ help: ## list the tasks
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | while IFS='|' read -r name what; do \
 		printf 'make %-12s %s\n' "$$name" "$$what"; done
 
-demo: $(MADE) ## capture the sample messages into a trail and show it, then the same on Spark
+demo: $(MADE) ## sample messages into a trail and into tables, then the same with Delta and on Spark
 	@$(BIN)/trailgate demo --no-spark
 	@$(MAKE) --no-print-directory demo-spark
 
@@ -110,8 +110,8 @@ $(MADE): pyproject.toml constraints.txt
 	@touch $(MADE)
 
 $(SPARK): $(MADE)
-	@echo "# Installing Spark and a Java for it: 600 MB"
-	@$(INSTALL) $(QUIET) -e '.[spark,jre]'
+	@echo "# Installing Spark, a Java for it, and Delta: 650 MB"
+	@$(INSTALL) $(QUIET) -e '.[spark,jre,delta]'
 	@touch $(SPARK)
 
 # Groups need a newer pip than that of Debian 12.

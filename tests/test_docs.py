@@ -206,7 +206,7 @@ def test_the_packages_are_drawn_as_the_contracts_have_them() -> None:
     layers = contracts["contracts"][0]["layers"]
     page = (ROOT / "CONTRIBUTING.md").read_text().split("## The packages")[1].split("\n## ")[0]
     drawn = re.findall(
-        r"^(\w+(?: \| \w+)?) +\S", page.split("```")[1].partition("\n")[2], re.MULTILINE
+        r"^(\w+(?: \| \w+)*) +\S", page.split("```")[1].partition("\n")[2], re.MULTILINE
     )
 
     assert drawn == [layer for layer in layers if layer != "__main__"]

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from trailgate.errors import (
+    ApplyError,
     BrokerError,
     BrokerRefusedError,
     DecodeError,
@@ -28,6 +29,7 @@ from trailgate.errors import (
 
 if TYPE_CHECKING:
     from trailgate.capture.capture import Capture, Parsed
+    from trailgate.jobs.apply import ApplyReport, apply_trail
     from trailgate.jobs.capture.job import CaptureSummary, capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.publishing import PublishSummary, publish_trail
@@ -51,6 +53,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AppendOptions",
+    "ApplyError",
+    "ApplyReport",
     "BrokerError",
     "BrokerRefusedError",
     "ByteOrder",
@@ -85,6 +89,7 @@ __all__ = [
     "Where",
     "WriteError",
     "__version__",
+    "apply_trail",
     "capture_files",
     "find_trail",
     "load_capture",
@@ -100,6 +105,8 @@ __all__ = [
 _MODULES = MappingProxyType(
     {
         "AppendOptions": "trailgate.storage.live.appender",
+        "ApplyReport": "trailgate.jobs.apply",
+        "apply_trail": "trailgate.jobs.apply",
         "ByteOrder": "trailgate.trail.format.tokens",
         "Capture": "trailgate.capture.capture",
         "CaptureRules": "trailgate.messages.selection",

@@ -135,6 +135,10 @@ class EncodeError(TrailgateError):
     """A value cannot be written in the form asked for."""
 
 
+class ApplyError(TrailgateError):
+    """A change does not fit the rows of its target: a row is missing, or is there already."""
+
+
 class StorageError(TrailgateError):
     """A file or directory is missing, damaged or in another run's hands."""
 

@@ -40,6 +40,7 @@ GOOD: Final[dict[str, dict[str, list[str]]]] = {
     "gendef": {"--prop": ["dirprm/shop.properties"]},
     "logdump": {"file": ["dirdat/ot000000000"], "--command": ["N"]},
     "records": {"path": ["data"], "--copybook": ["a.cpy"]},
+    "apply": {"trail": ["dirdat/ot"], "--to": ["duckdb:new.duckdb"]},
     "redact": {"trail": ["dirdat/ot"], "--to": ["sample/aa"]},
     "journal": {"action": ["show"], "path": ["dirdat/rt"]},
     "demo": {"--no-spark": []},

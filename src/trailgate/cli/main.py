@@ -23,6 +23,7 @@ from trailgate.errors import OptionError, TrailgateError, WriteError
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "capture": "Capture messages into a trail.",
+        "apply": "Apply the operations of a trail to tables.",
         "publish": "Publish the operations of a trail as messages.",
         "show": "Show the operations of a trail.",
         "sql": "Show what a SELECT statement gives over trails.",

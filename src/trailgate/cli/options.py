@@ -67,6 +67,9 @@ def takes(arguments: type[Any]) -> Callable[[Callable[..., None]], Callable[...,
     """
     hints = get_type_hints(arguments, include_extras=True)
     flags = [_parameter(field, hints[field.name]) for field in fields(arguments)]
+    flags.sort(
+        key=lambda one: one.default is not Parameter.empty
+    )  # what is required is listed first
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         plain = signature(function, eval_str=True)

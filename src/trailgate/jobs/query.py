@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 
 from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_file import find_table
 from trailgate.storage.reading.trails import read_trail
+from trailgate.targets.target import is_target, table_rows
 
 ROWS: Final = 16_384  # of a batch of the answer
-OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns; DuckDB reads Parquet, CSV and JSON files"
+OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns, FROM 'delta:lake/hr/jobs' a Delta table, FROM 'duckdb:shop.duckdb/hr/jobs' one of a DuckDB file; DuckDB reads Parquet, CSV and JSON files"
 
 
 def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchReader:
@@ -23,7 +25,7 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
 
     ``FROM 'dirdat/ot'`` are the operations of a trail, ``FROM 'dirdat/ot:HR.JOBS'`` those of a table in the types of its columns; a prefix may be
     an address of a store. All else is DuckDB's: files of Parquet, CSV and JSON, its functions. A trail is read anew wherever the statement names
-    it. ``definitions`` are those of all trails, as ``read_trail`` takes them.
+    it. ``FROM 'delta:lake/hr/jobs'`` and ``FROM 'duckdb:shop.duckdb/hr/jobs'`` are tables that changes were applied to. ``definitions`` are those of all trails, as ``read_trail`` takes them.
 
     Raises OptionError for a statement that is not a SELECT, or that DuckDB refuses, and TrailgateError for a trail that cannot be read.
     """
@@ -47,14 +49,14 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
 
 
 class _Rows:
-    """The rows of a trail, which DuckDB asks for wherever a statement names it, by Arrow's PyCapsule interface."""
+    """Rows that DuckDB asks for wherever a statement names them, by Arrow's PyCapsule interface; ``read`` begins to read them."""
 
-    def __init__(self, trail: TrailFiles, table: str | None) -> None:
-        self._trail, self._table = trail, table
+    def __init__(self, read: Callable[[], pa.RecordBatchReader]) -> None:
+        self._read = read
         self.error: TrailgateError | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        rows = read_trail(self._trail, table=self._table)
+        rows = self._read()
         noted = pa.RecordBatchReader.from_batches(rows.schema, self._note(rows))
         return noted.__arrow_c_stream__(requested_schema)
 
@@ -94,7 +96,9 @@ def _relations(tree: object) -> Iterator[str]:
 
 
 def _found(name: str, definitions: Address | None) -> _Rows | None:
-    """Return the rows of a trail, or of a table of it; None where the name is of something else."""
+    """Return the rows of a trail, of a table of it, or of a target's table; None where the name is of something else."""
+    if is_target(name):
+        return _Rows(partial(table_rows, name))
     prefix, colon, table = name.rpartition(":")
     named = bool(colon) and not {"/", "@"} & {*table}  # not a colon of an address
     try:
@@ -103,7 +107,7 @@ def _found(name: str, definitions: Address | None) -> _Rows | None:
         return None
     if named:
         find_table(trail, table)  # raises for one that nothing defines
-    return _Rows(trail, table if named else None)
+    return _Rows(partial(read_trail, trail, table=table if named else None))
 
 
 def _batches(

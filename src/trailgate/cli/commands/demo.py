@@ -24,6 +24,7 @@ MESSAGES = "messages"
 TRAIL = "dirdat/ot"
 ON_SPARK = "dirdat/sp"  # the trail that is captured on Spark
 CAPTURE = f"trailgate capture --properties {PROPERTIES} --from {MESSAGES} --update-befores"
+LAKE, DATABASE = "delta:lake/", "duckdb:shop.duckdb"
 STATEMENT = "SELECT CUST_CODE, NAME, CITY FROM 'dirdat/ot:GG.JMSCAP_TCUSTMER' WHERE _op_type = 'I'"
 ROWS = 13  # of the trail that the demo shows
 MARK = ".trailgate-demo"  # a folder with this file is replaced by the next demo
@@ -51,6 +52,8 @@ def command(
     with contextlib.chdir(dir):
         if not only_spark:
             _run_in_process()
+        if not only_spark or importlib.util.find_spec("deltalake") is not None:
+            _apply()
         if spark and not installed:
             _say(f"\n# PySpark is not installed. The same on Spark: {install_command('spark')}")
         elif spark:
@@ -70,6 +73,18 @@ def _run_in_process() -> None:
     print_table(read_trail(TRAIL), ROWS, trail_output.OPERATIONS)
     _step(f'trailgate sql "{STATEMENT}"')
     sql(STATEMENT)
+
+
+def _apply() -> None:
+    """Apply the trail to tables of Delta, of DuckDB where Delta is not installed, and query one."""
+    from trailgate.cli.commands.apply import ApplyArguments, apply
+
+    target = DATABASE if importlib.util.find_spec("deltalake") is None else LAKE
+    _step(f"trailgate apply {TRAIL} --to {target}")
+    apply(ApplyArguments(target=target), TRAIL)
+    statement = f"SELECT cust_code, name, city FROM '{target.rstrip('/')}/gg/jmscap_tcustmer'"  # noqa: S608  the demo's own name
+    _step(f'trailgate sql "{statement}"')
+    sql(statement)
 
 
 def _run_on_spark(master: str) -> None:

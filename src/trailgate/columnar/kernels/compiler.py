@@ -158,15 +158,9 @@ def _moving(_typing: Any, out: Any, to: Any, data: Any, at: Any) -> Any:
 
 
 def _marking(_typing: Any, data: Any, at: Any, _byte: Any) -> Any:
-    lanes = ir.VectorType(ir.IntType(8), 64)
-    undefined = ir.Constant(lanes, ir.Undefined)
-    every = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        place = _pointer(context, builder, signature, arguments, lanes)
-        first = builder.insert_element(undefined, arguments[2], ir.Constant(ir.IntType(32), 0))
-        wanted = builder.shuffle_vector(first, undefined, every)
-        equal = builder.icmp_unsigned("==", builder.load(place, align=1), wanted)
+        loaded = _load(context, builder, signature, arguments, 64)
+        equal = builder.icmp_unsigned("==", loaded, _splatted(builder, arguments[2], 64))
         return builder.bitcast(equal, _WORD)
 
     return numba.types.uint64(data, at, numba.types.uint8), code
@@ -216,18 +210,37 @@ def _string(_typing: Any, data: Any, at: Any) -> Any:
 
 
 def _value(_typing: Any, data: Any, at: Any, _quote: Any) -> Any:
-    undefined = ir.Constant(ir.VectorType(ir.IntType(8), 32), ir.Undefined)
-    every = ir.Constant(ir.VectorType(ir.IntType(32), 32), [0] * 32)
-
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         loaded = _load(context, builder, signature, arguments, 32)
-        first = builder.insert_element(undefined, arguments[2], ir.Constant(ir.IntType(32), 0))
-        wanted = builder.shuffle_vector(first, undefined, every)
-        bits = builder.bitcast(builder.icmp_unsigned("==", loaded, wanted), ir.IntType(32))
+        equal = builder.icmp_unsigned("==", loaded, _splatted(builder, arguments[2], 32))
+        bits = builder.bitcast(equal, ir.IntType(32))
         upper = _any_of(builder, loaded, 32, b"&<", below=32)
         return _with_upper(builder, builder.zext(bits, _WORD), upper)
 
     return numba.types.uint64(data, at, numba.types.uint8), code
+
+
+def _splatted(builder: Any, byte: Any, width: int) -> Any:
+    """Return a vector of a byte that is known when the loop runs."""
+    undefined = ir.Constant(ir.VectorType(ir.IntType(8), width), ir.Undefined)
+    every = ir.Constant(ir.VectorType(ir.IntType(32), width), [0] * width)
+    first = builder.insert_element(undefined, byte, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(first, undefined, every)
+
+
+def _escape(
+    _typing: Any, data: Any, at: Any, _first: Any, _second: Any, _third: Any, _fourth: Any, _fifth: Any
+) -> Any:  # fmt: skip
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        loaded = _load(context, builder, signature, arguments, 32)
+        found = builder.icmp_unsigned("<", loaded, _splat(32, 32))
+        for byte in arguments[2:]:
+            wanted = _splatted(builder, byte, 32)
+            found = builder.or_(found, builder.icmp_unsigned("==", loaded, wanted))
+        return builder.zext(builder.bitcast(found, ir.IntType(32)), _WORD)
+
+    byte = numba.types.uint8
+    return numba.types.uint64(data, at, byte, byte, byte, byte, byte), code
 
 
 def _name_end(_typing: Any, data: Any, at: Any) -> Any:
@@ -285,6 +298,7 @@ first_mark: Final[Any] = intrinsic(_counting)
 text_marks: Final[Any] = intrinsic(_text)
 value_marks: Final[Any] = intrinsic(_value)
 string_marks: Final[Any] = intrinsic(_string)
+escape_marks: Final[Any] = intrinsic(_escape)
 name_end_marks: Final[Any] = intrinsic(_name_end)
 control_marks64: Final[Any] = intrinsic(_control)
 high_marks64: Final[Any] = intrinsic(_high)

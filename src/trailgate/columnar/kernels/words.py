@@ -151,6 +151,19 @@ def string_marks(data: Any, at: int) -> Any:
     return found
 
 
+@instruction
+def escape_marks(
+    data: Any, at: int, first: Any, second: Any, third: Any, fourth: Any, fifth: Any
+) -> Any:
+    """Return a bit for each of 32 bytes that is a control, or one of five bytes."""
+    found = np.uint64(0)
+    for place in range(32):
+        byte = data[at + place]
+        if byte < 0x20 or byte in (first, second, third, fourth, fifth):
+            found |= np.uint64(1) << np.uint64(place)
+    return found
+
+
 @inner
 def copy_value(data: Octets, start: int, size: int, out: Octets, at: int) -> None:
     """Copy ``size`` bytes from within the data; writes at most ``SPARE`` bytes too many."""

@@ -20,13 +20,16 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import from_hex
+from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, with_marks
 from trailgate.formats.debezium.options import ERROR, PLACEHOLDER, DebeziumPublishOptions
 from trailgate.formats.json.images import to_base64
-from trailgate.formats.json.object_kernels import BARE, MEMBERS, NUMBER, PLAIN, STRING
 from trailgate.formats.json.objects import (
-    MeasuredObjects,
-    Piece,
+    BARE,
+    NUMBER,
+    PLAIN,
+    STRING,
+    Member,
     WrittenColumn,
     joined_members,
     literal,
@@ -132,37 +135,34 @@ def _count_tables(
     return names, of_table, every[:, np.lexsort((every[1], every[0]))]
 
 
-def begin_events(bounds: Bounds) -> tuple[Longs, MeasuredObjects]:
+def begin_events(bounds: Bounds) -> tuple[Longs, MeasuredRows]:
     """Return the operations that the BEGIN events are before, and the events."""
     rows = np.flatnonzero(bounds.begins & _has_ids(bounds))
     pieces = [
         *_head(bounds, rows, b"BEGIN"),
-        Piece(b',"event_count":null,"data_collections":null}'),
+        Member(b',"event_count":null,"data_collections":null}'),
     ]
     return rows, measure(pieces, len(rows))
 
 
-def end_events(bounds: Bounds) -> tuple[Longs, MeasuredObjects]:
+def end_events(bounds: Bounds) -> tuple[Longs, MeasuredRows]:
     """Return the operations that the END events are after, and the events."""
     ends = np.flatnonzero(bounds.ends)
     numbers, counts, names = bounds.counts
-    entries = measure(
-        [
-            Piece(b',{"data_collection":', names, STRING),
-            Piece(b',"event_count":', _digits(counts), BARE),
-            Piece(b"}"),
-        ],
-        len(names),
-    )
+    entries = [
+        Member(b',{"data_collection":', names, STRING),
+        Member(b',"event_count":', _digits(counts), BARE),
+        Member(b"}"),
+    ]
     offsets = np.searchsorted(numbers, np.arange(len(ends) + 1)).astype(np.int64)
     listed = joined_members(entries, offsets)
     known = np.flatnonzero(_has_ids(bounds)[ends])
     rows = ends[known]
     pieces = [
         *_head(bounds, rows, b"END"),
-        Piece(b',"event_count":', _digits(bounds.total[rows]), BARE),
-        Piece(b',"data_collections":[', listed.take(pa.array(known)), MEMBERS),
-        Piece(b"]}"),
+        Member(b',"event_count":', _digits(bounds.total[rows]), BARE),
+        Member(b',"data_collections":[', listed.take(pa.array(known)), BARE),
+        Member(b"]}"),
     ]
     return rows, measure(pieces, len(rows))
 
@@ -175,11 +175,11 @@ def _has_ids(bounds: Bounds) -> Mask:
     return valid
 
 
-def _head(bounds: Bounds, rows: Longs, status: bytes) -> list[Piece]:
+def _head(bounds: Bounds, rows: Longs, status: bytes) -> list[Member]:
     times = bounds.times[rows] // _MILLI
     return [
-        Piece(b'{"status":"' + status + b'","id":', bounds.tx_id.take(pa.array(rows)), STRING),
-        Piece(b',"ts_ms":', _digits(times), BARE),
+        Member(b'{"status":"' + status + b'","id":', bounds.tx_id.take(pa.array(rows)), STRING),
+        Member(b',"ts_ms":', _digits(times), BARE),
     ]
 
 
@@ -277,7 +277,7 @@ def event_schema(table: Table, prefix: str) -> bytes:
     return literal(envelope)
 
 
-def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredObjects | None:
+def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredRows | None:
     """Return the keys of alike operations: those after, of deletes before. None for truncates and tables without a key.
 
     Raises EncodeError for an operation without a value of the key.
@@ -285,17 +285,17 @@ def event_keys(block: ChangeBlock, prefix: str, *, schemas: bool) -> MeasuredObj
     numbers = block.table.marked_keys
     if not numbers or block.op_type[0] == TRUNCATE:
         return None
-    pieces = [Piece(b"{"), *(_member(block, number) for number in numbers), Piece(b"}")]
+    pieces = [Member(b"{"), *(_member(block, number) for number in numbers), Member(b"}")]
     if schemas:
         schema = key_schema(block.table, prefix)
-        pieces = [Piece(b'{"schema":' + schema + b',"payload":'), *pieces, Piece(b"}")]
+        pieces = [Member(b'{"schema":' + schema + b',"payload":'), *pieces, Member(b"}")]
     return measure(pieces, len(block))
 
 
-def transaction_keys(bounds: Bounds, rows: Longs) -> MeasuredObjects:
+def transaction_keys(bounds: Bounds, rows: Longs) -> MeasuredRows:
     """Return the keys of BEGIN or END events at these operations."""
     ids = bounds.tx_id.take(pa.array(rows))
-    return measure([Piece(b'{"id":', ids, STRING), Piece(b"}")], len(rows))
+    return measure([Member(b'{"id":', ids, STRING), Member(b"}")], len(rows))
 
 
 @lru_cache(TABLES)
@@ -307,7 +307,7 @@ def key_schema(table: Table, prefix: str) -> bytes:
     return literal({"type": "struct", "fields": fields, "optional": False, "name": name})
 
 
-def _member(block: ChangeBlock, number: int) -> Piece:
+def _member(block: ChangeBlock, number: int) -> Member:
     """Return a column of the key; one that is missing after is as it was before."""
     images = block.before[number], block.after[number]
     first, other = images if block.op_type[0] == DELETE else images[::-1]
@@ -323,7 +323,7 @@ def _member(block: ChangeBlock, number: int) -> Piece:
             other.values if values is None else pc.if_else(pa.array(missing), other.values, values)
         )
     written = event_columns(block.table)[number].written
-    return Piece(written.literal, written.format(values), written.kind)
+    return Member(written.literal, written.format(values), written.kind)
 
 
 LETTERS: Final[Mapping[int, str]] = MappingProxyType(
@@ -345,8 +345,8 @@ class DebeziumWriter:
         bounds = bounds_of(batch, self._open) if self.options.transactions else None
         rows = np.arange(batch.rows)
         begins = ends = rows[:0]
-        measured: list[tuple[Longs, MeasuredObjects]] = []
-        keys: list[tuple[Longs, MeasuredObjects]] = []
+        measured: list[tuple[Longs, MeasuredRows]] = []
+        keys: list[tuple[Longs, MeasuredRows]] = []
         if bounds is not None:
             begins, opening = begin_events(bounds)
             ends, closing = end_events(bounds)
@@ -379,7 +379,7 @@ class DebeziumWriter:
         codes[own] = table_numbers(batch) + 1
         return pa.array(names, pa.string()).take(pa.array(codes))
 
-    def _measure(self, block: ChangeBlock, bounds: Bounds | None) -> MeasuredObjects:
+    def _measure(self, block: ChangeBlock, bounds: Bounds | None) -> MeasuredRows:
         """Return the events of operations of one type, measured."""
         kind = int(block.op_type[0])
         if kind == KEY_UPDATE and self.options.key_updates == ERROR:
@@ -387,20 +387,20 @@ class DebeziumWriter:
             hint = "Give the option key_updates=update to write an update with both keys"
             raise operation_error(block, 0, problem, hint)
         pieces = [
-            Piece(b"{"),
+            Member(b"{"),
             *self._image(block, block.before, b"before", kind not in (INSERT, TRUNCATE)),
             *self._image(block, block.after, b"after", kind not in (DELETE, TRUNCATE)),
             *self._metadata(block, bounds),
-            Piece(b"}"),
+            Member(b"}"),
         ]
         if self.options.schemas:
             schema = event_schema(block.table, self.options.prefix)
-            pieces = [Piece(b'{"schema":' + schema + b',"payload":'), *pieces, Piece(b"}")]
+            pieces = [Member(b'{"schema":' + schema + b',"payload":'), *pieces, Member(b"}")]
         return measure(pieces, len(block))
 
     def _image(
         self, block: ChangeBlock, image: Image, name: bytes, wanted: bool
-    ) -> Iterator[Piece]:
+    ) -> Iterator[Member]:
         """Yield the pieces of an image; an update without any before value has none."""
         rows = len(block)
         if not wanted:
@@ -412,7 +412,7 @@ class DebeziumWriter:
             if name == b"after" or block.op_type[0] == DELETE:
                 nothing = np.zeros(rows, bool)
         if not nothing.all():
-            yield Piece(b',"' + name + b'":{', missing=nothing)
+            yield Member(b',"' + name + b'":{', missing=nothing)
             columns = event_columns(block.table)
             for at, (state, column) in enumerate(zip(image, columns, strict=True)):
                 own = missing[at] & ~nothing
@@ -420,14 +420,14 @@ class DebeziumWriter:
                     state = self._without_missing(block, at, state, own)  # noqa: PLW2901  one column after the other
                 if state.values is not None:
                     yield self._member(column, state, nothing)
-            yield Piece(b"}", missing=nothing)
-        yield Piece(b',"' + name + b'":null', missing=~nothing)
+            yield Member(b"}", missing=nothing)
+        yield Member(b',"' + name + b'":null', missing=~nothing)
 
     @staticmethod
-    def _member(column: EventColumn, state: StateColumn, nothing: Mask) -> Piece:
+    def _member(column: EventColumn, state: StateColumn, nothing: Mask) -> Member:
         written = column.written
         absent = nothing if state.missing is None else nothing | state.missing
-        return Piece(written.literal, written.format(state.values), written.kind, absent)
+        return Member(written.literal, written.format(state.values), written.kind, absent)
 
     def _without_missing(
         self, block: ChangeBlock, at: int, state: StateColumn, missing: Mask
@@ -451,9 +451,9 @@ class DebeziumWriter:
         values = pa.nulls(len(block), pa.string()) if state.values is None else state.values
         return StateColumn(pc.if_else(pa.array(missing), self.options.placeholder, values))
 
-    def _metadata(self, block: ChangeBlock, bounds: Bounds | None) -> Iterator[Piece]:
+    def _metadata(self, block: ChangeBlock, bounds: Bounds | None) -> Iterator[Member]:
         options, micros = self.options, block.op_ts
-        yield Piece(
+        yield Member(
             b',"source":{"version":"1","connector":"trailgate","name":' + literal(options.prefix)
         )
         times = _times(micros)
@@ -461,21 +461,21 @@ class DebeziumWriter:
         database, schema, name = _names(block)
         fixed = (b',"snapshot":"false","db":', b',"schema":', b',"table":')
         strings = zip(fixed, (database, schema, name), strict=True)
-        yield Piece(b"".join(before + literal(text) for before, text in strings))
-        yield Piece(b',"txId":', block.tx_id, STRING)
-        yield Piece(b',"scn":', block.csn, STRING)
-        yield Piece(b'},"op":' + literal(LETTERS[int(block.op_type[0])]))
+        yield Member(b"".join(before + literal(text) for before, text in strings))
+        yield Member(b',"txId":', block.tx_id, STRING)
+        yield Member(b',"scn":', block.csn, STRING)
+        yield Member(b'},"op":' + literal(LETTERS[int(block.op_type[0])]))
         yield from _times(np.full(len(block), options.now, np.int64)) if options.now else times
         if bounds is None:
             return
         ids = block.tx_id
         without = np.asarray(ids.is_null()) if ids.null_count else np.zeros(len(block), bool)
-        yield Piece(b',"transaction":{"id":', ids, STRING, without)
-        yield Piece(b',"total_order":', _digits(bounds.total[block.order]), BARE, without)
+        yield Member(b',"transaction":{"id":', ids, STRING, without)
+        yield Member(b',"total_order":', _digits(bounds.total[block.order]), BARE, without)
         order = _digits(bounds.of_table[block.order])
-        yield Piece(b',"data_collection_order":', order, BARE, without)
-        yield Piece(b"}", missing=without)
-        yield Piece(b',"transaction":null', missing=~without)
+        yield Member(b',"data_collection_order":', order, BARE, without)
+        yield Member(b"}", missing=without)
+        yield Member(b',"transaction":null', missing=~without)
 
 
 def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
@@ -487,14 +487,14 @@ def _names(block: ChangeBlock) -> tuple[str | None, str, str]:
     return (parts[0] if len(parts) == 3 else None), parts[-2], parts[-1]
 
 
-def _times(micros: Longs) -> list[Piece]:
+def _times(micros: Longs) -> list[Member]:
     """Return the pieces of a time in milliseconds, microseconds and nanoseconds."""
     digits = _digits(micros)
     # As text: years after 2262 have more nanoseconds than 64 bits hold.
     nanos = pc.if_else(pc.equal(digits, "0"), "", "000") if (micros == 0).any() else None
     return [
-        Piece(b',"ts_ms":', _digits(micros // _MILLI), BARE),
-        Piece(b',"ts_us":', digits, BARE),
-        Piece(b',"ts_ns":', digits, BARE),
-        Piece(b"000") if nanos is None else Piece(b"", nanos, BARE),
+        Member(b',"ts_ms":', _digits(micros // _MILLI), BARE),
+        Member(b',"ts_us":', digits, BARE),
+        Member(b',"ts_ns":', digits, BARE),
+        Member(b"000") if nanos is None else Member(b"", nanos, BARE),
     ]

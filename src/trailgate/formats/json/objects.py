@@ -1,6 +1,6 @@
 """JSON messages written from columns, an operation each.
 
-An object is literals and values in turn; a member may be missing. An image is one piece a column, its value in three states. Messages are measured by table
+An object is made of members, each a literal and a value in one of three states, which become the pieces of a template (``columnar/templates.py``). Messages are measured by table
 and operation type, and written in the order of the batch.
 """
 
@@ -8,29 +8,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Mask, Octets
-from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import group, octets
+from trailgate.arrays import Longs, Mask
+from trailgate.columnar.rows import group, text_view
+from trailgate.columnar.templates import Escapes, Form, MeasuredRows, Piece
+from trailgate.columnar.templates import measure as measure_pieces
 from trailgate.errors import EncodeError
 from trailgate.formats.json import object_kernels as kernels
-from trailgate.formats.json.object_kernels import BARE, MEMBERS, NOTHING, NUMBER, PLAIN, STRING
 from trailgate.messages.publishing import bodies_of
 from trailgate.model.changes import ChangeBatch, ChangeBlock, Image
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
 from trailgate.model.values import formatter_for
 
-__all__ = ["BARE", "MEMBERS", "NOTHING", "NUMBER", "PLAIN", "STRING", "Piece", "literal", "measure"]
+# What is after a member's literal: nothing; a value as it is; one in quotes where it is not a number; in quotes; in quotes, with escapes.
+NOTHING, BARE, NUMBER, PLAIN, STRING = range(5)
+SHORT: Final = {8: b"\\b", 9: b"\\t", 10: b"\\n", 12: b"\\f", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
+ESCAPES: Final = Escapes.of({**{byte: b"\\u%04x" % byte for byte in range(32)}, **SHORT})
+COMMA, OPENING = b",", b"{"
 
 
-class Piece(NamedTuple):
+class Member(NamedTuple):
     """A literal and a value of each row after it; a null value is ``null``. The rows that are ``missing`` have neither."""
 
     literal: bytes
@@ -44,63 +47,69 @@ def literal(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MeasuredObjects:
-    """Rows that are measured: how many bytes each has, and all that writes them."""
+def measure(members: Sequence[Member], rows: int) -> MeasuredRows:
+    """Return rows of these members; the comma before the first one that a row has after an opening brace is left out."""
+    pieces: list[Piece] = []
+    fresh = np.zeros(rows, bool)  # rows that have nothing after the brace
+    some = False
+    for member in members:
+        opened = some and member.literal.startswith(COMMA) and bool(fresh.any())
+        pieces.append(_piece(member, fresh if opened else None, rows))
+        begins = member.kind == NOTHING and member.literal.endswith(OPENING)
+        if begins or some:
+            has = np.ones(rows, bool) if member.missing is None else ~member.missing
+            fresh = (fresh & ~has) | (has & begins)
+            some = begins or bool(fresh.any())
+    return measure_pieces(pieces, rows, ESCAPES)
 
-    sizes: Longs
-    parts: tuple[object, ...]
 
-    def write(self, to: Longs, out: Octets) -> None:
-        """Write each row's bytes from its place in ``to`` on."""
-        own = np.ascontiguousarray(to, np.int64)
-        done = kernels.write_objects(*self.parts, self.sizes, own, out)
-        assert done == 0, "the rows have other bytes than were measured"
+def _piece(member: Member, fresh: Mask | None, rows: int) -> Piece:
+    """Return the piece of a member; it has no comma in the rows that are ``fresh``."""
+    text, values, kind = member.literal, member.values, member.kind
+    forms = _forms(text, kind)
+    states = None
+    if values is None and kind != NOTHING:
+        states = np.ones(rows, np.uint8)
+    elif values is not None and values.null_count:
+        states = np.asarray(values.is_null()).astype(np.uint8)
+    if kind == NUMBER and values is not None and rows:
+        offsets, data = text_view(values)
+        found = np.empty(rows, bool)
+        if kernels.mark_numbers(data, offsets, found):
+            own = np.zeros(rows, np.uint8) if states is None else states
+            states = np.where((own == 0) & ~found, 2, own).astype(np.uint8)
+    missing = member.missing
+    if missing is not None and missing.any():
+        states = np.zeros(rows, np.uint8) if states is None else states
+        states = np.where(missing, 3, states).astype(np.uint8)
+    if fresh is not None:
+        bare = _forms(text[len(COMMA) :], kind)
+        if fresh.all():
+            forms = bare
+        else:
+            states = np.zeros(rows, np.uint8) if states is None else states
+            states = states + np.where(fresh, len(forms), 0).astype(np.uint8)
+            forms += bare
+    return Piece(values, forms, states, plain=kind != STRING)
 
 
-def measure(pieces: Sequence[Piece], rows: int) -> MeasuredObjects:
-    """Return rows of these pieces."""
-    offsets, contents, states, states_at = [], [], [], []
-    total = marked = 0
-    for piece in pieces:
-        begins, content = _content(piece.values, rows)
-        offsets.append(begins + (total - int(begins[0])))
-        contents.append(content)
-        total += len(content)
-        own = _states(piece, rows)
-        states_at.append(-1 if own is None else marked)
-        if own is not None:
-            states.append(own)
-            marked += rows
-    spare = np.zeros(SPARE, np.uint8)
-    bounds = np.cumsum([0, *(len(piece.literal) for piece in pieces)])
-    parts = (
-        np.array([piece.kind for piece in pieces], np.int64),
-        octets(b"".join(piece.literal for piece in pieces) + bytes(SPARE)),
-        bounds,
-        np.concatenate([*contents, spare]),
-        np.concatenate(offsets),
-        np.concatenate(states) if states else np.zeros(0, np.uint8),
-        np.array(states_at, np.int64),
-    )
-    sizes = np.empty(rows, np.int64)
-    done = kernels.measure_objects(*parts, sizes)
-    assert done == 0, "values are within their columns"
-    return MeasuredObjects(sizes, parts)
+def _forms(text: bytes, kind: int) -> tuple[Form, ...]:
+    """Return the forms of a member: its value, null, a value in quotes, and nothing."""
+    if kind == NOTHING:
+        return Form(text), Form(text), Form(text), Form()
+    quote = b'"' if kind in (PLAIN, STRING) else b""
+    return Form(text + quote, quote), Form(text + b"null"), Form(text + b'"', b'"'), Form()
 
 
 def map_members(maps: pa.MapArray) -> pa.Array:
-    """Return the entries of each map as members, with a comma before each; nothing for a null map."""
+    """Return the entries of each map as members with commas between them; nothing for a null map."""
     dense = maps.drop_null() if maps.null_count else maps
     offsets = dense.offsets.to_numpy().astype(np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(dense) else (0, 0)
-    entries = measure(
-        [
-            Piece(b",", dense.keys.slice(first, last - first), STRING),
-            Piece(b":", dense.items.slice(first, last - first), STRING),
-        ],
-        last - first,
-    )
+    entries = [
+        Member(b",", dense.keys.slice(first, last - first), STRING),
+        Member(b":", dense.items.slice(first, last - first), STRING),
+    ]
     members = joined_members(entries, offsets - first)
     if not maps.null_count:
         return members
@@ -108,41 +117,21 @@ def map_members(maps: pa.MapArray) -> pa.Array:
     return members.take(pa.array(places, mask=np.asarray(maps.is_null())))
 
 
-def joined_members(entries: MeasuredObjects, offsets: Longs) -> pa.Array:
-    """Return as one text each the entries offsets[i]:offsets[i + 1], which follow one another."""
-    ends = np.concatenate([[0], np.cumsum(entries.sizes)]).astype(np.int64)
+def joined_members(entries: Sequence[Member], offsets: Longs) -> pa.Array:
+    """Return as one text each the entries offsets[i]:offsets[i + 1], which follow one another; the first one has no comma before it."""
+    rows = int(offsets[-1])
+    first = np.zeros(rows, bool)
+    first[offsets[:-1][offsets[:-1] < offsets[1:]]] = True
+    pieces = [_piece(entries[0], first if rows else None, rows)]
+    pieces += [_piece(entry, None, rows) for entry in entries[1:]]
+    measured = measure_pieces(pieces, rows, ESCAPES)
+    ends = np.concatenate([[0], np.cumsum(measured.sizes)]).astype(np.int64)
     out = np.empty(int(ends[-1]), np.uint8)
-    entries.write(ends[:-1], out)
+    measured.write(ends[:-1], out)
     bounds = np.ascontiguousarray(ends[offsets])
     return pa.Array.from_buffers(
         pa.large_string(), len(offsets) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(out)]
     )
-
-
-def _content(values: pa.Array | None, rows: int) -> tuple[Longs, Octets]:
-    """Return where the values of a text column begin, with the end, and their bytes."""
-    if values is None or not rows:
-        return np.zeros(rows + 1, np.int64), np.zeros(0, np.uint8)
-    wide = pa.types.is_large_string(values.type)
-    _, bounds, data = values.buffers()
-    kind, size = (np.int64, 8) if wide else (np.int32, 4)
-    own = np.frombuffer(bounds, kind, rows + 1, size * values.offset).astype(np.int64)
-    return own, octets(data or b"")[own[0] : own[-1]]
-
-
-def _states(piece: Piece, rows: int) -> Octets | None:
-    """Return the state of each row, None where all have a value."""
-    nulls = piece.values is not None and piece.values.null_count > 0
-    every = piece.values is None and piece.kind != NOTHING
-    if not nulls and not every and (piece.missing is None or not piece.missing.any()):
-        return None
-    states = np.full(rows, kernels.NULL_PIECE if every else kernels.VALUE, np.uint8)
-    if nulls:
-        assert piece.values is not None
-        states[np.asarray(piece.values.is_null())] = kernels.NULL_PIECE
-    if piece.missing is not None:
-        states[piece.missing] = kernels.MISSING
-    return states
 
 
 # What values of a family need: whole numbers are JSON's; other numbers may be written otherwise; date times have no escapes.
@@ -171,11 +160,11 @@ def written_column(column: Column, *, strings: bool = False) -> WrittenColumn:
     return WrittenColumn(b"," + literal(column.name) + b":", formatter_for(column), kind)
 
 
-def members(image: Image, columns: tuple[WrittenColumn, ...], rows: int) -> Iterator[Piece]:
-    """Yield the pieces of an image's columns; those that are missing in every row have none."""
+def members(image: Image, columns: tuple[WrittenColumn, ...], rows: int) -> Iterator[Member]:
+    """Yield the members of an image's columns; those that are missing in every row have none."""
     for state, column in zip(image, columns, strict=True):
         if state.values is not None and rows:
-            yield Piece(column.literal, column.format(state.values), column.kind, state.missing)
+            yield Member(column.literal, column.format(state.values), column.kind, state.missing)
 
 
 def is_there(image: Image) -> bool:
@@ -211,8 +200,8 @@ def check_sizes(block: ChangeBlock, sizes: Longs, most: int) -> None:
 
 
 def measured_alike(
-    batch: ChangeBatch, measured: Callable[[ChangeBlock], MeasuredObjects], most: int
-) -> Iterator[tuple[ChangeBlock, MeasuredObjects]]:
+    batch: ChangeBatch, measured: Callable[[ChangeBlock], MeasuredRows], most: int
+) -> Iterator[tuple[ChangeBlock, MeasuredRows]]:
     """Yield the operations of each table and type, and their messages; raises EncodeError for one of more than ``most`` bytes."""
     for block in batch.blocks:
         for _, rows in group(block.op_type.astype(np.int64)):
@@ -222,7 +211,7 @@ def measured_alike(
             yield alike, objects
 
 
-def written(parts: Iterable[tuple[Longs, MeasuredObjects]], count: int) -> pa.LargeBinaryArray:
+def written(parts: Iterable[tuple[Longs, MeasuredRows]], count: int) -> pa.LargeBinaryArray:
     """Return ``count`` strings, each part's at its own slots; null where no part has one."""
     parts, sizes = tuple(parts), np.zeros(count, np.int64)
     for slots, objects in parts:

@@ -11,13 +11,15 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.columnar.digits import from_hex
+from trailgate.columnar.templates import MeasuredRows
 from trailgate.columnar.temporal import ISO_T, format_times
 from trailgate.errors import EncodeError
 from trailgate.formats.json.images import to_base64
-from trailgate.formats.json.object_kernels import MEMBERS, PLAIN, STRING
 from trailgate.formats.json.objects import (
-    MeasuredObjects,
-    Piece,
+    BARE,
+    PLAIN,
+    STRING,
+    Member,
     WrittenColumn,
     is_there,
     literal,
@@ -73,33 +75,33 @@ class JsonWriter:
         """Return no message: none is held back."""
         return NO_MESSAGES
 
-    def _measure(self, block: ChangeBlock) -> MeasuredObjects:
+    def _measure(self, block: ChangeBlock) -> MeasuredRows:
         """Return the messages of operations of one type, measured."""
-        pieces = [*self._metadata(block), *self._images(block), Piece(b"}")]
+        pieces = [*self._metadata(block), *self._images(block), Member(b"}")]
         return measure(pieces, len(block))
 
-    def _metadata(self, block: ChangeBlock) -> Iterator[Piece]:
+    def _metadata(self, block: ChangeBlock) -> Iterator[Member]:
         options, rows = self.options, len(block)
         kind, name = int(block.op_type[0]), block.table.name
         head = b'{"table":' + literal(name) + b',"op_type":' + literal(LETTERS[kind])
-        yield Piece(head + b',"op_ts":', format_times(block.op_ts), PLAIN)
+        yield Member(head + b',"op_ts":', format_times(block.op_ts), PLAIN)
         now = np.full(rows, options.now, np.int64) if options.now else block.op_ts
-        yield Piece(b',"current_ts":', format_times(now, ISO_T), PLAIN)
+        yield Member(b',"current_ts":', format_times(now, ISO_T), PLAIN)
         if options.position:
-            yield Piece(b',"pos":', block.position, STRING)
+            yield Member(b',"pos":', block.position, STRING)
         if options.transactions:
-            yield Piece(b',"xid":', block.tx_id, STRING)
-            yield Piece(b',"csn":', block.csn, STRING)
-            yield Piece(b',"tx_ind":', letters(block.tx_ind), PLAIN)
+            yield Member(b',"xid":', block.tx_id, STRING)
+            yield Member(b',"csn":', block.csn, STRING)
+            yield Member(b',"tx_ind":', letters(block.tx_ind), PLAIN)
         if options.primary_keys:
             keys = [block.table.columns[key].name for key in block.table.marked_keys]
-            yield Piece(b',"primary_keys":' + literal(keys))
+            yield Member(b',"primary_keys":' + literal(keys))
         if options.tokens and block.tokens is not None:
             missing = np.asarray(block.tokens.is_null())
-            yield Piece(b',"tokens":{', map_members(block.tokens), MEMBERS, missing)
-            yield Piece(b"}", missing=missing)
+            yield Member(b',"tokens":{', map_members(block.tokens), BARE, missing)
+            yield Member(b"}", missing=missing)
 
-    def _images(self, block: ChangeBlock) -> Iterator[Piece]:
+    def _images(self, block: ChangeBlock) -> Iterator[Member]:
         columns, rows = _written(block.table, self.options), len(block)
         kind = int(block.op_type[0])
         unwanted = (block.before, "before") if kind == INSERT else (block.after, "after")
@@ -117,9 +119,9 @@ class JsonWriter:
             ]
             for image, name, needed in images[kind == INSERT : 1 if kind == DELETE else 2]:
                 if needed or is_there(image):
-                    yield Piece(name)
+                    yield Member(name)
                     yield from members(image, columns, rows)
-                    yield Piece(b"}")
+                    yield Member(b"}")
 
     def _check_row_model(self, block: ChangeBlock) -> None:
         kind = int(block.op_type[0])

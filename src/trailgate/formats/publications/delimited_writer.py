@@ -18,7 +18,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.code_pages import code_page
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import strings_of, text_view
-from trailgate.columnar.templates import MeasuredRows, Piece, measure
+from trailgate.columnar.templates import Escapes, Form, MeasuredRows, Piece, measure
 from trailgate.columnar.temporal import DB2, format_ordinals, format_times, with_marks
 from trailgate.errors import EncodeError, OptionError
 from trailgate.formats.publications import delimited_kernels
@@ -120,14 +120,15 @@ class RecordPieces:
         now = self.options.now
         dates, clocks = format_ordinals(np.full(rows, now) if now else block.op_ts)
         names = field.join(_quote(text.encode(), marks) for text in (owner, name))
-        yield Piece(TYPE + field + _quote(PROGRAM, marks) + field, dates, quoted=True)
-        yield Piece(field, clocks, quoted=True)
-        yield Piece(field + names + field, _words(block.op_type), quoted=True)
-        yield Piece(field, block.tx_id, quoted=True)
-        yield Piece(field, _positions(block), quoted=True)
-        yield Piece(field, format_times(block.op_ts, DB2, trimmed=True), quoted=True)
-        yield Piece(field, block.tx_name, quoted=True)
-        yield Piece(field, strings_of(np.full((rows, SEGMENT_DIGITS), ord("0"), np.uint8)))
+        yield self._quoted(TYPE + field + _quote(PROGRAM, marks) + field, dates)
+        yield self._quoted(field, clocks)
+        yield self._quoted(field + names + field, _words(block.op_type))
+        yield self._quoted(field, block.tx_id)
+        yield self._quoted(field, _positions(block))
+        yield self._quoted(field, format_times(block.op_ts, DB2, trimmed=True))
+        yield self._quoted(field, block.tx_name)
+        segments = strings_of(np.full((rows, SEGMENT_DIGITS), ord("0"), np.uint8))
+        yield Piece(segments, (Form(field, b""),), plain=True)
 
     def _values(self, block: ChangeBlock) -> Iterator[Piece]:
         columns = _written(block.table, self.delimiters.decimalpoint)
@@ -155,7 +156,26 @@ class RecordPieces:
         if missing.any() and not lob and self.options.missing == "error":
             raise _missing(block, column.column.name, int(np.argmax(missing)))
         text = None if values.values is None else column.format(values.values)
-        return Piece(self.delimiters.fielddelim, text, quoted=column.quoted, nulls=without)
+        if text is None:
+            return Piece(None, (Form(self.delimiters.fielddelim),))
+        states = without | np.asarray(text.is_null()) if without.any() else None
+        return self._quoted(self.delimiters.fielddelim, text, states, quoted=column.quoted)
+
+    def _quoted(
+        self,
+        literal: bytes,
+        values: pa.Array | None,
+        nothing: Mask | None = None,
+        *,
+        quoted: bool = True,
+    ) -> Piece:
+        """Return a literal and values after it, in quotes if they are ``quoted``; a null, and a row with ``nothing``, is the literal alone."""
+        quote = self.delimiters.quote if quoted else b""
+        forms = (Form(literal + quote, quote), Form(literal))
+        if values is None:
+            return Piece(None, forms[1:])
+        states = None if nothing is None else nothing.astype(np.uint8)
+        return Piece(values, forms, states, plain=not quoted)
 
 
 @lru_cache(TABLES)
@@ -295,8 +315,8 @@ class DelimitedWriter:
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:
         marks = self._pieces.delimiters
-        pieces = self._pieces.of(block)
-        return measure(pieces, marks.recorddelim, len(block), marks.quote[0])
+        pieces = [*self._pieces.of(block), Piece(None, (Form(marks.recorddelim),))]
+        return measure(pieces, len(block), Escapes.of({marks.quote[0]: 2 * marks.quote}))
 
     def _number_segments(
         self, cut: Cut, measured: list[tuple[Longs, MeasuredRows]], rows: int

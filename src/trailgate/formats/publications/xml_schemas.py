@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from trailgate.definitions.defgen import complete
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.formats.publications.kinds import XML, kind_of
-from trailgate.formats.publications.xml_elements import escape
 from trailgate.formats.publications.xml_envelopes import Envelopes, as_utf8
 from trailgate.formats.publications.xml_vocabulary import (
     ADDED_COLUMN,
@@ -24,6 +23,7 @@ from trailgate.formats.publications.xml_vocabulary import (
     ERROR,
     HEARTBEAT,
     LOADED,
+    escape,
 )
 from trailgate.formats.xml.documents import Element, Limits, parse_document
 from trailgate.messages.messages import MessageBatch

@@ -135,3 +135,14 @@ _OF_OPERATIONS: Final = _rule(
     1, "row", RuleType.OPERATION, match="./*", below=(_OF_COLUMNS,)
 )  # fmt: skip
 RULES: Final = (_rule(0, ROOT, RuleType.TRANSACTION, match=f"/{ROOT}/*", below=(_OF_OPERATIONS,)),)
+
+# References in strings and attributes alike, of line ends and tabs too.
+REFERENCES: Final = MappingProxyType(
+    {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;"}
+    | {ord(sign): f"&#{ord(sign)};" for sign in "\r\n\t"}
+)
+
+
+def escape(text: str) -> bytes:
+    """Return a text as it is in an attribute."""
+    return text.translate({code: f"&#{code};" for code in range(32)} | {**REFERENCES}).encode()

@@ -18,29 +18,22 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import group
+from trailgate.columnar.templates import Escapes, Form, MeasuredRows, Piece, measure
 from trailgate.columnar.temporal import ISO_T, format_times, with_marks
 from trailgate.errors import EncodeError, Where
-from trailgate.formats.publications.xml_elements import (
-    NOTHING,
-    NULL,
-    OTHER,
-    VALUE,
-    ElementPiece,
-    MeasuredElements,
-    escape,
-    measure,
-)
 from trailgate.formats.publications.xml_schemas import schema_of, type_of
 from trailgate.formats.publications.xml_vocabulary import (
     AFTER,
     BEFORE,
     LARGE_OBJECT,
+    REFERENCES,
     ROOT,
     ROW,
     TABLE,
     TRANSACTION,
     TYPE_OF,
     VERSION,
+    escape,
 )
 from trailgate.messages.publishing import (
     EARLIER,
@@ -65,6 +58,14 @@ from trailgate.model.transactions import begin_rows, begins_of, ends_of
 from trailgate.model.types import Family
 from trailgate.model.values import Convert, formatter_for
 
+# How a row has a column: with its value, as NULL, not at all, or, of the value before an update, as the tags around it alone.
+VALUE, NULL, NOTHING, OTHER = range(4)
+ESCAPES: Final = Escapes.of(
+    {byte: text.encode() for byte, text in REFERENCES.items()},
+    [0xEF, *(byte for byte in range(32) if byte not in REFERENCES)],
+    problem="the value has a control character, which XML cannot hold",
+    hint="Publish in another format, as json",
+)
 INLINE: Final = "inline"
 MESSAGES: Final = "messages"
 
@@ -106,10 +107,9 @@ class _Written:
 
 @dataclass(frozen=True, slots=True)
 class RowPieces:
-    """The pieces of rows, their end tag, and the large objects that are not in them."""
+    """The pieces of rows, and the large objects that are not in them."""
 
-    pieces: list[ElementPiece]
-    end: bytes
+    pieces: list[Piece]
     large: tuple[LargeColumn, ...] = ()
 
 
@@ -139,17 +139,18 @@ def row_pieces(block: ChangeBlock, numbers: pa.Array, *, apart: bool) -> RowPiec
     names = (escape(name), escape(owner), escape(name))
     begin = b'<%b subName="%b" srcOwner="%b" srcName="%b" rowNum="' % (ROWS[kind], *names)
     block, large = _without_large(block) if apart and kind != DELETE else (block, ())
-    pieces = [ElementPiece(numbers, (begin, b'"', b"", b""))]
+    pieces = [_piece(numbers, begin)]
     if large:
         flagged = np.logical_or.reduce([own.rows for own in large])
-        states = np.where(flagged, OTHER, NOTHING).astype(np.uint8)
-        pieces.append(ElementPiece(None, (b"", b"", b"", b' hasLOBCols="1"'), states))
+        forms = (Form(), Form(b' hasLOBCols="1"'))
+        pieces.append(Piece(None, forms, flagged.astype(np.uint8)))
     make = _of_update if kind in (UPDATE, KEY_UPDATE) else _of_one
     written = _written_pieces(block.table)
-    pieces.append(ElementPiece(None, (b"", b"", b"", b">"), np.full(len(block), OTHER, np.uint8)))
+    pieces.append(Piece(None, (Form(b">"),)))
     for i, column in enumerate(written):
         pieces += make(block, i, column)
-    return RowPieces(pieces, b"</" + ROWS[kind] + b">", large)
+    pieces.append(Piece(None, (Form(b"</" + ROWS[kind] + b">"),)))
+    return RowPieces(pieces, large)
 
 
 def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, ...]]:
@@ -173,17 +174,17 @@ def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, 
     return replace(block, after=tuple(after)), tuple(large)
 
 
-def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[ElementPiece]:
+def _of_one(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
     """Yield the piece of a column of inserts or deletes, which have one image."""
     own = (block.before if block.op_type[0] == DELETE else block.after)[i]
     _check_key(block, i, own)
     states = _states(own, len(block))
     opened = column.begin + column.type
-    literals = (opened + b">", column.end, opened + _NIL + b"</col>", b"")
-    yield ElementPiece(_strings(own, column), literals, states, column.column.name)
+    forms = (Form(opened + b">", column.end), Form(opened + _NIL + b"</col>"), Form())
+    yield Piece(_strings(own, column), forms, states, name=column.column.name)
 
 
-def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[ElementPiece]:
+def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
     """Yield the pieces of a column of updates: before and after."""
     before, after, rows = block.before[i], block.after[i], len(block)
     _check_key(block, i, after)
@@ -194,29 +195,20 @@ def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[Element
         raise refused(block, int(np.argmax(alone)), problem, _HINT)
     opened = column.begin + column.type + b">"
     old[(old == NOTHING) & (new != NOTHING)] = OTHER
-    first = _tag(BEFORE)
-    yield ElementPiece(
-        _strings(before, column),
-        (opened + b"<" + first + b">", b"</" + first + b">", opened + b"<" + first + _NIL, opened),
-        old,
-        column.column.name,
+    first, last, name = BEFORE.encode(), AFTER.encode(), column.column.name
+    forms = (
+        Form(opened + b"<" + first + b">", b"</" + first + b">"),
+        Form(opened + b"<" + first + _NIL),
+        Form(),
+        Form(opened),
     )
-    last = _tag(AFTER)
-    yield ElementPiece(
-        _strings(after, column),
-        (
-            b"<" + last + b">",
-            b"</" + last + b">" + column.end,
-            b"<" + last + _NIL + column.end,
-            b"",
-        ),
-        new,
-        column.column.name,
+    yield Piece(_strings(before, column), forms, old, name=name)
+    afters = (
+        Form(b"<" + last + b">", b"</" + last + b">" + column.end),
+        Form(b"<" + last + _NIL + column.end),
+        Form(),
     )
-
-
-def _tag(name: str) -> bytes:
-    return name.encode()
+    yield Piece(_strings(after, column), afters, new, name=name)
 
 
 def _states(column: StateColumn, rows: int) -> Octets:
@@ -510,7 +502,7 @@ class XmlWriter:
             ROOT.encode(), NAMESPACE, VERSION.encode(), escape(self.options.database),
         )  # fmt: skip
 
-    def heads(self, envelope: _Envelope, numbers: Longs, last: Mask) -> MeasuredElements:
+    def heads(self, envelope: _Envelope, numbers: Longs, last: Mask) -> MeasuredRows:
         """Return what begins messages; ``numbers`` are those in their transactions, ``last`` states which end them."""
         count = len(numbers)
         kind = (ROW if self._single else TRANSACTION).encode()
@@ -527,7 +519,7 @@ class XmlWriter:
             _piece(envelope.owner, b' authID="'),
             _piece(envelope.name, b' planName="'),
         )
-        return measure(pieces, b">", count)
+        return measure([*pieces, Piece(None, (Form(b">"),))], count, ESCAPES)
 
     def overhead(self, block: ChangeBlock) -> int:
         """Return how many bytes a message of these operations has at most beside its rows."""
@@ -580,21 +572,21 @@ class _Batch:
         )
         return self._taken(cut, measured, sizes, held)
 
-    def _measure(self, block: ChangeBlock) -> MeasuredElements:
+    def _measure(self, block: ChangeBlock) -> MeasuredRows:
         numbers = pc.cast(pa.array(self.number[block.order]), pa.string())
         apart = self.writer.options.lobs == MESSAGES
         own = row_pieces(block, numbers, apart=apart)
         if own.large:
             self.writer._extra.add_large(block, own.large, self.number[block.order])  # noqa: SLF001
         try:
-            return measure(own.pieces, own.end, len(block))
+            return measure(own.pieces, len(block), ESCAPES)
         except EncodeError as error:
             place = block.position[error.where.record or 0].as_py()
             error.problem = f"{error.problem} (operation at {place})"
             raise error.with_place(table=block.table.name) from None
 
     def _taken(
-        self, cut: Cut, measured: list[MeasuredElements], sizes: Longs, held: _Open | None
+        self, cut: Cut, measured: list[MeasuredRows], sizes: Longs, held: _Open | None
     ) -> Messages:
         writer, before = self.writer, held is not None
         first = np.append(
@@ -692,12 +684,12 @@ def _optional(own: pa.Array | None, block: ChangeBlock) -> pa.Array:
     return pa.nulls(len(block), pa.string()) if own is None else own
 
 
-def _piece(values: pa.Array, before: bytes) -> ElementPiece:
+def _piece(values: pa.Array, before: bytes) -> Piece:
     """Return the piece of an attribute; it is not there where it is null."""
-    return ElementPiece(values, (before, b'"', b"", b""))
+    return Piece(values, (Form(before, b'"'), Form()))
 
 
-def _written(heads: MeasuredElements, rows: list[Octets], tail: bytes) -> bytes:
+def _written(heads: MeasuredRows, rows: list[Octets], tail: bytes) -> bytes:
     """Return one message."""
     head = np.empty(int(heads.sizes[0]), np.uint8)
     heads.write(np.zeros(1, np.int64), head)

@@ -137,7 +137,7 @@ def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
     if options.from_csn is not None:
         masks.append(pc.invert(_below(batch[f"{prefix}csn"], options.from_csn)))
     if options.to_csn is not None:
-        masks.append(pc.invert(_above(batch[f"{prefix}csn"], options.to_csn)))
+        masks.append(pc.invert(above_csn(batch[f"{prefix}csn"], options.to_csn)))
     for mask in masks[1:]:
         masks[0] = pc.and_(masks[0], mask)
     # A row without a CSN is on neither side of a bound: it is left out.
@@ -148,7 +148,8 @@ def _below(csn: pa.Array, bound: str) -> pa.Array:
     return _compare(csn, bound, pc.less)
 
 
-def _above(csn: pa.Array, bound: str) -> pa.Array:
+def above_csn(csn: pa.Array, bound: str) -> pa.Array:
+    """Return which commit sequence numbers are after a bound, null where there is none."""
     return _compare(csn, bound, pc.greater)
 
 

@@ -1,0 +1,138 @@
+"""A batch of operations on one target table, turned into what is written: one effect a key, and whether the table is emptied first.
+
+A truncate is a barrier: what is before it has no effect but its checks, and what follows it begins with an empty table. Between barriers the effects on clean keys are computed in
+columns and compared with the keys that the target has; the other keys' rows are fetched and their operations replayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.apply.collisions import Collisions, decide
+from trailgate.apply.nets import Effect, Nets, key_codes, net_effects
+from trailgate.apply.operations import Operations, concat
+from trailgate.apply.replay import Key, Replay, keys_of
+from trailgate.apply.tables import TargetTable
+from trailgate.arrays import Mask
+from trailgate.model.changes import ABSENT, Image, StateColumn
+
+# Returns the rows of the target that have some keys: all columns, or those of the key alone.
+Fetch = Callable[[pa.Table, bool], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """What is written to a target table: effects by key, after it was emptied if it is ``emptied``; and how many operations were replayed and ignored."""
+
+    nets: Nets
+    emptied: bool = False
+    replayed: int = 0
+    ignored: int = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many rows there are of each effect, in lower case."""
+        found = np.bincount(self.nets.effect, minlength=len(Effect))
+        return {effect.name.lower(): int(found[effect]) for effect in Effect}
+
+
+def effects_of(
+    operations: Operations, fetch: Fetch, collisions: Collisions = Collisions.STOP
+) -> Effects:
+    """Return what a batch of operations writes to its table; raises ApplyError where operations do not fit the rows there."""
+    parts = list(operations.between_truncates())
+    done = [
+        _between_barriers(part, _nothing(part.table) if number else fetch, collisions)
+        for number, part in enumerate(parts)
+    ]
+    replayed, ignored = (
+        sum(getattr(one, name) for one in done) for name in ("replayed", "ignored")
+    )
+    return Effects(done[-1].nets, len(parts) > 1, replayed, ignored)
+
+
+def _between_barriers(operations: Operations, fetch: Fetch, collisions: Collisions) -> Effects:
+    nets, replayed = net_effects(operations)
+    nets, ignored = decide(nets, membership(nets, fetch), collisions, operations)
+    if not len(replayed):
+        return Effects(nets, ignored=ignored)
+    own = operations.take(replayed)
+    keys = keys_of(own)
+    replay = Replay(operations.table, fetch(_table_of(operations.table, keys), False), collisions)
+    replay.run(own)
+    nets = join_nets([nets, replay.nets(keys)])
+    return Effects(nets, False, len(replayed), ignored + replay.ignored)
+
+
+def membership(nets: Nets, fetch: Fetch) -> Mask:
+    """Return which keys the target has."""
+    if not len(nets):
+        return np.zeros(0, bool)
+    there = fetch(nets.keys(), True)
+    if not there.num_rows:
+        return np.zeros(len(nets), bool)
+    both = [
+        concat([own, there[name].combine_chunks().cast(own.type)])
+        for own, name in zip(nets.key, nets.table.key_names, strict=True)
+    ]
+    codes, count = key_codes(both)
+    known = np.zeros(count, bool)
+    known[codes[len(nets) :]] = True
+    found: Mask = known[codes[: len(nets)]]
+    return found
+
+
+def _table_of(table: TargetTable, keys: list[Key]) -> pa.Table:
+    columns = [
+        pa.array([key[number] for key in keys], table.columns[at].type)
+        for number, at in enumerate(table.key)
+    ]
+    return pa.table(columns, names=list(table.key_names))
+
+
+def _nothing(table: TargetTable) -> Fetch:
+    def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
+        schema = table.schema
+        return (
+            pa.schema([schema.field(n) for n in table.key_names]) if keys_alone else schema
+        ).empty_table()
+
+    return fetch
+
+
+def join_nets(parts: list[Nets]) -> Nets:
+    """Return the effects of parts, which have no key in common, as one."""
+    parts = [part for part in parts if len(part)] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    return replace(
+        parts[0],
+        effect=np.concatenate([part.effect for part in parts]),
+        expected=np.concatenate([part.expected for part in parts]),
+        first=np.concatenate([part.first for part in parts]),
+        leading=np.concatenate([part.leading for part in parts]),
+        key=tuple(concat([part.key[at] for part in parts]) for at in range(len(parts[0].key))),
+        values=tuple(_join(parts, at) for at in range(len(parts[0].values))),
+    )
+
+
+def _join(parts: list[Nets], at: int) -> StateColumn:
+    columns = [(part.values[at], len(part)) for part in parts]
+    kind = parts[0].table.columns[at].type
+    if all(one.values is None for one, _ in columns):
+        return ABSENT
+    values = [pa.nulls(rows, kind) if one.values is None else one.values for one, rows in columns]
+    missing = np.concatenate([one.is_missing(rows) for one, rows in columns])
+    return StateColumn(concat(values), missing if missing.any() else None)
+
+
+def whole_rows(nets: Nets) -> Image:
+    """Return the columns of effects that are whole rows: one that is not logged is NULL."""
+    return tuple(
+        StateColumn(pa.nulls(len(nets), column.type) if one.values is None else one.values)
+        for column, one in zip(nets.table.columns, nets.values, strict=True)
+    )

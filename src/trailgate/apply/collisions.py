@@ -1,0 +1,94 @@
+"""What happens where an operation and the rows of the target do not fit: the policies of Replicat, over whole columns.
+
+Keys whose row must be there have to be found in the target, and those whose row must not be there may not. ``decide`` compares net effects with the keys that were found, and
+returns the effects that remain: what is written then fits the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trailgate.apply.nets import Effect, Nets
+from trailgate.arrays import Mask
+from trailgate.errors import ApplyError, Where
+from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
+
+if TYPE_CHECKING:
+    from trailgate.apply.operations import Operations
+
+
+class Collisions(Enum):
+    """What is done where a row is there that should not be, or is not there.
+
+    STOP: nothing of the batch is applied. OVERLAY (HANDLECOLLISIONS): an insert overlays the row that is there, an update or delete of none is ignored. INSERT_MISSING
+    (INSERTMISSINGUPDATES): an update of none is an insert.
+    """
+
+    STOP = "stop"
+    OVERLAY = "overlay"
+    INSERT_MISSING = "insert-missing"
+
+
+NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
+HINT = (
+    "Was the table changed by others, or loaded at another moment than the trail begins? --after-csn states when it was loaded, "
+    "--on-collision overlay goes over the difference (HANDLECOLLISIONS)"
+)
+
+
+def decide(
+    nets: Nets, found: Mask, collisions: Collisions, operations: Operations
+) -> tuple[Nets, int]:
+    """Return the effects that fit the target, in which the keys in ``found`` are there (``expected`` then states that), and how many operations were ignored.
+
+    Raises ApplyError with the first operation that does not fit, where that stops the run.
+    """
+    absent, there = nets.expected & ~found, ~nets.expected & found
+    updates = nets.effect == Effect.PATCH
+    bad = {
+        Collisions.STOP: absent | there,
+        Collisions.OVERLAY: np.zeros(len(nets), bool),
+        Collisions.INSERT_MISSING: there | (absent & (operations.op_type[nets.first] != UPDATE)),
+    }[collisions]
+    if bad.any():
+        rows = np.where(bad, nets.first, len(operations))
+        at = int(rows.argmin())
+        raise collision(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
+    effect = nets.effect.copy()
+    ignored = 0
+    left_out = ~found & (effect == Effect.DELETE)  # of rows that were inserted meanwhile
+    if collisions is Collisions.INSERT_MISSING:
+        effect[absent & updates] = Effect.INSERT
+    elif collisions is Collisions.OVERLAY:
+        effect[there & (effect == Effect.INSERT)] = Effect.PATCH
+        left_out |= absent & updates
+        ignored = int(nets.leading[absent].sum())
+    return replace(nets, effect=effect, expected=found).where(~left_out), ignored
+
+
+def collision(
+    operations: Operations,
+    row: int,
+    *,
+    expected: bool,
+    old: bool = False,
+    twice: bool = False,
+    column: int | None = None,
+) -> ApplyError:
+    """Return the error of an operation that does not fit: its row is not there though ``expected``, or it is there."""
+    name, key = NAMES[int(operations.op_type[row])], operations.shown_key(row, old=old)
+    if column is not None:
+        own = operations.table.columns[column].name
+        problem = f"{name} of {key}: its row is not there, and column {own} is not logged"
+    elif twice:
+        problem = f"{name} of {key}: two rows have this key"
+    else:
+        problem = (
+            f"{name} of {key}: {'there is no such row' if expected else 'the row is there already'}"
+        )
+    where = Where(source=operations.place(row), table=str(operations.table))
+    return ApplyError(problem, where=where, hint=HINT)

@@ -1,0 +1,248 @@
+"""The operations on one target table, in the columns and types of that table.
+
+Change blocks of a batch, which may be of several source tables, become one ``Operations`` a target table: in their order, with the transaction of each, the key before and
+after it, and the columns in three states. What follows (``nets``, ``replay``) knows neither trails nor mappings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.apply.tables import TargetTable, conversion
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.digits import short_position
+from trailgate.errors import ApplyError, DecodeError, TrailgateError, Where
+from trailgate.model.changes import (
+    ABSENT,
+    DELETE,
+    INSERT,
+    KEY_UPDATE,
+    TRUNCATE,
+    UPDATE,
+    ChangeBlock,
+    Image,
+    StateColumn,
+)
+from trailgate.model.operations_table import image_of
+
+KEYCOLS: Final = "Name columns that are always logged by KEYCOLS, or log the key's columns"
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Operations on one target table in their order; every member has one slot an operation.
+
+    ``values`` are the columns after the operation, for a delete those before it; ``key`` and ``old_key`` the key's columns after and before it, which differ in a key update
+    alone. ``transaction`` is a number that is the same for operations of one transaction.
+    """
+
+    table: TargetTable
+    op_type: Octets
+    transaction: Longs
+    position: pa.Array
+    csn: pa.Array
+    op_ts: Longs
+    tx_id: pa.Array
+    key: tuple[pa.Array, ...]
+    old_key: tuple[pa.Array, ...]
+    values: Image
+
+    def __len__(self) -> int:
+        return len(self.op_type)
+
+    def take(self, rows: Longs) -> Operations:
+        """Return the operations named, in that order."""
+        picked = pa.array(rows)
+        return replace(
+            self,
+            op_type=self.op_type[rows],
+            transaction=self.transaction[rows],
+            position=self.position.take(picked),
+            csn=self.csn.take(picked),
+            op_ts=self.op_ts[rows],
+            tx_id=self.tx_id.take(picked),
+            key=tuple(column.take(picked) for column in self.key),
+            old_key=tuple(column.take(picked) for column in self.old_key),
+            values=tuple(
+                StateColumn(
+                    None if one.values is None else one.values.take(picked),
+                    None if one.missing is None else one.missing[rows],
+                )
+                for one in self.values
+            ),
+        )
+
+    def place(self, row: int) -> str:
+        """Return where an operation is in its trail, for an error."""
+        return f"position {short_position(self.position[row].as_py())}"
+
+    def shown_key(self, row: int, *, old: bool = False) -> str:
+        """Return an operation's key as an error shows it: ``id=7, part='a'``."""
+        columns = self.old_key if old else self.key
+        named = zip(self.table.key_names, columns, strict=True)
+        return ", ".join(f"{name}={column[row].as_py()!r}" for name, column in named)
+
+    def between_truncates(self) -> Iterator[Operations]:
+        """Yield the operations up to the first truncate, between it and the next one, and so on; those without any are yielded too."""
+        cuts = np.flatnonzero(self.op_type == TRUNCATE)
+        if not len(cuts):
+            yield self
+            return
+        starts, ends = np.append(0, cuts + 1), np.append(cuts, len(self))
+        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            yield self.take(np.arange(start, end))
+
+
+def operations_on(
+    table: TargetTable, blocks: Sequence[ChangeBlock], transactions: Sequence[Longs]
+) -> Operations:
+    """Return the operations of blocks, each with the transactions of its rows, on a target table.
+
+    ``order`` of the blocks is that of the whole batch. Raises ApplyError for a key that is not logged or NULL, DecodeError for a value that the table cannot hold, each with
+    the operation's position.
+    """
+    parts = [_of_block(table, block, own) for block, own in zip(blocks, transactions, strict=True)]
+    whole = parts[0] if len(parts) == 1 else _join(parts)
+    order = np.concatenate([block.order for block in blocks])
+    if (order[1:] > order[:-1]).all():
+        return whole
+    return whole.take(np.argsort(order))
+
+
+def _of_block(table: TargetTable, block: ChangeBlock, transactions: Longs) -> Operations:
+    deletes = block.op_type == DELETE
+    truncates = block.op_type == TRUNCATE
+    places = table.places(block.table)
+    before = [_column(table, block, at, own, block.before) for at, own in enumerate(places)]
+    after = [_column(table, block, at, own, block.after) for at, own in enumerate(places)]
+    rows = len(block)
+    values = tuple(image_of(old, new, deletes) for old, new in zip(before, after, strict=True))
+    keys, old_keys = [], []
+    for at in table.key:
+        new, old = (
+            _first_known(after[at], before[at], rows),
+            _first_known(before[at], after[at], rows),
+        )
+        key = image_of(old, new, deletes)
+        old = image_of(new, old, block.op_type == INSERT)
+        for one in (key, old):
+            _check_key(table, block, at, one, ~truncates)
+        kind = table.columns[at].type
+        keys.append(pa.nulls(rows, kind) if key.values is None else key.values)
+        old_keys.append(pa.nulls(rows, kind) if old.values is None else old.values)
+    updates = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
+    moved = updates & _differing(keys, old_keys)
+    kinds = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), block.op_type).astype(np.uint8)
+    return Operations(
+        table,
+        kinds,
+        transactions,
+        block.position,
+        block.csn,
+        block.op_ts,
+        block.tx_id,
+        tuple(keys),
+        tuple(old_keys),
+        values,
+    )
+
+
+def _column(
+    table: TargetTable, block: ChangeBlock, at: int, own: int | None, image: Image
+) -> StateColumn:
+    """Return a column of a block's image in the type of the target's; one that the source lacks is missing."""
+    if own is None or image[own].values is None:
+        return ABSENT
+    column, kind = block.table.columns[own], table.columns[at].type
+    try:
+        return StateColumn(conversion(column, kind)(image[own].values), image[own].missing)
+    except TrailgateError as error:
+        place = {"table": block.table.name, "field": column.name}
+        if isinstance(error, DecodeError) and error.where.record is not None:
+            row = error.where.record
+            error.where = replace(error.where, record=None)
+            place["source"] = f"position {short_position(block.position[row].as_py())}"
+        raise error.with_place(**place) from None
+
+
+def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
+    """Return a column's values in the first image, where they are missing those in the second."""
+    return image_of(second, first, first.is_missing(rows))
+
+
+def _check_key(
+    table: TargetTable, block: ChangeBlock, at: int, key: StateColumn, asked: Mask
+) -> None:
+    rows = len(block)
+    bad = key.is_missing(rows) & asked
+    problem = "the operation does not log the key's column"
+    if not bad.any() and not table.keyless and key.values is not None and key.values.null_count:
+        bad = np.asarray(key.values.is_null()) & asked
+        problem = "the key is NULL"
+    if not bad.any():
+        return
+    row = int(np.argmax(bad))
+    if table.keyless:
+        problem = "the table has no key, and the operation does not log all columns"
+    where = Where(
+        source=f"position {short_position(block.position[row].as_py())}",
+        table=block.table.name,
+        field=table.columns[at].name,
+    )
+    raise ApplyError(problem, where=where, hint=KEYCOLS)
+
+
+def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
+    found = np.zeros(len(new[0]), bool)
+    for one, other in zip(new, old, strict=True):
+        unequal = pc.fill_null(pc.not_equal(one, other), False)
+        null = pc.not_equal(one.is_null(), other.is_null())
+        found |= np.asarray(unequal) | np.asarray(null)
+    return found
+
+
+def _join(parts: Sequence[Operations]) -> Operations:
+    def strings(name: str) -> pa.Array:
+        return concat([getattr(part, name) for part in parts])
+
+    columns = range(len(parts[0].values))
+    keys = range(len(parts[0].key))
+    return replace(
+        parts[0],
+        op_type=np.concatenate([part.op_type for part in parts]),
+        transaction=np.concatenate([part.transaction for part in parts]),
+        position=strings("position"),
+        csn=strings("csn"),
+        op_ts=np.concatenate([part.op_ts for part in parts]),
+        tx_id=strings("tx_id"),
+        key=tuple(concat([part.key[at] for part in parts]) for at in keys),
+        old_key=tuple(concat([part.old_key[at] for part in parts]) for at in keys),
+        values=tuple(
+            _join_states([(part.values[at], len(part)) for part in parts]) for at in columns
+        ),
+    )
+
+
+def _join_states(parts: Sequence[tuple[StateColumn, int]]) -> StateColumn:
+    known = next((one.values for one, _ in parts if one.values is not None), None)
+    if known is None:
+        return ABSENT
+    values = [
+        pa.nulls(rows, known.type) if one.values is None else one.values for one, rows in parts
+    ]
+    if all(one.values is not None and one.missing is None for one, _ in parts):
+        return StateColumn(concat(values))
+    return StateColumn(
+        concat(values), np.concatenate([one.is_missing(rows) for one, rows in parts])
+    )
+
+
+def concat(parts: Sequence[pa.Array]) -> pa.Array:
+    """Return arrays one after another as one."""
+    return parts[0] if len(parts) == 1 else pa.concat_arrays(parts)

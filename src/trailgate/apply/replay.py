@@ -1,0 +1,193 @@
+"""Operations replayed row by row, on the keys whose net effect the columns do not give.
+
+During a transaction a key may hold several rows, since ``UPDATE t SET id = id + 1`` moves row 1 to key 2 while row 2 is still there; a key update takes the oldest of them.
+A key that holds two where it is inserted, updated or deleted, or where the transaction ends, is a collision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.apply.collisions import Collisions, collision
+from trailgate.apply.nets import Effect, Nets
+from trailgate.apply.operations import Operations
+from trailgate.apply.tables import TargetTable
+from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, StateColumn
+
+Key = tuple[Any, ...]
+NOT_LOGGED: Final = object()  # the value of a column that nothing states
+
+
+@dataclass(slots=True)
+class _Row:
+    """A row of the target: its values, and the columns that key updates have logged since it came to its key."""
+
+    values: list[Any]
+    logged: set[int] = field(default_factory=set)
+
+
+class Replay:
+    """The rows of some keys of a target table, and what operations make of them."""
+
+    def __init__(self, table: TargetTable, rows: pa.Table | None, collisions: Collisions) -> None:
+        self._table, self._collisions = table, collisions
+        self._rows: dict[Key, list[_Row]] = {}
+        self.ignored = 0
+        self._begin = frozenset[Key]()
+        if rows is not None:
+            columns = [rows[column.name].to_pylist() for column in table.columns]
+            for values in zip(*columns, strict=True):
+                key = tuple(values[at] for at in table.key)
+                self._rows.setdefault(key, []).append(_Row(list(values)))
+            self._begin = frozenset(self._rows)
+
+    def run(self, operations: Operations) -> None:
+        """Carry operations out in their order; raises ApplyError where one does not fit the rows."""
+        own = _lists(operations.key), _lists(operations.old_key)
+        values = [
+            [NOT_LOGGED] * len(operations) if one.values is None else one.values.to_pylist()
+            for one in operations.values
+        ]
+        for column, image in zip(values, operations.values, strict=True):
+            for row in np.flatnonzero(image.is_missing(len(operations))).tolist():
+                column[row] = NOT_LOGGED
+        images = list(zip(*values, strict=True))
+        ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
+        touched: dict[Key, int] = {}
+        for row, (kind, key, old) in enumerate(zip(operations.op_type.tolist(), *own, strict=True)):
+            if kind == KEY_UPDATE:
+                self._move(operations, row, old, key, images[row])
+            else:
+                self._settle(operations, row, key)
+                if kind == INSERT:
+                    self._insert(operations, row, key, images[row])
+                elif kind == DELETE:
+                    self._delete(operations, row, key)
+                else:
+                    self._update(operations, row, key, images[row])
+            touched[key] = row
+            if ends[row]:
+                for one, last in touched.items():
+                    self._settle(operations, last, one, at_end=True)
+                touched.clear()
+
+    def nets(self, keys: Iterable[Key]) -> Nets:
+        """Return the effects on keys: each is the whole row, or a delete of one that was there."""
+        chosen = [key for key in dict.fromkeys(keys) if key in self._begin or self._rows.get(key)]
+        effect = [Effect.REPLACE if self._rows.get(key) else Effect.DELETE for key in chosen]
+        rows = [self._rows[key][0].values if self._rows.get(key) else None for key in chosen]
+        columns = self._table.columns
+        values = tuple(
+            StateColumn(
+                pa.array([None if row is None else row[at] for row in rows], column.type),
+                None,
+            )
+            for at, column in enumerate(columns)
+        )
+        return Nets(
+            self._table,
+            np.array(effect, np.uint8),
+            np.array([key in self._begin for key in chosen], bool),
+            np.zeros(len(chosen), np.int64),
+            np.zeros(len(chosen), np.int64),
+            tuple(
+                pa.array([key[number] for key in chosen], columns[at].type)
+                for number, at in enumerate(self._table.key)
+            ),
+            values if chosen else (ABSENT,) * len(columns),
+        )
+
+    def _insert(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+        held = self._rows.get(key)
+        if not held:
+            self._rows[key] = [_Row(_whole(image))]
+        elif self._collisions is Collisions.OVERLAY:
+            _write(held[0], image)
+        else:
+            raise collision(operations, row, expected=False)
+
+    def _update(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
+        held = self._rows.get(key)
+        if held:
+            _write(held[0], image)
+        elif self._collisions is Collisions.OVERLAY:
+            self.ignored += 1
+        elif self._collisions is Collisions.INSERT_MISSING:
+            self._rows[key] = [_Row(self._with_key(_whole(image), key))]
+        else:
+            raise collision(operations, row, expected=True)
+
+    def _delete(self, operations: Operations, row: int, key: Key) -> None:
+        held = self._rows.get(key)
+        if held:
+            held.pop(0)
+        elif self._collisions is Collisions.OVERLAY:
+            self.ignored += 1
+        else:
+            raise collision(operations, row, expected=True)
+
+    def _move(
+        self, operations: Operations, row: int, old: Key, key: Key, image: Sequence[Any]
+    ) -> None:
+        held = self._rows.get(old)
+        if held:
+            moved = held.pop(0)
+        elif self._collisions is Collisions.OVERLAY:
+            moved = _Row([NOT_LOGGED] * len(image))
+        elif self._collisions is Collisions.INSERT_MISSING:
+            moved = _Row([None] * len(image))
+        else:
+            raise collision(operations, row, expected=True, old=True)
+        _write(moved, image)
+        moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
+        self._with_key(moved.values, key)
+        moved.logged.update(self._table.key)
+        self._rows.setdefault(key, []).append(moved)
+
+    def _settle(self, operations: Operations, row: int, key: Key, *, at_end: bool = False) -> None:
+        """Leave a key with one row at most; raises ApplyError where that is a collision."""
+        held = self._rows.get(key)
+        if not held:
+            return
+        if len(held) > 1:
+            if self._collisions is not Collisions.OVERLAY:
+                raise collision(operations, row, expected=False, twice=True)
+            for later in held[1:]:
+                for at in later.logged:
+                    held[0].values[at] = later.values[at]
+            del held[1:]
+        if at_end:
+            for at, value in enumerate(held[0].values):
+                if value is NOT_LOGGED:
+                    raise collision(operations, row, expected=True, column=at)
+            held[0].logged.clear()
+
+    def _with_key(self, values: list[Any], key: Key) -> list[Any]:
+        for at, value in zip(self._table.key, key, strict=True):
+            values[at] = value
+        return values
+
+
+def keys_of(operations: Operations) -> list[Key]:
+    """Return the keys that operations name, before and after, each once in order of occurrence."""
+    both = zip(_lists(operations.old_key), _lists(operations.key), strict=True)
+    return list(dict.fromkeys(key for pair in both for key in pair))
+
+
+def _lists(columns: Sequence[pa.Array]) -> list[Key]:
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def _whole(image: Sequence[Any]) -> list[Any]:
+    return [None if value is NOT_LOGGED else value for value in image]
+
+
+def _write(row: _Row, image: Sequence[Any]) -> None:
+    for at, value in enumerate(image):
+        if value is not NOT_LOGGED:
+            row.values[at] = value

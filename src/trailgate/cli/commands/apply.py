@@ -1,0 +1,191 @@
+"""``trailgate apply``: the operations of a trail land in tables."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from trailgate.cli.capture_output import many
+from trailgate.cli.options import DefinitionsFile, SummaryAsJson, Threads, TrailPath, takes
+from trailgate.cli.output import (
+    as_cells,
+    console,
+    done_already,
+    plain_table,
+    progress_bar,
+    quiet_pipe,
+    say,
+)
+from trailgate.errors import OptionError
+from trailgate.jobs.apply_options import ApplyOptions
+from trailgate.options import Flag
+
+if TYPE_CHECKING:
+    from trailgate.jobs.apply import ApplyReport, ApplyRun
+
+PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
+COLUMNS: Final = ("operations", "inserted", "updated", "replaced", "deleted", "ignored")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyArguments(ApplyOptions):
+    """What ``trailgate apply`` is given: the options of apply, and how the command runs."""
+
+    target: Annotated[
+        str, Flag("ADDRESS", "--to"), "The tables: delta:lake/ or duckdb:shop.duckdb."
+    ]
+    follow: Annotated[bool, "Continue with what the trail grows by, until stopped."] = False
+    status: Annotated[bool, "Show how far the tables are applied, and apply nothing."] = False
+    definitions: DefinitionsFile = None
+    threads: Threads = None
+    as_json: SummaryAsJson = False
+
+    @property
+    def options(self) -> ApplyOptions:
+        """Return the options of apply alone."""
+        return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
+
+
+@takes(ApplyArguments)
+def command(given: ApplyArguments, trail: TrailPath) -> None:
+    """Apply the operations of a trail to tables."""
+    if given.follow and (given.dry_run or given.status):
+        other = "--dry-run" if given.dry_run else "--status"
+        raise OptionError(f"--follow and {other} are given together")
+    if given.status:
+        _show_status(given)
+    else:
+        apply(given, trail)
+
+
+def apply(given: ApplyArguments, trail: str) -> None:
+    """Apply a trail, and print what was done."""
+    from trailgate.jobs.apply import ApplyReport, ApplyRun
+
+    done = ApplyReport()
+    with ApplyRun(
+        trail, given.target, given.options, definitions=given.definitions, threads=given.threads
+    ) as run:
+        if given.follow:
+            _follow(run, as_json=given.as_json)
+            return
+        with progress_bar("applying", unit="operations", show=not given.as_json) as progress:
+            for report in run.batches():
+                done += report
+                if progress is not None:
+                    progress(done.operations)
+    with done_already():
+        if given.as_json:
+            print(json.dumps(_as_values(done), ensure_ascii=False))
+        else:
+            _print(done, given)
+
+
+def _follow(run: ApplyRun, *, as_json: bool) -> None:
+    """Print a line a batch until SIGTERM or SIGINT, which take effect between batches."""
+    from trailgate.cli.live import stoppable
+
+    with stoppable() as stopped:
+        while not stopped():
+            for report in run.batches():
+                with quiet_pipe():
+                    if as_json:
+                        line = {**_as_values(report), "lag_seconds": _lag(report)}
+                        print(json.dumps(line, ensure_ascii=False), flush=True)
+                    else:
+                        say(_sentence(report))
+                if stopped():
+                    return
+            time.sleep(PAUSE)
+
+
+def _lag(report: ApplyReport) -> float | None:
+    """Return how many seconds ago the last operation was committed at its source."""
+    at = report.position
+    return None if at is None or at.op_ts is None else round(time.time() - at.op_ts / 1e6, 3)
+
+
+def _as_values(report: ApplyReport) -> dict[str, Any]:
+    return {
+        "operations": report.operations,
+        "batches": report.batches,
+        "tables": {name: asdict(one) for name, one in report.tables.items()},
+        "position": None if report.position is None else report.position.position,
+        "csn": None if report.position is None else report.position.csn,
+    }
+
+
+def _sentence(report: ApplyReport) -> str:
+    from trailgate.columnar.digits import short_position
+
+    rows = ", ".join(f"{name} {one.operations:,}" for name, one in report.tables.items())
+    at = "" if report.position is None else short_position(report.position.position)
+    lag = _lag(report)
+    old = "" if lag is None else f", {lag:.1f} s old"
+    return f"{many(report.operations, 'operation')} up to {at}{old}: {rows}"
+
+
+def _print(report: ApplyReport, given: ApplyArguments) -> None:
+    from trailgate.columnar.digits import short_position
+
+    shown = [
+        name
+        for name in COLUMNS
+        if name != "ignored" or any(one.ignored for one in report.tables.values())
+    ]
+    if report.tables:
+        table = plain_table()
+        table.add_column("table", overflow="fold")
+        for name in shown:
+            table.add_column(name, justify="right")
+        for name, one in report.tables.items():
+            table.add_row(*as_cells(name, *(f"{getattr(one, column):,}" for column in shown)))
+        console().print(table)
+    if report.position is None:
+        say(f"nothing new for {given.target}")
+        return
+    at = short_position(report.position.position)
+    verb = "would be applied" if given.dry_run else "applied"
+    say(f"{many(report.operations, 'operation')} {verb} up to position {at}: {given.target}")
+
+
+def _show_status(given: ApplyArguments) -> None:
+    from trailgate.columnar.digits import short_position
+    from trailgate.storage.files.addresses import name_of
+    from trailgate.targets.target import open_target
+
+    target = open_target(given.target, given.group)
+    try:
+        whole, tables = target.position(None), target.positions()
+    finally:
+        target.close()
+    with done_already():
+        if given.as_json:
+            print(
+                json.dumps(
+                    {
+                        "group": given.group,
+                        "position": None if whole is None else asdict(whole),
+                        "tables": [one._asdict() for one in tables],
+                    }
+                )
+            )
+            return
+        if whole is None:
+            say(f"group {given.group} has applied nothing to {given.target}")
+            return
+        found = plain_table()
+        found.add_column("table", overflow="fold")
+        versions = any(one.version is not None for one in tables)
+        for name in ("position", "version") if versions else ("position",):
+            found.add_column(name, justify="right")
+        for name, position, version in tables:
+            number = (str(version),) if versions else ()
+            found.add_row(*as_cells(name, short_position(position), *number))
+        console().print(found)
+        csn = "" if whole.csn is None else f", CSN {whole.csn}"
+        say(
+            f"{name_of(whole.trail)} is applied up to position {short_position(whole.position)}{csn}"
+        )

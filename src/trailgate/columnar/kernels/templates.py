@@ -1,0 +1,227 @@
+"""Loops that write rows of text from literals and columns: the sizes of all rows first, then their bytes.
+
+A row is pieces in turn, each in one of its forms: a literal, or a literal, a value and another literal. ``states`` say which form a row has of a piece. As an example, the
+pieces (``[`` value ``]`` | ``none``) and ``;`` make of the values a, NULL the rows ``[a];`` and ``none;``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import SPARE, escape_marks, first_mark, move32
+
+BLOCK: Final = 1024  # rows
+WINDOW: Final = 32
+OUTSIDE: Final = -1
+REFUSED: Final = -2  # less: that, minus the piece and the row
+# What a byte's size of its replacement can be otherwise: none; refused; refused if it begins U+FFFE or U+FFFF.
+PLAIN: Final = 0
+FORBIDDEN: Final = 255
+PERHAPS: Final = 254
+ONE: Final = np.uint64(1)
+EVERY: Final = np.uint64(0xFFFFFFFF)
+
+
+@kernel(writes=("sizes",))
+def measure_rows(
+    literals: Longs,
+    has_value: Mask,
+    first_form: Longs,
+    states: Octets,
+    states_at: Longs,
+    data: Octets,
+    offsets: Longs,
+    escaped: Mask,
+    special: Octets,
+    grown: Octets,
+    sizes: Longs,
+) -> int:
+    """Write how many bytes each row has; return 0, ``OUTSIDE`` for a value that is not within the data, or less for one with a byte that is refused.
+
+    Form f is before a value the bytes literals[2 * f]:literals[2 * f + 1] of the literals, and after it those up to literals[2 * f + 2]. Piece p has the form
+    first_form[p] + states[states_at[p] + row], the first one where ``states_at`` is -1, and the value data[offsets[p * (rows + 1) + row]:...]. ``grown`` is the size
+    of each byte's replacement where a piece is ``escaped``, and ``special`` are the bytes that have one, beside controls. Data have 32 bytes more.
+    """
+    rows = len(sizes)
+    sizes[:] = 0
+    for block in range(0, rows, BLOCK):
+        stop = min(block + BLOCK, rows)
+        for piece in range(len(first_form)):
+            base, own = piece * (rows + 1), states_at[piece]
+            for row in range(block, stop):
+                form = first_form[piece]
+                if own >= 0:
+                    form += states[own + row]
+                sizes[row] += literals[2 * form + 1] - literals[2 * form]
+                if not has_value[form]:
+                    continue
+                start, end = offsets[base + row], offsets[base + row + 1]
+                if start < 0 or end < start or end + SPARE > len(data):
+                    return OUTSIDE
+                size = end - start
+                if escaped[piece]:
+                    more = growth(data, start, end, special, grown)
+                    if more < 0:
+                        return REFUSED - (piece * rows + row)
+                    size += more
+                sizes[row] += literals[2 * form + 2] - literals[2 * form + 1] + size
+    return 0
+
+
+@kernel(writes=("out",))
+def write_rows(
+    literals: Longs,
+    has_value: Mask,
+    first_form: Longs,
+    states: Octets,
+    states_at: Longs,
+    data: Octets,
+    offsets: Longs,
+    escaped: Mask,
+    special: Octets,
+    grown: Octets,
+    strings: Octets,
+    replacements: Octets,
+    replacement_at: Longs,
+    sizes: Longs,
+    to: Longs,
+    out: Octets,
+) -> int:
+    """Write each row from ``to``, as ``measure_rows`` has measured it; return 0, or ``OUTSIDE`` where it has not so many bytes.
+
+    ``strings`` are the literals' bytes, and 32 more; the replacement of a byte is replacements[replacement_at[byte]:...]. No byte beyond a row is written: rows may be anywhere in ``out``.
+    """
+    rows = len(sizes)
+    for row in range(rows):
+        at, limit = to[row], to[row] + sizes[row]
+        if at < 0 or limit > len(out):
+            return OUTSIDE
+        for piece in range(len(first_form)):
+            form = first_form[piece]
+            if states_at[piece] >= 0:
+                form += states[states_at[piece] + row]
+            begin, middle = literals[2 * form], literals[2 * form + 1]
+            if at + middle - begin > limit:
+                return OUTSIDE
+            copy_within(strings, begin, middle - begin, out, at, limit)
+            at += middle - begin
+            if not has_value[form]:
+                continue
+            start = offsets[piece * (rows + 1) + row]
+            size = offsets[piece * (rows + 1) + row + 1] - start
+            if escaped[piece]:
+                at = write_escaped(
+                    data, start, start + size, special, grown, replacements, replacement_at, out, at, limit
+                )  # fmt: skip
+                if at < 0:
+                    return OUTSIDE
+            else:
+                if at + size > limit:
+                    return OUTSIDE
+                copy_within(data, start, size, out, at, limit)
+                at += size
+            size = literals[2 * form + 2] - middle
+            if at + size > limit:
+                return OUTSIDE
+            copy_within(strings, middle, size, out, at, limit)
+            at += size
+        if at != limit:
+            return OUTSIDE
+    return 0
+
+
+@kernel()
+def has_special(data: Octets, size: int, special: Octets, grown: Octets) -> bool:
+    """Return whether any of the first ``size`` bytes has a replacement, or is refused; 32 bytes follow them."""
+    for at in range(0, size, WINDOW):
+        marks = marks_of(data, at, size, special)
+        while marks:
+            if grown[data[at + first_mark(marks)]] != PLAIN:
+                return True
+            marks &= marks - ONE
+    return False
+
+
+@inner
+def marks_of(data: Octets, at: int, end: int, special: Octets) -> np.uint64:
+    """Return a bit for each of 32 bytes, before ``end``, that is special or a control."""
+    marks = escape_marks(data, at, special[0], special[1], special[2], special[3], special[4])
+    if end - at < WINDOW:
+        marks &= (ONE << np.uint64(end - at)) - ONE
+    return marks & EVERY
+
+
+@inner
+def growth(data: Octets, start: int, end: int, special: Octets, grown: Octets) -> int:
+    """Return how many bytes more a value has with its replacements, -1 where a byte is refused."""
+    more = 0
+    for at in range(start, end, WINDOW):
+        marks = marks_of(data, at, end, special)
+        while marks:
+            place = at + first_mark(marks)
+            size = np.int64(grown[data[place]])
+            if size == FORBIDDEN:
+                return -1
+            if size == PERHAPS:
+                if place + 2 < end and data[place + 1] == 0xBF and data[place + 2] >= 0xBE:
+                    return -1
+            elif size != PLAIN:
+                more += size - 1
+            marks &= marks - ONE
+    return more
+
+
+@inner
+def write_escaped(
+    data: Octets,
+    start: int,
+    end: int,
+    special: Octets,
+    grown: Octets,
+    replacements: Octets,
+    replacement_at: Longs,
+    out: Octets,
+    at: int,
+    limit: int,
+) -> int:
+    """Write a value with its replacements; return where it ends, ``OUTSIDE`` beyond the limit."""
+    while start < end:
+        marks = marks_of(data, start, end, special)
+        size = min(WINDOW, end - start)
+        if marks:
+            size = first_mark(marks)
+        if at + size > limit:
+            return OUTSIDE
+        copy_within(data, start, size, out, at, limit)
+        start, at = start + size, at + size
+        if marks:
+            byte = np.int64(data[start])
+            start += 1
+            size = np.int64(grown[byte])
+            if size == PLAIN or size >= PERHAPS:
+                if at >= limit:
+                    return OUTSIDE
+                out[at] = byte
+                at += 1
+                continue
+            if at + size > limit:
+                return OUTSIDE
+            for done in range(size):
+                out[at + done] = replacements[replacement_at[byte] + done]
+            at += size
+    return at
+
+
+@inner
+def copy_within(data: Octets, start: int, size: int, out: Octets, at: int, limit: int) -> None:
+    """Copy bytes that have 32 more after them; writes more, but not beyond the limit."""
+    if at + size + SPARE <= limit:
+        for done in range(0, size, WINDOW):
+            move32(out, at + done, data, start + done)
+    else:
+        for done in range(size):
+            out[at + done] = data[start + done]

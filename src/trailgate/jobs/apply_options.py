@@ -1,0 +1,50 @@
+"""The options of apply, declared once: flags of the command line, keywords of Python, and rows of Spark's options (``options.py`` states how).
+
+This loads neither pyarrow nor numpy, since the help of the command needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal
+
+from trailgate.options import COUNT, TEXT, Flag
+
+GROUP: Final = "trailgate"
+BATCH_BYTES: Final = 64 << 20
+OnCollision = Literal["stop", "overlay", "insert-missing"]
+SchemaChanges = Literal["evolve", "strict"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions:
+    """How a trail is applied: each field is a flag of ``trailgate apply``, in the order of its help."""
+
+    tables: Annotated[
+        list[str] | None, Flag("PATTERNS"), "Only these tables, as HR.*; repeatable."
+    ] = None
+    group: Annotated[str, TEXT, Flag("NAME"), "What positions in the target are kept by."] = GROUP
+    on_collision: Annotated[
+        OnCollision,
+        "Where a row is there that should not be, or is not there: stop, overlay (HANDLECOLLISIONS) or insert-missing (INSERTMISSINGUPDATES).",
+    ] = "stop"
+    after_csn: Annotated[
+        str | None, TEXT, Flag("CSN"), "The tables were loaded with all up to this CSN."
+    ] = None
+    overlay_until: Annotated[
+        str | None,
+        TEXT,
+        Flag("CSN"),
+        "Overlay collisions up to this CSN: the tables were loaded while they changed.",
+    ] = None
+    no_create: Annotated[bool, "Create no tables: those that are missing are an error."] = False
+    schema_changes: Annotated[
+        SchemaChanges, "What new columns do: they are added, or are an error."
+    ] = "evolve"
+    batch_bytes: Annotated[
+        int,
+        COUNT,
+        Flag("N", least=1),
+        "Bytes of the trail that are applied at once; a longer transaction is not torn.",
+    ] = BATCH_BYTES
+    dry_run: Annotated[bool, "Count what would be written, and write nothing."] = False

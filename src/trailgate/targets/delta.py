@@ -1,0 +1,278 @@
+"""Delta tables by delta-rs, without Java: one folder a table, one commit a table and batch, with the position in it.
+
+``delta:lake/`` has the table HR.JOBS in ``lake/hr/jobs``. The position of each is the version of an application transaction (``txn``) of its commit: the number of the trail's file and the
+offset in it in one integer. How far all tables are is a row of the table ``lake/_trailgate/GROUP``, which is written when the tables of a batch are committed; a run that was killed
+between begins there, and each table leaves out what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import deltalake
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from trailgate.apply.batch import Effects, whole_rows
+from trailgate.apply.nets import Effect
+from trailgate.apply.tables import TargetTable
+from trailgate.columnar.digits import long_position, parse_position
+from trailgate.errors import ApplyError, OptionError, StorageError, TrailgateError, Where
+from trailgate.targets import sql
+from trailgate.targets.target import Position, TablePosition
+
+STATE: Final = "_trailgate"
+OFFSET_BITS: Final = 33
+NUMBER_BITS: Final = 30
+APP: Final = "trailgate:{}"
+CHECKPOINT: Final = pa.schema(
+    [
+        ("trail", pa.string()),
+        ("position", pa.string()),
+        ("csn", pa.string()),
+        ("op_ts", pa.timestamp("us", "UTC")),
+        ("tables", pa.list_(pa.string())),
+    ]
+)
+REFUSED: Final = frozenset("[]^|\\")
+
+Result = TypeVar("Result")
+
+
+class TableTarget:
+    """The Delta tables below a folder, on a disk or in a store that delta-rs knows."""
+
+    def __init__(self, root: str, group: str) -> None:
+        self._root, self._group = root.rstrip("/"), group
+        _check_name(root if "://" in root else str(Path(root).absolute()))
+        self._app = APP.format(group)
+        self._tables: dict[str, DeltaTable] = {}
+        self._names = {name for row in self._rows() for name in row["tables"]}
+
+    def position(self, table: TargetTable | None) -> Position | None:
+        """Return how far a table was applied, or with None how far all tables were."""
+        if table is None:
+            return self._checkpoint()
+        found = self._open(table)
+        version = None if found is None else found.transaction_version(self._app)
+        if version is None:
+            return None
+        number, offset = divmod(version, 1 << OFFSET_BITS)
+        return Position("", long_position(number, offset))
+
+    def _checkpoint(self) -> Position | None:
+        for row in self._rows():
+            micros = pa.scalar(row["op_ts"], CHECKPOINT.field("op_ts").type).value
+            return Position(row["trail"], row["position"], row["csn"], micros)
+        return None
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return the row of the checkpoint, where there is one."""
+        found = self._opened(self._state)
+        if found is None:
+            return []
+        found.update_incremental()
+        rows: list[dict[str, Any]] = found.to_pyarrow_table().to_pylist()
+        return rows
+
+    def positions(self) -> list[TablePosition]:
+        """Return how far each table was applied, and its version."""
+        found = []
+        for name in sorted(self._names):
+            table = self._opened(f"{self._root}/{name}")
+            number = None if table is None else table.transaction_version(self._app)
+            if table is not None and number is not None:
+                position = long_position(*divmod(number, 1 << OFFSET_BITS))
+                found.append(TablePosition(name.replace("/", "."), position, table.version()))
+        return found
+
+    @property
+    def _state(self) -> str:
+        return f"{self._root}/{STATE}/{self._group}"
+
+    def held(self, table: TargetTable) -> TargetTable | None:
+        """Return the table as it is in the folder; None where there is none."""
+        found = self._open(table)
+        return None if found is None else table.as_held(table.name, pa.schema(found.schema()))
+
+    def create(self, table: TargetTable) -> None:
+        """Create a table."""
+        path = self._path(table)
+        made = _refusing(path, lambda: DeltaTable.create(path, table.schema))
+        self._tables[path] = made
+
+    def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Add columns of a table, NULL in all rows."""
+        path = self._path(table)
+        added = pa.schema([table.schema.field(name) for name in names])
+        fields = deltalake.Schema.from_arrow(added).fields
+        _refusing(path, lambda: self._tables[path].alter.add_columns(fields))
+
+    def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
+        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        found = self._open(table)
+        assert found is not None
+        names = list(table.key_names if keys_alone else table.schema.names)
+        chosen = None
+        for name in table.key_names:
+            own = keys[name].combine_chunks()
+            field = pc.field(name)
+            one = field.isin(own.unique())
+            if own.null_count == 0 and len(own):
+                bounds = pc.min_max(own)
+                one = one & (field >= bounds["min"]) & (field <= bounds["max"])
+            chosen = one if chosen is None else chosen & one
+        path = self._path(table)
+        return _refusing(
+            path, lambda: found.to_pyarrow_dataset().to_table(columns=names, filter=chosen)
+        ).cast(pa.schema([table.schema.field(name) for name in names]))
+
+    def write(self, effects: Effects, at: Position) -> None:
+        """Write the effects on one table, and commit it with the position."""
+        nets, table = effects.nets, effects.nets.table
+        path, found = self._path(table), self._open(table)
+        assert found is not None
+        known = found.transaction_version(self._app)
+        version = _version(at.position)
+        if known is not None and known >= version:
+            raise StorageError(
+                "somebody else applies the same trail to this table", where=Where(source=path)
+            )
+        properties = self._properties(at)
+        if effects.emptied:
+            inserted = nets.where(nets.effect != Effect.DELETE)
+            rows = pa.table([one.values for one in whole_rows(inserted)], schema=table.schema)
+            _refusing(
+                path,
+                lambda: write_deltalake(
+                    found, rows, mode="overwrite", commit_properties=properties
+                ),
+            )
+        elif len(nets):
+            _refusing(path, lambda: self._merge(found, effects, properties))
+        else:
+            return
+        found.update_incremental()
+        self._names.add("/".join(table.name))
+
+    def _merge(self, found: DeltaTable, effects: Effects, properties: CommitProperties) -> None:
+        table = effects.nets.table
+        names = [sql.quoted(column.name) for column in table.columns]
+        inserted = {name: f"s.c{at}" for at, name in enumerate(names)}
+        updated = {
+            name: f"CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
+            for at, name in enumerate(names)
+            if at not in table.key
+        }
+        merger = found.merge(
+            sql.staging_rows(effects),
+            sql.match(table, "t", "s"),
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=False,
+            commit_properties=properties,
+        )
+        merger = merger.when_matched_delete(f"s.e = {Effect.DELETE:d}")
+        if updated:
+            merger = merger.when_matched_update(updated, f"s.e = {Effect.PATCH:d}")
+        merger.when_not_matched_insert(inserted, f"s.e = {Effect.INSERT:d}").execute()
+
+    def commit(self, at: Position) -> None:
+        """Note that all tables are applied up to the position."""
+        row = pa.table(
+            {
+                "trail": [at.trail],
+                "position": [at.position],
+                "csn": [at.csn],
+                "op_ts": pa.array([at.op_ts], pa.int64()).cast(CHECKPOINT.field("op_ts").type),
+                "tables": [sorted(self._names)],
+            },
+            schema=CHECKPOINT,
+        )
+        _refusing(self._state, lambda: write_deltalake(self._state, row, mode="overwrite"))
+
+    def rollback(self) -> None:
+        """Do nothing: what was written is committed, and is left out when the batch is applied again."""
+
+    def close(self) -> None:
+        """Let go of the tables."""
+        self._tables.clear()
+
+    def _properties(self, at: Position) -> CommitProperties:
+        names = {"trail": at.trail, "position": at.position, "csn": at.csn or ""}
+        return CommitProperties(
+            custom_metadata={f"trailgate.{name}": value for name, value in names.items()},
+            app_transactions=[Transaction(self._app, _version(at.position))],
+        )
+
+    def _path(self, table: TargetTable) -> str:
+        for part in table.name:
+            if part in (".", "..", STATE) or "/" in part or "%" in part:
+                problem = f"{part!r} cannot be the name of a folder of Delta tables"
+                raise OptionError(problem, hint="MAP the table to another name")
+            _check_name(part)
+        return "/".join((self._root, *table.name))
+
+    def _open(self, table: TargetTable) -> DeltaTable | None:
+        return self._opened(self._path(table))
+
+    def _opened(self, path: str) -> DeltaTable | None:
+        if path not in self._tables:
+            try:
+                self._tables[path] = DeltaTable(path)
+            except TableNotFoundError:
+                return None
+            except (DeltaError, OSError) as error:
+                raise StorageError(_line(error), where=Where(source=path)) from None
+        return self._tables[path]
+
+
+def _check_name(path: str) -> None:
+    """Raise OptionError for what delta-rs ends the process at, or writes elsewhere."""
+    bad = [sign for sign in path if sign in REFUSED or not sign.isprintable()]
+    if bad:
+        problem = f"delta-rs writes no table in a path that has {bad[0]!r}: {path}"
+        raise OptionError(problem, hint="Name another folder")
+
+
+def table_rows(path: str) -> pa.RecordBatchReader:
+    """Return a reader of a table by its folder."""
+    try:
+        return DeltaTable(path).to_pyarrow_dataset().scanner().to_reader()
+    except (DeltaError, OSError) as error:
+        raise StorageError(_line(error), where=Where(source=path)) from None
+
+
+def _version(position: str) -> int:
+    """Return a position as one integer; raises StorageError for one beyond what it holds."""
+    number, offset = parse_position(position)
+    if number >> NUMBER_BITS or offset >> OFFSET_BITS:
+        raise StorageError(
+            f"the position {number}:{offset} does not fit the version of a Delta transaction",
+            hint="It holds file numbers below 2^30 and offsets below 2^33",
+        )
+    return number << OFFSET_BITS | offset
+
+
+def _refusing(path: str, act: Callable[[], Result]) -> Result:
+    """Return what delta-rs returns; its errors are ours."""
+    try:
+        return act()
+    except CommitFailedError as error:
+        raise StorageError(
+            f"another writer changed the table meanwhile: {_line(error)}",
+            where=Where(source=path),
+            hint="Nothing is lost: apply again",
+        ) from None
+    except TrailgateError:
+        raise
+    except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
+        raise ApplyError(f"delta-rs refuses: {_line(error)}", where=Where(source=path)) from None
+
+
+def _line(error: Any) -> str:
+    return " ".join(str(error).partition("\n")[0].split())

@@ -1,0 +1,184 @@
+"""Tables of a DuckDB file: all tables of a batch, and the position, in one transaction."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from trailgate.apply.batch import Effects
+from trailgate.apply.tables import TargetColumn, TargetTable
+from trailgate.errors import ApplyError, OptionError, StorageError, Where
+from trailgate.targets import sql
+from trailgate.targets.target import Position, TablePosition
+
+STAGING: Final = "trailgate_staging"
+EVERY: Final = ""  # the table's name in the row of all tables
+
+
+class TableTarget:
+    """The tables of a DuckDB file."""
+
+    def __init__(self, path: str, group: str) -> None:
+        self._path, self._group = path, group
+        try:
+            self._connection = duckdb.connect(self._path)
+        except duckdb.Error as error:
+            raise StorageError(_line(error), where=Where(source=self._path)) from None
+        self._execute(
+            f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp VARCHAR, target VARCHAR, trail VARCHAR, "
+            "position VARCHAR, csn VARCHAR, op_ts BIGINT, PRIMARY KEY (grp, target))"
+        )
+        self._open = False
+
+    def position(self, table: TargetTable | None) -> Position | None:
+        """Return how far a table was applied, or with None how far all tables were."""
+        text = (
+            f"SELECT trail, position, csn, op_ts FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
+        )
+        rows = self._execute(text, [self._group, _name(table)])
+        return Position(*rows[0]) if rows else None
+
+    def held(self, table: TargetTable) -> TargetTable | None:
+        """Return the table as it is in the file; None where there is none."""
+        schema, name = _parts(table)
+        rows = self._execute(
+            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = current_database() "
+            "AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?)",
+            [schema, name],
+        )
+        if not rows:
+            return None
+        found = tuple(rows[0])
+        empty = self._arrow(f"SELECT * FROM {sql.quoted(*found)} LIMIT 0")
+        return table.as_held(found, empty.schema)
+
+    def create(self, table: TargetTable) -> None:
+        """Create a table, and its schema."""
+        self._begin()
+        schema, name = _parts(table)
+        self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
+        empty = table.schema.empty_table()
+        self._connection.register(STAGING, empty)
+        self._execute(f"CREATE TABLE {sql.quoted(schema, name)} AS SELECT * FROM {STAGING}")
+        self._connection.unregister(STAGING)
+
+    def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Add columns of a table, NULL in all rows."""
+        self._begin()
+        for column in table.columns:
+            if column.name in names:
+                kind = self._type(column)
+                self._execute(
+                    f"ALTER TABLE {sql.quoted(*_parts(table))} ADD COLUMN {sql.quoted(column.name)} {kind}"
+                )
+
+    def _type(self, column: TargetColumn) -> str:
+        """Return the type that DuckDB gives an Arrow column."""
+        self._connection.register(STAGING, pa.schema([("c", column.type)]).empty_table())
+        ((kind,),) = self._execute(f"SELECT column_type FROM (DESCRIBE {STAGING})")
+        self._connection.unregister(STAGING)
+        return str(kind)
+
+    def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
+        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        self._connection.register(STAGING, sql.key_columns(table, keys))
+        found = self._arrow(sql.selection(table, STAGING, keys_alone=keys_alone))
+        self._connection.unregister(STAGING)
+        return found
+
+    def write(self, effects: Effects, at: Position) -> None:
+        """Write the effects on one table."""
+        self._begin()
+        table, rows = effects.nets.table, sql.staging_rows(effects)
+        self._connection.register(STAGING, rows)
+        for text, expected in sql.statements(effects, rows, STAGING):
+            ((changed,),) = self._execute(text, table=table)
+            if changed != expected >= 0:
+                raise sql.changed_meanwhile(table, expected, changed)
+        self._connection.unregister(STAGING)
+        self._note(table, at)
+
+    def commit(self, at: Position) -> None:
+        """Make what was written since the last commit last, and with it the position."""
+        self._begin()
+        self._note(None, at)
+        self._execute("COMMIT")
+        self._open = False
+
+    def rollback(self) -> None:
+        """Forget what was written since the last commit."""
+        if self._open:
+            self._execute("ROLLBACK")
+            self._open = False
+
+    def positions(self) -> list[TablePosition]:
+        """Return how far each table was applied."""
+        text = f"SELECT target, position FROM {sql.CHECKPOINT} WHERE grp = ? AND target <> '' ORDER BY 1"
+        return [TablePosition(*row) for row in self._execute(text, [self._group])]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _note(self, table: TargetTable | None, at: Position) -> None:
+        self._execute(
+            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} VALUES (?, ?, ?, ?, ?, ?)",
+            [self._group, _name(table), at.trail, at.position, at.csn, at.op_ts],
+        )
+
+    def _begin(self) -> None:
+        if not self._open:
+            self._execute("BEGIN")
+            self._open = True
+
+    def _arrow(self, text: str) -> pa.Table:
+        try:
+            found: pa.Table = self._connection.sql(text).to_arrow_reader().read_all()
+        except duckdb.Error as error:
+            raise ApplyError(
+                f"DuckDB refuses: {_line(error)}", where=Where(source=self._path)
+            ) from None
+        return found
+
+    def _execute(
+        self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
+    ) -> list[Any]:
+        """Return the rows of a statement; all of them are fetched, since a result that is not is in the way of the next one."""
+        try:
+            rows: list[Any] = self._connection.execute(text, values).fetchall()
+        except duckdb.Error as error:
+            where = Where(source=self._path, table=None if table is None else str(table))
+            raise ApplyError(f"DuckDB refuses: {_line(error)}", where=where) from None
+        return rows
+
+
+def table_rows(place: str) -> pa.RecordBatchReader:
+    """Return a reader of a table: ``shop.duckdb/hr/jobs``, without a schema of one in ``main``."""
+    path, mark, names = place.partition(".duckdb/")
+    name = sql.quoted(*names.split("/"))
+    try:
+        connection = duckdb.connect(f"{path}{mark.rstrip('/')}", read_only=True)
+        rows: pa.RecordBatchReader = connection.sql(f"SELECT * FROM {name}").to_arrow_reader()
+    except duckdb.Error as error:
+        raise StorageError(_line(error), where=Where(source=place)) from None
+    return rows
+
+
+def _parts(table: TargetTable) -> tuple[str, str]:
+    """Return the schema and the name of a table; one without a schema is in ``main``."""
+    if len(table.name) == 1:
+        return "main", table.name[0]
+    if len(table.name) == 2:
+        return table.name[0], table.name[1]
+    hint = "MAP it to SCHEMA.TABLE in a parameter file"
+    raise OptionError(f"DuckDB has no catalogs, and {table} names one", hint=hint)
+
+
+def _name(table: TargetTable | None) -> str:
+    return EVERY if table is None else str(table)
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).partition("\n")[0].split())

@@ -1,0 +1,134 @@
+"""What a target of apply does: six verbs, one table of kinds.
+
+A batch is written table by table, and then committed. Where a target commits each table by itself (Delta), the position goes into each of these commits; where one transaction
+holds all tables (DuckDB, PostgreSQL), it goes into that. So a batch that was applied is known to be, whenever a run was killed.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from trailgate.apply.batch import Effects
+from trailgate.apply.tables import TargetTable
+from trailgate.errors import MissingDependencyError, OptionError, did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a trail was applied: the last operation's position (20 digits), commit sequence number and commit time in microseconds since 1970 UTC."""
+
+    trail: str
+    position: str
+    csn: str | None = None
+    op_ts: int | None = None
+
+
+class TablePosition(NamedTuple):
+    """How far a table was applied, and which version of it that is, where the target has versions."""
+
+    table: str
+    position: str
+    version: int | None = None
+
+
+class Target(Protocol):
+    """The tables that changes land in. All methods raise TrailgateError for what the target refuses."""
+
+    def position(self, table: TargetTable | None) -> Position | None:
+        """Return how far a table was applied, or with None how far all tables were; None where nothing was."""
+        ...
+
+    def held(self, table: TargetTable) -> TargetTable | None:
+        """Return the table as it is in the target, with its types and its names of columns; None where there is none."""
+        ...
+
+    def create(self, table: TargetTable) -> None:
+        """Create a table."""
+        ...
+
+    def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Add columns of a table, NULL in all rows."""
+        ...
+
+    def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
+        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        ...
+
+    def write(self, effects: Effects, at: Position) -> None:
+        """Write the effects on one table."""
+        ...
+
+    def commit(self, at: Position) -> None:
+        """Make what was written since the last commit last, and with it the position."""
+        ...
+
+    def rollback(self) -> None:
+        """Forget what was written since the last commit, where the target can."""
+        ...
+
+    def positions(self) -> list[TablePosition]:
+        """Return how far each table was applied."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the target."""
+        ...
+
+
+class TargetKind(NamedTuple):
+    """A kind of target: its module, the extra that has its library, and an example of an address.
+
+    The module has a class ``TableTarget`` of an address and a group, and a function ``table_rows`` that reads a table by the address of the target and the table's names after it.
+    """
+
+    module: str
+    extra: str
+    example: str
+
+
+TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
+    {
+        "delta": TargetKind("trailgate.targets.delta", "delta", "delta:lake/"),
+        "duckdb": TargetKind("trailgate.targets.duckdb", "", "duckdb:shop.duckdb"),
+    }
+)
+
+
+def open_target(address: str, group: str) -> Target:
+    """Return the target of an address, in which positions are kept by a group's name; raises OptionError."""
+    target: Target = _module(address).TableTarget(address.partition(":")[2], group)
+    return target
+
+
+def is_target(address: str) -> bool:
+    """Return whether an address is that of a target, or of a table in it."""
+    return address.partition(":")[0] in TARGETS
+
+
+def table_rows(address: str) -> pa.RecordBatchReader:
+    """Return a reader of a target's table, as ``delta:lake/hr/jobs``; raises StorageError."""
+    rows: pa.RecordBatchReader = _module(address).table_rows(address.partition(":")[2])
+    return rows
+
+
+def _module(address: str) -> Any:
+    """Return the module of an address's kind of target."""
+    scheme, colon, rest = address.partition(":")
+    kind = TARGETS.get(scheme)
+    if kind is None or not colon or not rest:
+        examples = ", ".join(kind.example for kind in TARGETS.values())
+        near = did_you_mean(scheme, TARGETS) if colon else ""
+        raise OptionError(
+            f"{address!r} is not the address of a target", hint=f"{near} As in {examples}".strip()
+        )
+    try:
+        return importlib.import_module(kind.module)
+    except ModuleNotFoundError as error:
+        problem = f"{scheme}: needs the package {error.name}"
+        raise MissingDependencyError.of_extra(problem, kind.extra) from None

@@ -1,0 +1,110 @@
+"""Operations of the naive tables (oracles/apply_naive.py) as change blocks, and a target in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from oracles.apply_naive import COLUMNS, Operation
+from trailgate.apply.batch import Effects, effects_of
+from trailgate.apply.collisions import Collisions
+from trailgate.apply.nets import Effect
+from trailgate.apply.operations import Operations, operations_on
+from trailgate.apply.tables import target_table
+from trailgate.columnar.digits import format_positions
+from trailgate.model.changes import ABSENT, ChangeBlock, Image, StateColumn
+from trailgate.model.tables import Column, Table
+
+BIN64 = 134
+TABLE = Table(
+    "HR.T",
+    (
+        Column("ID", BIN64, 8, key=True),
+        *(Column(name.upper(), BIN64, 8) for name in COLUMNS),
+    ),
+)
+TARGET = target_table(TABLE)
+
+
+def block_of(log: Sequence[Operation], first: int = 0) -> ChangeBlock:
+    """Return operations as a block; ``first`` is the number of the first one in the log."""
+    rows = len(log)
+
+    def column(values: list[Any], missing: list[bool]) -> StateColumn:
+        mask = np.array(missing, bool)
+        return ABSENT if mask.all() else StateColumn(pa.array(values, pa.int64()), mask)
+
+    def image(keys: list[int | None], logged: list[dict[str, Any]]) -> Image:
+        own = column(keys, [key is None for key in keys])
+        others = (
+            column([one.get(name) for one in logged], [name not in one for one in logged])
+            for name in COLUMNS
+        )
+        return (own, *others)
+
+    before = [one.old if one.kind in "UKD" else None for one in log]
+    after = [one.key if one.kind in "IUK" else None for one in log]
+    texts = pa.array([str(one.transaction) for one in log], pa.string())
+    return ChangeBlock(
+        table=TABLE,
+        order=np.arange(rows),
+        op_type=np.array([ord(one.kind) for one in log], np.uint8),
+        op_ts=np.arange(rows, dtype=np.int64),
+        tx_ind=np.zeros(rows, np.uint8),
+        tx_id=texts,
+        csn=texts,
+        seq_id=None,
+        position=format_positions(0, np.arange(first, first + rows)),
+        before=image(before, [{} for _ in log]),
+        after=image(after, [one.logged for one in log]),
+    )
+
+
+def operations_of(log: Sequence[Operation]) -> Operations:
+    """Return operations of the naive table in columns."""
+    return operations_on(TARGET, [block_of(log)], [np.array([one.transaction for one in log])])
+
+
+class Memory:
+    """A target in memory: the rows of one table by key."""
+
+    def __init__(self, rows: dict[int, dict[str, Any]] | None = None) -> None:
+        self.rows = {key: dict(values) for key, values in (rows or {}).items()}
+
+    def fetch(self, keys: pa.Table, keys_alone: bool) -> pa.Table:
+        """Return the rows that have the keys."""
+        found = [key for key in keys["id"].to_pylist() if key in self.rows]
+        names = () if keys_alone else COLUMNS
+        columns = {name: [self.rows[key][name] for key in found] for name in names}
+        schema = pa.schema([(name, pa.int64()) for name in ("id", *names)])
+        return pa.table({"id": found, **columns}, schema=schema)
+
+    def apply(self, log: Sequence[Operation], policy: str = "stop") -> Effects:
+        """Apply a batch; raises ApplyError."""
+        effects = effects_of(operations_of(log), self.fetch, Collisions(policy))
+        self.write(effects)
+        return effects
+
+    def write(self, effects: Effects) -> None:
+        """Carry out effects, each of which has to fit."""
+        if effects.emptied:
+            self.rows = {}
+        nets = effects.nets
+        keys = nets.key[0].to_pylist()
+        for at, (effect, key) in enumerate(zip(nets.effect.tolist(), keys, strict=True)):
+            if effect == Effect.DELETE:
+                del self.rows[key]
+                continue
+            logged = {
+                name: None if one.values is None else one.values[at].as_py()
+                for name, one in zip(COLUMNS, nets.values[1:], strict=True)
+                if effect != Effect.PATCH or not one.is_missing(len(nets))[at]
+            }
+            if effect == Effect.PATCH:
+                self.rows[key] |= logged
+            else:
+                assert effect == Effect.REPLACE or key not in self.rows
+                self.rows[key] = logged

@@ -1,0 +1,57 @@
+"""A naive source (oracles/apply_naive.py) that writes a trail, and the rows of a target's table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from deltalake import DeltaTable
+
+from apply.naive_batches import TABLE, block_of
+from oracles.apply_naive import COLUMNS, Operation
+from trailgate import TrailAppender
+from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBatch
+from trailgate.model.tables import Definitions
+
+DEFINITIONS = Definitions((TABLE,))
+Rows = dict[int, dict[str, Any]]
+
+
+def write_log(prefix: Path, log: Sequence[Operation]) -> None:
+    """Append a log to a trail, which is begun where there is none."""
+    with TrailAppender(str(prefix), DEFINITIONS) as trail:
+        for number, (_, own) in enumerate(groupby(log, key=lambda one: one.transaction)):
+            operations = list(own)
+            block = block_of(operations)
+            block.tx_ind[:] = MIDDLE
+            block.tx_ind[0], block.tx_ind[-1] = BEGIN, END
+            if len(operations) == 1:
+                block.tx_ind[0] = WHOLE
+            trail.append(ChangeBatch([block], len(block)))
+            trail.commit(str(number))
+
+
+def duckdb_rows(folder: Path) -> Rows:
+    """Return the rows of the table in the file of DuckDB."""
+    with duckdb.connect(str(folder / "t.duckdb")) as connection:
+        return _rows(connection.sql("SELECT * FROM hr.t").to_arrow_reader().read_all().to_pylist())
+
+
+def delta_rows(folder: Path) -> Rows:
+    """Return the rows of the Delta table."""
+    return _rows(DeltaTable(folder / "lake/hr/t").to_pyarrow_table().to_pylist())
+
+
+def _rows(found: list[dict[str, Any]]) -> Rows:
+    rows = {row["id"]: {name: row[name] for name in COLUMNS} for row in found}
+    assert len(rows) == len(found)
+    return rows
+
+
+TARGETS: dict[str, tuple[str, Callable[[Path], Rows]]] = {
+    "delta": ("delta:{}/lake", delta_rows),
+    "duckdb": ("duckdb:{}/t.duckdb", duckdb_rows),
+}

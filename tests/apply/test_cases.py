@@ -1,0 +1,124 @@
+"""The worked examples of cases.toml, each with the policies that it names."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from trailgate import ApplyError
+from trailgate.apply.batch import Effects, effects_of
+from trailgate.apply.collisions import Collisions
+from trailgate.apply.nets import Effect
+from trailgate.apply.operations import Operations, operations_on
+from trailgate.apply.tables import target_table
+from trailgate.columnar.digits import format_positions
+from trailgate.model.changes import ABSENT, ChangeBlock, StateColumn
+from trailgate.model.tables import Column, Table
+
+CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text())["case"]
+TABLE = Table("T", (Column("id", 134, 8, key=True), Column("a", 64, 9), Column("b", 134, 8)))
+TARGET = target_table(TABLE)
+OPERATION = re.compile(r"([IUDKT])(?: (\d+)(?:>(\d+))?)?((?: [ab]=\S+)*)")
+Rows = dict[int, list[Any]]
+
+
+def value(column: str, text: str) -> Any:
+    return None if text == "-" else text if column == "a" else int(text)
+
+
+def rows_of(text: str) -> Rows:
+    rows = [row.split() for row in text.split(",") if row.strip()]
+    return {int(key): [value("a", a), value("b", b)] for key, a, b in rows}
+
+
+def operations_of(text: str) -> Operations:
+    found, transactions = [], []
+    for number, transaction in enumerate(text.split("|")):
+        for one in transaction.split(";"):
+            match = OPERATION.fullmatch(one.strip())
+            assert match is not None, one
+            found.append(match)
+            transactions.append(number)
+    count = len(found)
+
+    def column(values: list[Any], kind: pa.DataType, logged: list[bool]) -> StateColumn:
+        return StateColumn(pa.array(values, kind), ~np.array(logged)) if any(logged) else ABSENT
+
+    keys = [(int(one[2] or 0), int(one[3] or one[2] or 0)) for one in found]
+    kinds = [one[1] for one in found]
+    before = column([old for old, _ in keys], pa.int64(), [kind in "UKD" for kind in kinds])
+    after = [column([new for _, new in keys], pa.int64(), [kind in "IUK" for kind in kinds])]
+    for name, kind in (("a", pa.string()), ("b", pa.int64())):
+        logged = [dict(part.split("=") for part in one[4].split()) for one in found]
+        values = [value(name, one[name]) if name in one else None for one in logged]
+        after.append(column(values, kind, [name in one for one in logged]))
+    texts = pa.array(["1"] * count)
+    block = ChangeBlock(
+        TABLE,
+        np.arange(count),
+        np.array([ord(kind) for kind in kinds], np.uint8),
+        np.zeros(count, np.int64),
+        np.zeros(count, np.uint8),
+        texts,
+        texts,
+        None,
+        format_positions(0, np.arange(count)),
+        (before, ABSENT, ABSENT),
+        tuple(after),
+    )
+    return operations_on(TARGET, [block], [np.array(transactions)])
+
+
+def run(case: dict[str, Any], policy: str) -> tuple[Rows, Effects]:
+    rows = rows_of(case.get("before", ""))
+
+    def fetch(keys: pa.Table, keys_alone: bool) -> pa.Table:
+        found = [key for key in keys["id"].to_pylist() if key in rows]
+        columns = {
+            "id": pa.array(found, pa.int64()),
+            "a": pa.array([rows[key][0] for key in found], pa.string()),
+            "b": pa.array([rows[key][1] for key in found], pa.int64()),
+        }
+        return pa.table(columns).select(["id"] if keys_alone else ["id", "a", "b"])
+
+    effects = effects_of(operations_of(case["operations"]), fetch, Collisions(policy))
+    after = {} if effects.emptied else rows
+    nets = effects.nets
+    for at, effect in enumerate(nets.effect.tolist()):
+        key = nets.key[0][at].as_py()
+        own = [
+            after.get(key, [None, None])[place]
+            if effect == Effect.PATCH and one.is_missing(len(nets))[at]
+            else None
+            if one.values is None
+            else one.values[at].as_py()
+            for place, one in enumerate(nets.values[1:])
+        ]
+        if effect == Effect.DELETE:
+            del after[key]
+        else:
+            after[key] = own
+    return after, effects
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_a_case_gives_its_rows_or_stops(case: dict[str, Any]) -> None:
+    for policy, expected, stops in (
+        ("stop", case.get("after"), case.get("stops")),
+        ("overlay", case.get("overlay", case.get("after")), case.get("overlay-stops")),
+        ("insert-missing", case.get("insert-missing", case.get("after")), None),
+    ):
+        if stops is not None:
+            with pytest.raises(ApplyError, match=re.escape(stops)):
+                run(case, policy)
+        elif expected is not None:
+            rows, effects = run(case, policy)
+            assert rows == rows_of(expected), policy
+            if policy == "overlay":
+                assert effects.ignored == case.get("ignored", 0)

@@ -1,0 +1,222 @@
+"""Tables of dictionaries: what operations make of one, row by row, and a source whose own rows are the truth of what it logs.
+
+An operation is (kind, old key, key, logged columns, transaction). Values are small integers or None.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+COLUMNS = ("a", "b", "c")
+
+
+class Operation(NamedTuple):
+    """One operation: its kind, the key before and after it, what it logs after, and its transaction."""
+
+    kind: str
+    old: int
+    key: int
+    logged: dict[str, Any]
+    transaction: int
+
+
+class CollisionError(Exception):
+    """An operation does not fit the rows."""
+
+
+@dataclass
+class Held:
+    """A row, and what was logged since it came to its key; a column that nothing states is not in it."""
+
+    values: dict[str, Any]
+    since: dict[str, Any] = field(default_factory=dict)
+
+
+def replayed(
+    rows: dict[int, dict[str, Any]], operations: Sequence[Operation], policy: str = "stop"
+) -> tuple[dict[int, dict[str, Any]], int]:
+    """Return the rows after operations, and how many were ignored; raises CollisionError."""
+    table = NaiveTable(rows, policy)
+    for number, one in enumerate(operations):
+        table.do(one)
+        if number + 1 == len(operations) or operations[number + 1].transaction != one.transaction:
+            for key in list(table.held):
+                table.settle(key, end=True)
+    return {key: held[0].values for key, held in table.held.items() if held}, table.ignored
+
+
+class NaiveTable:
+    """A table in which a key may hold several rows during a transaction."""
+
+    def __init__(self, rows: dict[int, dict[str, Any]], policy: str) -> None:
+        self.held = {key: [Held(dict(values))] for key, values in rows.items()}
+        self.policy, self.ignored = policy, 0
+
+    def do(self, one: Operation) -> None:
+        """Do one operation."""
+        if one.kind == "T":
+            self.held.clear()
+        elif one.kind == "K":
+            self._move(one)
+        else:
+            self.settle(one.key, end=False)
+            act = {"I": self._insert, "U": self._update, "D": self._delete}[one.kind]
+            act(one, self.held.setdefault(one.key, []))
+
+    def settle(self, key: int, *, end: bool) -> None:
+        """Leave one row of a key."""
+        held = self.held.get(key, [])
+        if len(held) > 1:
+            if self.policy != "overlay":
+                raise CollisionError
+            for later in held[1:]:
+                held[0].values |= later.since
+            del held[1:]
+        if held and end:
+            if set(held[0].values) != set(COLUMNS):
+                raise CollisionError
+            held[0].since = {}
+
+    def _move(self, one: Operation) -> None:
+        olds = self.held.get(one.old)
+        if olds:
+            moved = olds.pop(0)
+        elif self.policy == "overlay":
+            moved = Held({})
+        elif self.policy == "insert-missing":
+            moved = Held(dict.fromkeys(COLUMNS))
+        else:
+            raise CollisionError
+        moved.values |= one.logged
+        moved.since |= one.logged
+        self.held.setdefault(one.key, []).append(moved)
+
+    def _insert(self, one: Operation, held: list[Held]) -> None:
+        if held and self.policy != "overlay":
+            raise CollisionError
+        if held:
+            held[0].values |= one.logged
+        else:
+            held.append(Held(dict.fromkeys(COLUMNS) | one.logged))
+
+    def _update(self, one: Operation, held: list[Held]) -> None:
+        if held:
+            held[0].values |= one.logged
+        elif self.policy == "insert-missing":
+            held.append(Held(dict.fromkeys(COLUMNS) | one.logged))
+        else:
+            self._miss()
+
+    def _delete(self, _: Operation, held: list[Held]) -> None:
+        if held:
+            held.pop(0)
+        else:
+            self._miss()
+
+    def _miss(self) -> None:
+        if self.policy != "overlay":
+            raise CollisionError
+        self.ignored += 1
+
+
+class Source:
+    """A table with random transactions, which logs full or compressed images of what it does."""
+
+    def __init__(self, chance: random.Random, keys: int = 6) -> None:
+        self.chance, self.keys = chance, keys
+        self.rows: dict[int, dict[str, Any]] = {}
+        self.log: list[Operation] = []
+        self._transaction = 0
+
+    def transaction(self) -> None:
+        """Do one transaction."""
+        self._transaction += 1
+        for _ in range(self.chance.randint(1, 4)):
+            act = self.chance.choice(
+                (
+                    self._insert,
+                    self._insert,
+                    self._update,
+                    self._update,
+                    self._delete,
+                    self._move,
+                    self._shift,
+                    self._truncate,
+                )
+            )
+            act()
+
+    def _value(self) -> Any:
+        return self.chance.choice((None, 0, 1, 2, 3, 4))
+
+    def _log(self, kind: str, old: int, key: int, logged: dict[str, Any]) -> None:
+        self.log.append(Operation(kind, old, key, logged, self._transaction))
+
+    def _insert(self) -> None:
+        key = self.chance.randrange(self.keys)
+        if key in self.rows:
+            return
+        values = {name: self._value() for name in COLUMNS}
+        self.rows[key] = dict(values)
+        self._log("I", key, key, values)
+
+    def _changes(self, values: dict[str, Any]) -> dict[str, Any]:
+        changed = {name: self._value() for name in COLUMNS if self.chance.random() < 0.5}
+        whole = self.chance.random() < 0.3
+        return values | changed if whole else changed
+
+    def _update(self) -> None:
+        if self.rows:
+            key = self.chance.choice(list(self.rows))
+            logged = self._changes(self.rows[key])
+            self.rows[key] |= logged
+            self._log("U", key, key, logged)
+
+    def _delete(self) -> None:
+        if self.rows:
+            key = self.chance.choice(list(self.rows))
+            del self.rows[key]
+            self._log("D", key, key, {})
+
+    def _move(self) -> None:
+        free = [key for key in range(self.keys) if key not in self.rows]
+        if self.rows and free:
+            old, key = self.chance.choice(list(self.rows)), self.chance.choice(free)
+            logged = self._changes(self.rows[old])
+            self.rows[key] = self.rows.pop(old) | logged
+            self._log("K", old, key, logged)
+
+    def _shift(self) -> None:
+        """Move several rows in one statement, whose keys are unique only at its end."""
+        chosen = [key for key in self.rows if self.chance.random() < 0.6]
+        by = self.chance.choice((1, -1, 2))
+        moved = {(key + by) % self.keys: self.rows[key] for key in chosen}
+        others = {key: row for key, row in self.rows.items() if key not in chosen}
+        if len(chosen) < 2 or set(moved) & set(others):
+            return
+        self.rows = others | {key: dict(row) for key, row in moved.items()}
+        for key in self.chance.sample(chosen, len(chosen)):
+            self._log("K", key, (key + by) % self.keys, {})
+
+    def _truncate(self) -> None:
+        if self.chance.random() < 0.15:
+            self.rows = {}
+            self._log("T", 0, 0, {})
+
+
+def damaged(chance: random.Random, log: Iterable[Operation]) -> list[Operation]:
+    """Return a log with an operation dropped, doubled, or changed for its neighbour."""
+    found = list(log)
+    if len(found) > 1:
+        at = chance.randrange(len(found) - 1)
+        act = chance.randrange(3)
+        if act == 0:
+            del found[at]
+        elif act == 1:
+            found.insert(at, found[at])
+        else:
+            found[at], found[at + 1] = found[at + 1], found[at]
+    return found
