@@ -10,55 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-COMMANDS = (
-    "capture",
-    "show",
-    "analyze",
-    "check",
-    "assumptions",
-    "logdump",
-    "copybook",
-    "records",
-    "gendef",
-    "redact",
-    "demo",
-    "warm",
-)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-
-
-def options_of(command: str) -> list[str]:
-    """Return the long options of a command, as its help would list them."""
-    typer = pytest.importorskip("typer")
-    module = pytest.importorskip(f"trailgate.cli.commands.{command}")
-    program = typer.Typer(add_completion=False)
-    program.command(command)(module.command)
-    parameters = typer.main.get_command(program).params
-    named = [*(name for p in parameters for name in (*p.opts, *p.secondary_opts)), "--help"]
-    return [name for name in named if name.startswith("--")]
-
-
-def section(command: str) -> str:
-    """Return the part of docs/cli.md about a command, with its end."""
-    text = (ROOT / "docs/cli.md").read_text()
-    begin = text.index(f"## trailgate {command}\n")
-    return text[begin:].split("\n## ")[0] + text[text.rindex("\n\n") :]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_option_is_documented(command: str) -> None:
-    written = set(re.findall(r"--[a-z-]+", section(command)))
-
-    assert [name for name in options_of(command) if name not in written] == []
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_no_option_is_documented_that_is_not_there(command: str) -> None:
-    named = re.findall(
-        r"`(--[a-z-]+)", "\n".join(re.findall(r"^\| (`--.*?) \|", section(command), re.MULTILINE))
-    )
-
-    assert set(named) <= set(options_of(command))
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

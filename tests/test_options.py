@@ -1,4 +1,4 @@
-"""Options are rows: each has its flag, its keyword, its option on Spark and its line in the documentation."""
+"""Options are rows: each has its flag, its keyword, its option on Spark, and its row in the documentation, which states what it may be."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import trailgate
-from test_docs import options_of
+from option_tables import command_options, options_of, section, shown, table_in
+from trailgate.brokers.address import OPTIONS as OF_ADDRESSES
+from trailgate.capture.formats import PUBLICATIONS
 from trailgate.cli.main import ALIASES, COMMANDS
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.options import Option, declared
@@ -48,5 +50,32 @@ def test_each_field_of_a_captures_arguments_is_a_flag_in_their_order() -> None:
 def test_earlier_names_are_understood_and_not_shown(command: str) -> None:
     shown = options_of(command)
     assert command in COMMANDS
-    assert set(ALIASES[command].values()) <= set(shown)
+    assert {name.partition("=")[0] for name in ALIASES[command].values()} <= set(shown)
     assert not set(ALIASES[command]) & set(shown)
+
+
+@pytest.mark.parametrize("command", list(COMMANDS))
+def test_the_page_of_a_command_has_a_row_for_each_option(command: str) -> None:
+    tables = table_in(section("cli.md", f"\n## trailgate {command}\n"))
+    rows = {row.names[0]: row for row in tables if row.names[0].startswith("-")}
+    options = {option.names[0]: option for option in command_options(command)}
+
+    assert sorted(rows) == sorted(options)
+    for name, option in options.items():
+        documented = rows[name]
+        assert (name, documented.names) == (name, option.names)
+        assert (name, documented.value) == (name, option.value)
+        assert shown(option.default) in " ".join(documented.rest), name
+
+
+def test_the_help_of_a_publication_names_its_formats() -> None:
+    (value,) = [one.value for one in command_options("publish") if one.names == ("--format",)]
+
+    assert sorted(value.split("|")) == sorted(row.name for row in PUBLICATIONS)
+
+
+def test_every_option_of_an_address_is_documented() -> None:
+    text = section("live.md", "\n| option | meaning |\n")
+    documented = [name for row in table_in(text) for name in row.names]
+
+    assert sorted(documented) == sorted(OF_ADDRESSES)

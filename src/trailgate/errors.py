@@ -16,6 +16,9 @@ LOGIN: Final = re.compile(
 )
 SECRET: Final = re.compile(r"(?i)(?<=[?&]client_secret=)[^\s&'\"]+|(?<=[?&]sig=)[^\s&'\"]+")
 
+SHOWN: Final = 60  # characters of a text
+PLAIN: Final = re.compile(rb"[!-~](?:[ -~]*[!-~])?")  # bytes that their text shows whole
+
 
 def mask_logins(text: str) -> str:
     """Return a text with addresses in it, without the logins of these: ``s3://***@bucket/...``."""
@@ -27,7 +30,8 @@ def mask_logins(text: str) -> str:
 class Where:
     """A place in the input; only what is known is printed.
 
-    ``text`` is what the bytes are in their own code page; without it they are shown as UTF-8, if they are that.
+    ``text`` is what the bytes are in their own code page; without it they are shown as UTF-8, if they are that. The bytes
+    themselves are shown where they are more than the text shows: any but printable ASCII, and blanks at an end.
     """
 
     source: str | None = None
@@ -57,24 +61,27 @@ class Where:
             text = _utf8(self.raw) if self.text is None else self.text
             if _readable(text):
                 parts.append(f"text {_quote(text)}")
-            parts.append(f"bytes {_hex(self.raw)}" if self.raw else "no bytes")
+            if not (text and PLAIN.fullmatch(self.raw) and self.raw.startswith(text.encode())):
+                parts.append(f"bytes {_hex(self.raw)}" if self.raw else "no bytes")
+            elif len(self.raw) > SHOWN:
+                parts[-1] += f" ({len(self.raw)} bytes)"
         return ", ".join(parts) or "unknown place"
 
 
-def _utf8(raw: bytes, shown: int = 60) -> str:
+def _utf8(raw: bytes) -> str:
     """Return the text of bytes, of long ones of the first; empty where they are not UTF-8."""
     try:
-        return raw[: 4 * shown].decode()
+        return raw[: 4 * SHOWN].decode()
     except UnicodeDecodeError as error:
-        return "" if error.start < min(shown, len(raw)) else raw[: error.start].decode()
+        return "" if error.start < min(SHOWN, len(raw)) else raw[: error.start].decode()
 
 
 def _readable(text: str) -> bool:
     return bool(text.strip()) and all(c.isprintable() or c in "\r\n\t" for c in text)
 
 
-def _quote(text: str, shown: int = 60) -> str:
-    return repr(text) if len(text) <= shown else f"{text[:shown]!r}..."
+def _quote(text: str) -> str:
+    return repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}..."
 
 
 def _hex(raw: bytes, shown: int = 32) -> str:

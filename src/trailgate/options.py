@@ -250,17 +250,3 @@ def row_of(
     else:
         kind = KINDS[hint]
     return kind_of_row(name, kind, meaning, default)
-
-
-def table_of(options: Options) -> str:
-    """Return the table that states the options in the documentation."""
-    lines = ["| option | value | default | meaning |", "| --- | --- | --- | --- |"]
-    for row in options:
-        default = row.default
-        text = "" if default in (None, "") else f"`{_shown(default)}`"
-        lines.append(f"| `{row.name}` | {row.kind.words} | {text} | {row.meaning} |")
-    return "\n".join(lines)
-
-
-def _shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value).replace("\n", "\\n")

@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from full_operations import TABLE, transactions
 from laws import examples
 from operations_for_messages import captured, warnings
+from option_tables import table_of
 from trail.batches import batch_of, operations_of
 from trailgate.capture.formats import PARSERS, PUBLICATIONS, publish_options, writer_for
 from trailgate.errors import EncodeError
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions, Table
-from trailgate.options import FLAG, table_of
+from trailgate.options import FLAG
 
 ROOT: Final = Path(__file__).parents[2]
 

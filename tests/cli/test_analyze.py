@@ -65,8 +65,18 @@ def test_a_prefix_stands_for_all_its_files(file: Path, capsys: pytest.CaptureFix
     rows = [json.loads(line) for line in shown(capsys, prefix, "--json").splitlines()]
     assert {row["file"] for row in rows} == {f"{prefix}000000000", f"{prefix}000000001"}
     assert len(shown(capsys, prefix, "--json", "--records", "1").splitlines()) == 2
+    bounds = ["--from-position", "1:9", "--to-position", "1:99999"]
+    (row,) = map(json.loads, shown(capsys, prefix, "--json", *bounds).splitlines())
+    assert row["file"] == f"{prefix}000000001"
+    rows = [
+        json.loads(line)
+        for line in shown(capsys, prefix, "--json", "--to-position", "1:0").splitlines()
+    ]
+    assert [row["file"][-1] for row in rows] == ["0", "0", "1"]
+    assert run(["analyze", prefix, "--from-position", "7:9"]) == 2
+    assert "the trail has no file 7" in capsys.readouterr().err
     assert run(["analyze", prefix, "--from", "9"]) == 2
-    assert "the offset is of one file" in capsys.readouterr().err
+    assert "9 is a byte offset, and the trail has the files 0 to 1" in capsys.readouterr().err
 
 
 def test_damage_is_shown_and_the_exit_code_says_so(
@@ -102,7 +112,7 @@ def test_a_reader_that_stops_early_is_not_an_error(file: Path) -> None:
     [
         (["nowhere"], 1, "there is no such file"),
         (["FILE", "--from", "99999"], 2, "the offset 99999 is not in the file, which has"),
-        (["FILE", "--from", "x"], 2, "'x' is not an offset"),
+        (["FILE", "--from", "x"], 2, "'x' is not a position"),
         ([], 2, "PATH"),
     ],
 )

@@ -110,9 +110,7 @@ def test_the_words_of_a_decimal_are_its_unscaled_values(units: list[int], skippe
 def test_a_row_of_a_slice_is_counted_within_the_slice() -> None:
     column = pa.array(["x", "1", None, "0x10"]).slice(1)
 
-    with pytest.raises(
-        DecodeError, match=r"not a number \(record 2, text '0x10', bytes 30 78 31 30\)"
-    ):
+    with pytest.raises(DecodeError, match=r"not a number \(record 2, text '0x10'\)"):
         parse_integers(column, 0, 8, signed=True)
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from pyspark.sql.types import StructType
 
+from option_tables import section, shown, table_in
 from trailgate.errors import OptionError
-from trailgate.options import Options
+from trailgate.options import FLAG, Options
 from trailgate.spark.copybook import ON_SPARK as COPYBOOK
 from trailgate.spark.copybook import CopybookSource
 from trailgate.spark.jms import OPTIONS as BROKERS
@@ -19,8 +18,6 @@ from trailgate.spark.messages import OPTIONS as MESSAGES
 from trailgate.spark.messages import MessageCaptureSource
 from trailgate.spark.trail import READING, TrailSource
 from trailgate.spark.trail_sink import STREAMING, trail_stream_writer, trail_writer
-
-DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
@@ -64,13 +61,19 @@ def test_a_writer_names_the_option_nearest_to_an_unknown_one() -> None:
 def test_every_option_of_a_format_is_in_the_table_of_its_page(
     page: str, heading: str, options: Options
 ) -> None:
-    section = re.split(r"^## ", (DOCS / page).read_text().split(heading, 1)[1], flags=re.MULTILINE)
-    named = [
-        name
-        for row in re.findall(r"^\| (`[^|]*) \|", section[0], re.MULTILINE)
-        for name in re.findall(r"`(\w+)`", row)
-    ]
-    assert sorted(named) == sorted(row.spelled for row in options)
+    rows = [row for row in table_in(section(page, heading)) if row.names[0].isidentifier()]
+    assert sorted(name for row in rows for name in row.names) == sorted(
+        row.spelled for row in options
+    )
+    for row in rows:
+        own = [option for option in options if option.spelled == row.names[0]]
+        if len(row.names) == 1:  # others refer to another table
+            text = " ".join(row.rest)
+            assert shown(own[0].default) in text, row
+            words = own[0].kind.words
+            choices = [] if "a " in words else words.replace(" or ", ", ").split(", ")
+            if choices[1:] and own[0].kind is not FLAG:
+                assert [one for one in choices if f"`{one}`" not in text] == [], row
 
 
 def test_a_worker_that_writes_trails_loads_nothing_of_messages_and_copybooks() -> None:

@@ -50,52 +50,32 @@ KINDS: Final = (QUEUE, TOPIC)
 
 
 class AddressOption(NamedTuple):
-    """One option of an address, as it is documented, and the protocols that have it."""
+    """One option of an address, which docs/live.md explains: the protocols that have it, and the lowest number that it may be."""
 
-    doc: str
     families: tuple[Family, ...]
-    number: int | None = None  # the lowest one
+    lowest: int | None = None
 
 
 _ALL: Final = tuple(Family)
 _JMS: Final = (Family.STOMP, Family.AMQP)
-_STOMP: Final = (Family.STOMP,)
-_KAFKA: Final = (Family.KAFKA,)
 
 OPTIONS: Final[Mapping[str, AddressOption]] = MappingProxyType(
     {
-        "selector": AddressOption(
-            "a JMS selector: only messages that it matches are received", _JMS
-        ),
-        "durable": AddressOption("the name of a durable subscription to a topic", _JMS),
-        "client-id": AddressOption(
-            "the JMS client id, which durable subscriptions belong to", _JMS
-        ),
-        "ca": AddressOption("a file of certificates that sign the broker's, for TLS", _ALL),
-        "cert": AddressOption("a file with the client's own certificate, for TLS", _ALL),
-        "key": AddressOption("a file with the client's private key, if it is not in `cert`", _ALL),
-        "prefetch": AddressOption("messages that the broker sends ahead, at most", _ALL, 1),
-        "prefetch-bytes": AddressOption("bytes that Artemis sends ahead, at most", _STOMP, 1),
-        "heart-beat": AddressOption(
-            "seconds between heart-beats; a connection is lost after three that do not come",
-            _JMS,
-            1,
-        ),
-        "patience": AddressOption(
-            "seconds in which the broker has to answer; a run that ends where nothing comes gives up after them",
-            _ALL,
-            1,
-        ),
-        "window": AddressOption("messages that are worked on at once, at most", _ALL, 1),
-        "virtual-host": AddressOption(
-            "the virtual host of the broker, where that is not its address", _JMS
-        ),
-        "id-header": AddressOption(
-            "a header with an id that a message keeps, for brokers that are not known to keep message-id",
-            _STOMP,
-        ),
-        "partition": AddressOption("the partition that is received", _KAFKA, 0),
-        "mechanism": AddressOption("how Kafka is logged in to, as SCRAM-SHA-512", _KAFKA),
+        "selector": AddressOption(_JMS),
+        "durable": AddressOption(_JMS),
+        "client-id": AddressOption(_JMS),
+        "ca": AddressOption(_ALL),
+        "cert": AddressOption(_ALL),
+        "key": AddressOption(_ALL),
+        "prefetch": AddressOption(_ALL, 1),
+        "prefetch-bytes": AddressOption((Family.STOMP,), 1),
+        "heart-beat": AddressOption(_JMS, 1),
+        "patience": AddressOption(_ALL, 1),
+        "window": AddressOption(_ALL, 1),
+        "virtual-host": AddressOption(_JMS),
+        "id-header": AddressOption((Family.STOMP,)),
+        "partition": AddressOption((Family.KAFKA,), 0),
+        "mechanism": AddressOption((Family.KAFKA,)),
     }
 )
 
@@ -206,7 +186,7 @@ def _options(text: str, parts: SplitResult) -> Mapping[str, str]:
             hint = did_you_mean(name, known) or f"The options are {', '.join(known)}"
             problem = f"{_shown(text)} has an option that {family.value} does not have: {name}"
             raise OptionError(problem, hint=hint)
-        lowest = known[name].number
+        lowest = known[name].lowest
         if lowest is not None and not (value.isdecimal() and int(value) >= lowest):
             raise OptionError(f"{_shown(text)}: {name} is {value!r}, not a number from {lowest} on")
         found[name] = value

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trailgate
-from trailgate.cli.output import quiet_pipe
+from trailgate.cli.output import quiet_pipe, say
 from trailgate.errors import OptionError, TrailgateError, WriteError
 
 # Each command is the function ``command`` of a module here; only the given one is imported.
@@ -43,16 +43,27 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 # What options were called before, which is still understood and not shown.
+_AS_ROWS: Final = {"--json": "--format=json"}
 ALIASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
-        "analyze": {"--from": "--offset"},
+        "analyze": {
+            "--from": "--from-position",
+            "--offset": "--from-position",
+            "--records": "--limit",
+        },
+        "copybook": _AS_ROWS,
         "gendef": {
             "--prop": "--properties",
             "-prop": "--properties",
             "--out": "--to",
             "-out": "--to",
         },
+        "journal": {"--from": "--from-message", **_AS_ROWS},
         "publish": {"--table": "--tables"},
+        "records": _AS_ROWS,
+        "redact": {"--records": "--limit"},
+        "show": _AS_ROWS,
+        "sql": _AS_ROWS,
     }
 )
 FIRST_STEPS: Final = """\
@@ -98,7 +109,8 @@ def run(arguments: list[str]) -> int:
     try:
         _check_text(arguments)
         if not arguments and not _complete():
-            print(FIRST_STEPS)
+            for line in FIRST_STEPS.splitlines():
+                say(line, indent=" " * 36)
             return 2
         code = _program(arguments)(arguments, prog_name="trailgate")
         return code if isinstance(code, int) else 0

@@ -1,18 +1,28 @@
-"""The arguments and options that several commands share."""
+"""The arguments and options of commands, and how a command is made from what declares them.
+
+An option is ``Annotated[type, Flag(...), "What it means."]``: the annotation of a parameter of a command, of a field of the dataclass that a
+command takes, or a name below that several commands share. ``takes`` makes the flags of a command from these.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import MISSING, Field, fields
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, signature
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
 from trailgate.errors import OptionError
 from trailgate.options import Flag
+
+if TYPE_CHECKING:
+    from trailgate.storage.files.listing import TrailFile
+
+Command = TypeVar("Command", bound=Callable[..., None])
+SHORTEST = 20  # digits of a position in its long form
 
 
 class Format(StrEnum):
@@ -27,21 +37,33 @@ TrailPath = Annotated[
     str,
     typer.Argument(metavar="TRAIL", help="The trail: its prefix (dirdat/ot), file or folder."),
 ]
-DefinitionsFile = Annotated[
-    str | None, typer.Option(metavar="FILE", help="Definitions, if not in PATH.def.")
-]
-RowFormat = Annotated[Format, typer.Option(help="JSON is an object a line.")]
+DefinitionsFile = Annotated[str | None, Flag("FILE"), "Definitions, if not in PREFIX.def."]
+RowFormat = Annotated[Format, "JSON is an object a line."]
 RowsFile = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Write the rows to a new file: .parquet, .csv or .jsonl."),
+    str | None, Flag("FILE"), "Write the rows to a new file: .parquet, .csv or .jsonl."
 ]
-Threads = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Threads of this process; else one a core.")
+Limit = Annotated[
+    int | None, Flag("N", least=0), "The maximum number of rows; default all, of a table 100."
 ]
-Wide = Annotated[
-    bool, typer.Option("--wide", help="One line a row, however long, with all that is known.")
+FewRows = Annotated[
+    int | None, Flag("N", least=0), "The maximum number of rows; default all, of a table 20."
 ]
-SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the summary as a JSON object.")]
+Records = Annotated[
+    int | None, Flag("N", "--limit", least=0), "The maximum number of records; default all."
+]
+Position = Annotated[str | None, Flag("POSITION")]
+After = Annotated[Position, "Only what is after this position, as 0:679."]
+FromPosition = Annotated[Position, "Only what is at this position or after it."]
+ToPosition = Annotated[Position, "Only what is at this position or before it."]
+Tables = Annotated[
+    list[str] | None, Flag("PATTERNS"), "Only these tables, as HR.*,SALES.ORD?; repeatable."
+]
+Properties = Annotated[str, Flag("FILE"), "The capture's properties."]
+Base = Annotated[str | None, Flag("FOLDER"), "The folder that relative paths are from."]
+Threads = Annotated[int | None, Flag("N", least=1), "Threads of this process; default one a core."]
+Wide = Annotated[bool, "One line a row, however long, with all that is known."]
+AsJson = Annotated[bool, Flag(name="--json"), "Print the summary as a JSON object."]
+JsonLines = Annotated[bool, Flag(name="--json"), "Print one JSON object a line."]
 
 
 def named_values(given: Iterable[str]) -> dict[str, str]:
@@ -60,47 +82,83 @@ def flag_of(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def takes(arguments: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator: the flags that a dataclass declares by its fields are those of a command, which takes it as ``given``.
-
-    A field is declared as in ``limit: Annotated[int, COUNT, Flag("N", least=1), "The most rows."] = 9``, or as for Typer.
-    """
-    hints = get_type_hints(arguments, include_extras=True)
-    flags = [_parameter(field, hints[field.name]) for field in fields(arguments)]
-    flags.sort(
-        key=lambda one: one.default is not Parameter.empty
-    )  # what is required is listed first
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        plain = signature(function, eval_str=True)
-        own = [one for one in plain.parameters.values() if one.name != "given"]
-
-        @wraps(function)
-        def command(**given: Any) -> None:
-            others = {one.name: given.pop(one.name) for one in own}
-            function(given=arguments(**given), **others)
-
-        vars(command)["__signature__"] = plain.replace(parameters=[*own, *flags])
-        command.__annotations__ = {one.name: one.annotation for one in (*own, *flags)}
-        return command
-
-    return decorate
+def position_in(files: Sequence[TrailFile], text: str | None) -> str | None:
+    """Return a position as file:offset; a number alone, with 0x in hex, is a byte offset in the only file."""
+    if text is None or ":" in text or len(text) >= SHORTEST:
+        return text
+    try:
+        offset = int(text, 0) if text.isascii() else -1
+    except ValueError:
+        offset = -1
+    if offset < 0:
+        return text  # which is not a position
+    first, last = files[0].number, files[-1].number
+    if len(files) > 1:
+        problem = f"{text} is a byte offset, and the trail has the files {first} to {last}"
+        raise OptionError(problem, hint=f"Name the file too: {first}:{text}")
+    return f"{first}:{offset}"
 
 
-def _parameter(field: Field[Any], annotation: Any) -> Parameter:
+def named_fields(given: Any, *others: str) -> dict[str, Any]:
+    """Return what a command was given by name, but for the others: what a function of the same keywords takes."""
+    return {
+        field.name: getattr(given, field.name)
+        for field in fields(given)
+        if field.name not in others
+    }
+
+
+def takes(function: Command) -> Command:
+    """Return a command whose flags are those that its parameters, and the fields of dataclasses among them, declare."""
+    plain = signature(function, eval_str=True)
+    own: list[Parameter] = []
+    flags: list[Parameter] = []
+    grouped: dict[str, tuple[Any, list[str]]] = {}
+    for one in plain.parameters.values():
+        if is_dataclass(one.annotation):
+            hints = get_type_hints(one.annotation, include_extras=True)
+            grouped[one.name] = one.annotation, [field.name for field in fields(one.annotation)]
+            flags += [_of_field(field, hints[field.name]) for field in fields(one.annotation)]
+        else:
+            own.append(one.replace(annotation=_typer_option(one.name, one.annotation)))
+
+    flags.sort(key=lambda one: one.default is not Parameter.empty)  # what is required is first
+
+    @wraps(function)
+    def command(*arguments: Any, **given: Any) -> None:
+        made = {
+            name: kind(**{field: given.pop(field) for field in names})
+            for name, (kind, names) in grouped.items()
+        }
+        function(*arguments, **given, **made)
+
+    vars(command)["__signature__"] = plain.replace(parameters=[*own, *flags])
+    command.__annotations__ = {one.name: one.annotation for one in (*own, *flags)}
+    return command  # type: ignore[return-value]  # as it is called by typer
+
+
+def _of_field(field: Field[Any], annotation: Any) -> Parameter:
     """Return the parameter of a command that a field is."""
-    hint, *given, last = get_args(annotation)
-    if isinstance(last, str):
-        flag = next((one for one in given if isinstance(one, Flag)), Flag())
-        last = typer.Option(
-            flag.name or flag_of(field.name),
-            metavar=flag.metavar,
-            help=last,
-            min=flag.least,
-            parser=flag.read,
-        )
     default = field.default if field.default is not MISSING else Parameter.empty
     if field.default_factory is not MISSING:
         default = field.default_factory()
-    kind = Parameter.KEYWORD_ONLY
-    return Parameter(field.name, kind, default=default, annotation=Annotated[hint, last])
+    hint = _typer_option(field.name, annotation)
+    return Parameter(field.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+
+
+def _typer_option(name: str, annotation: Any) -> Any:
+    """Return an annotation as typer reads it."""
+    hint, *given, meaning = get_args(annotation)
+    if not isinstance(meaning, str):
+        return annotation
+    flag = next((one for one in given if isinstance(one, Flag)), Flag())
+    return Annotated[
+        hint,
+        typer.Option(
+            *(flag.name or flag_of(name)).split(),
+            metavar=flag.metavar,
+            help=meaning,
+            min=flag.least,
+            parser=flag.read,
+        ),
+    ]

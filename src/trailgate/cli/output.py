@@ -71,14 +71,22 @@ def painter(stream: IO[str] | None = None) -> Callable[[str, str], str]:
     return lambda text, style: f"\x1b[{STYLES[style]}m{text}\x1b[0m" if text else text
 
 
-def say(text: str, style: str = "", *, stderr: bool = False) -> None:
-    """Print a sentence; on a terminal it is folded between words."""
+def say(text: str, style: str = "", *, indent: str = "", stderr: bool = False) -> None:
+    """Print a sentence; on a terminal it is folded between words, and lines after the first are indented."""
     stream = sys.stderr if stderr else sys.stdout
-    lines = [text]
-    if stream.isatty():
-        lines = textwrap.wrap(text, terminal_width(), break_on_hyphens=False) or lines
-    for line in lines:
+    for line in fold(text, indent, stream):
         print(painter(stream)(line, style) if style else line, file=stream)
+
+
+def fold(text: str, indent: str = "", stream: IO[str] | None = None) -> list[str]:
+    """Return the lines of a text: on a terminal none is wider, and those after the first are indented."""
+    if not (stream or sys.stdout).isatty():
+        return [text]
+    width = terminal_width()
+    lines = textwrap.wrap(
+        text, width, subsequent_indent=indent[: width // 2], break_on_hyphens=False
+    )
+    return lines or [text]
 
 
 def console(*, wrap: bool = True, **options: Any) -> Any:

@@ -31,7 +31,7 @@ from trailgate.brokers.address import BrokerAddress
 from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.capture.loading import Loaded, load, warn_ignored
-from trailgate.jobs.capture.options import Extract, IgnoreUnsupported
+from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, OnError
 from trailgate.jobs.receive.feed import check_journalled, receiver_of
 from trailgate.jobs.receive.journal_stream import (
     StoringReceiver,
@@ -41,7 +41,7 @@ from trailgate.jobs.receive.journal_stream import (
 from trailgate.jobs.receive.source import URL, broker_address
 from trailgate.messages.metadata import MessageIdRule
 from trailgate.model.shapes import Projection
-from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, choice, row_of
+from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, row_of
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.spark.sources import Offset, Rows, Source
@@ -62,20 +62,10 @@ OPTIONS: Final = Options(
         row_of("ignore_unsupported", IgnoreUnsupported, False),
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
-        Option(
-            "on_error",
-            choice({"stop": "stop", "quarantine": "quarantine"}),
-            "stop at the first bad message, or quarantine those of its transaction beside the journal",
-            "stop",
-        ),
+        row_of("on_error", OnError, "stop"),
         Option("max_messages_per_trigger", COUNT, "a stream's batch: at most so many messages"),
         Option("split_bytes", COUNT, "how many bytes of messages a task parses", SPLIT_BYTES),
-        Option(
-            "idle_seconds",
-            COUNT,
-            "availableNow ends where nothing came for so long",
-            IDLE_SECONDS,
-        ),
+        Option("idle_seconds", COUNT, "after which availableNow ends", IDLE_SECONDS),
         BASE,
     ),
 )

@@ -24,16 +24,9 @@ from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePe
 from trailgate.jobs.capture.ranges import RangeReader
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
-from trailgate.options import (
-    COUNT,
-    NAMES,
-    TEXT,
-    Kind,
-    Options,
-    declared,
-)
+from trailgate.options import COUNT, NAMES, TEXT, Kind, Options, declared
 from trailgate.spark.errors import with_brief_errors
-from trailgate.spark.options import BASE, one_path, read_with_paths
+from trailgate.spark.options import BASE, MaxBytes, MaxFiles, one_path, read_with_paths
 from trailgate.spark.sources import HAS_LIMITS, FileTail, Offset, Rows, Source
 from trailgate.storage.files.found_files import FoundFile, find_growing
 from trailgate.storage.reading.message_files import (
@@ -72,12 +65,8 @@ class MessageOptions:
     message_per: MessagePer = "file"
     on_error: Annotated[str, Kind("stop", _stop), "stop: at the first bad message"] = "stop"
     split_bytes: Annotated[int, COUNT, "how many bytes of messages a task reads"] = SPLIT_BYTES
-    max_files_per_trigger: Annotated[
-        int | None, COUNT, "a stream's batch: at most so many files"
-    ] = None
-    max_bytes_per_trigger: Annotated[
-        int | None, COUNT, "a stream's batch: at most so many bytes, or one file"
-    ] = None
+    max_files_per_trigger: MaxFiles = None
+    max_bytes_per_trigger: MaxBytes = None
     base: str = "."
 
     @classmethod

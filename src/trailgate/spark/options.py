@@ -5,18 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from pyspark.sql.types import StructField, StructType
 
 from trailgate.errors import OptionError
-from trailgate.options import PATH, Option, Options
+from trailgate.options import COUNT, PATH, Option, Options
 from trailgate.options import PATHS as MANY_PATHS
 from trailgate.storage.files.addresses import absolute, absolute_value, is_absolute
 from trailgate.storage.files.found_files import addresses_of
 from trailgate.storage.reading.options import DEFINITIONS
 
 PATHS: Final = ("path", "paths")
+MaxFiles = Annotated[int | None, COUNT, "a stream's batch: at most so many files"]
+MaxBytes = Annotated[
+    int | None, COUNT, "a stream's batch: at most so many bytes, of whole files or transactions"
+]
 BASE: Final = Option("base", PATH, "the folder that relative paths are from")
 OF_FILES: Final = (PATH, MANY_PATHS, DEFINITIONS)  # kinds of options that name files
 OF_CATALOG: Final = ("owner", "provider")  # are both given with a table of a catalog alone

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple, Self
+from typing import Annotated, Any, Final, NamedTuple, Self
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
@@ -22,9 +22,9 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
 from trailgate.model.tables import Table
-from trailgate.options import COUNT, Kind, Option, Options
+from trailgate.options import COUNT, Kind, Options, declared
 from trailgate.spark.errors import with_brief_errors
-from trailgate.spark.options import BASE, one_path, read_with_paths
+from trailgate.spark.options import BASE, MaxBytes, MaxFiles, one_path, read_with_paths
 from trailgate.spark.sources import FileTail, Offset, Rows, Source
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
@@ -39,37 +39,26 @@ from trailgate.storage.reading.trail_stream import (
 )
 from trailgate.storage.reading.trails import plan_reading, read_split, schema_of, wanted_table
 
-SPREADING: Final = (
-    Option("split_bytes", COUNT, "how many bytes of a trail a task reads", SPLIT_BYTES),
-    Option("max_files_per_trigger", COUNT, "a stream's batch: at most so many files"),
-    Option("max_bytes_per_trigger", COUNT, "a stream's batch: at most so many bytes"),
-    Option(
-        "starting_position",
-        Kind("earliest, latest or a position", starting_position),
-        "a new stream begins: earliest, latest, a position",
-        EARLIEST,
-    ),
-)
-READING: Final = Options("trail", (*OPTIONS, *SPREADING, BASE))
-
 
 @dataclass(frozen=True, slots=True)
 class TrailOptions:
-    """What a trail is read by on Spark."""
+    """What a trail is read by on Spark: each field but the first two is an option of the format."""
 
     paths: tuple[str, ...]
     reading: ReadOptions
-    split_bytes: int
-    max_files_per_trigger: int | None
-    max_bytes_per_trigger: int | None
-    starting_position: str
+    split_bytes: Annotated[int, COUNT, "how many bytes of a trail a task reads"] = SPLIT_BYTES
+    max_files_per_trigger: MaxFiles = None
+    max_bytes_per_trigger: MaxBytes = None
+    starting_position: Annotated[
+        str, Kind("earliest, latest or a position", starting_position), "where a new stream begins"
+    ] = EARLIEST
 
     @classmethod
     def of(cls, options: Mapping[str, Any], folder: str | None = None) -> Self:
         """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
         paths, values = read_with_paths(READING, options, '.load("dirdat/ot")', folder)
         del values["base"]  # all paths are absolute
-        own = {row.name: values.pop(row.name) for row in SPREADING}
+        own = {row.name: values.pop(row.name) for row in declared(cls)}
         return cls(paths, ReadOptions(**values), **own)
 
     def with_columns(self, schema: StructType) -> Self:
@@ -86,6 +75,7 @@ class TrailOptions:
         return schema_of(first, self.reading)
 
 
+READING: Final = Options("trail", (*OPTIONS, *declared(TrailOptions), BASE))
 AHEAD: Final = 16  # files after its split that a task is given; most transactions end in the first
 
 

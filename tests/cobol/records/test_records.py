@@ -110,7 +110,7 @@ def test_a_bad_field_stops_with_everything_that_is_known_of_it() -> None:
     with pytest.raises(DecodeError) as caught:
         decoded(layout, records)
 
-    told = "not a zoned number (record 12, byte 511, field ID, text '04x', bytes 30 34 78)"
+    told = "not a zoned number (record 12, byte 511, field ID, text '04x')"
     assert str(caught.value) == told
     assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args
 
@@ -119,7 +119,7 @@ def test_bytes_after_the_last_item_are_an_error_unless_dropped() -> None:
     layout, records = layout_of("01 R. 05 A PIC X(2)."), of(b"AB", b"AB999")
 
     with pytest.raises(
-        DecodeError, match=r"more bytes than .*record 2, byte 4, field R, text '999', bytes 39 39"
+        DecodeError, match=r"more bytes than .*record 2, byte 4, field R, text '999'"
     ):
         decoded(layout, records)
     bad = decoded(layout, records, errors=OnError.COLUMN).to_pylist()
@@ -183,9 +183,7 @@ def test_decoding_takes_linear_steps_in_named_fields() -> None:
 
 
 def test_a_hint_names_what_the_bytes_look_like() -> None:
-    with pytest.raises(
-        DecodeError, match=r"field AMOUNT, text '123', bytes 31 32 33\)\. Is it zoned\?"
-    ):
+    with pytest.raises(DecodeError, match=r"field AMOUNT, text '123'\)\. Is it zoned\?"):
         decoded(layout_of(PLAIN), of(b"007 JIM 123"))
 
 

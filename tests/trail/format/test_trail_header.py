@@ -102,9 +102,7 @@ def test_an_unfinished_header_is_truncated(length: int) -> None:
 
 
 def test_a_file_that_is_no_trail_is_named_with_its_bytes() -> None:
-    with pytest.raises(
-        DecodeError, match=r"begin with 46 .*byte 0, text 'PAR1', bytes 50 41 52 31"
-    ):
+    with pytest.raises(DecodeError, match=r"begin with 46 .*byte 0, text 'PAR1'"):
         decode_header(b"PAR1")
 
 

@@ -103,7 +103,7 @@ def test_a_bad_byte_is_named_with_its_place(offset: int, raw: str, message: str)
     ("after", "message"),
     [
         ({"SMALL": 1}, ""),
-        ({"CODE": "abcde"}, "longer than 4 .*table S.T, field CODE, text 'abcde', bytes 61 62"),
+        ({"CODE": "abcde"}, "longer than 4 .*table S.T, field CODE, text 'abcde'"),
         ({"AT": "2024-01-02"}, "19 characters was expected .*field AT"),
         ({"AT": "2024-01-02T03:04:05"}, "blank in between were expected .*field AT"),
         ({"AMOUNT": Decimal("92233720368547758.08")}, "out of the range of BIN64_S .*AMOUNT"),

@@ -4,95 +4,88 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from trailgate.cli import output
+from trailgate.cli.options import FromPosition, JsonLines, Records, ToPosition, position_in, takes
 from trailgate.cli.output import show_in_pager
 from trailgate.errors import OptionError, Where, mask_logins
+from trailgate.options import Flag
 
 if TYPE_CHECKING:
+    from trailgate.storage.files.listing import TrailFile
     from trailgate.trail.annotation.elements import Damage, Element
 
 
+@takes
 def command(
     path: Annotated[
         str,
         typer.Argument(metavar="PATH", help="A trail file, or a trail's prefix; may be damaged."),
     ],
     *,
-    start: Annotated[
-        str,
-        typer.Option(
-            "--offset",
-            metavar="OFFSET",
-            help="Start at the first record from this byte on; 0x for hex.",
-        ),
-    ] = "0",
-    records: Annotated[
-        int | None, typer.Option(min=0, help="The maximum number of records.")
-    ] = None,
-    header: Annotated[bool, typer.Option(help="Show the file header too.")] = True,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one object a record, one a line.")
-    ] = False,
+    from_position: FromPosition = None,
+    to_position: ToPosition = None,
+    records: Records = None,
+    header: Annotated[bool, Flag(name="--header/--no-header"), "Show the file header too."] = True,
+    as_json: JsonLines = False,
 ) -> None:
     """Show every byte of a trail file with its meaning."""
+    from trailgate.columnar.digits import parse_position
     from trailgate.storage.files.listing import files_at
     from trailgate.storage.reading.trail_file import TrailFileReader
-    from trailgate.trail.annotation.elements import Damage, Element, problems
+    from trailgate.trail.annotation.elements import Damage, problems
     from trailgate.trail.annotation.walk import analyze
-    from trailgate.trail.format.tokens import RECORD
+    from trailgate.trail.format.tokens import FILE_HEADER, RECORD
 
     files = files_at(path)
-    begin = _offset(start)
-    if begin and len(files) > 1:
-        problem = f"the offset is of one file, and the trail has {len(files)}"
-        raise OptionError(problem, hint=f"Name the file, as {files[-1].path}")
-    if begin >= files[0].size > 0:
-        problem = f"the offset {begin} is not in the file, which has {files[0].size} bytes"
-        raise OptionError(problem, where=Where(source=files[0].path))
+    begin, end = (
+        None if text is None else parse_position(position_in(files, text) or "")
+        for text in (from_position, to_position)
+    )
     damaged = False  # also if the reader of the output stops early
     left = records
     with output.quiet_pipe(), show_in_pager():
-        show = _json_line if as_json else _painter() if output.in_colours() else _plain
-        for file in files:
+        show = _json_line if as_json else _listing()
+        for file, start in _starts(files, begin):
             name = mask_logins(file.path) if len(files) > 1 else ""
             if name and not as_json:
                 print(f"# {name}")
             with TrailFileReader(file) as reader:
-                for one in _records(analyze(reader.read, file.size, begin), header=header):
-                    if isinstance(one, Element) and one.path == (RECORD,) and left is not None:
-                        if left == 0:
-                            break
+                for found in analyze(reader.read, file.size, start):
+                    kind = getattr(found, "path", ())
+                    if (left == 0 and kind == (RECORD,)) or (
+                        end and (file.number, found.offset) > end
+                    ):
+                        break
+                    if kind == (RECORD,) and left is not None:
                         left -= 1
-                    damaged |= isinstance(one, Damage) or any(problems(one))
-                    show(one, name)
+                    if header or kind != (FILE_HEADER,):
+                        damaged |= isinstance(found, Damage) or any(problems(found))
+                        show(found, name)
             if left == 0:
                 break
     if damaged:
         raise typer.Exit(1)
 
 
-def _records(found: Iterator[Element | Damage], *, header: bool) -> Iterator[Element | Damage]:
-    """Yield what was found, with the file header or without it."""
-    from trailgate.trail.format.tokens import FILE_HEADER
-
-    for one in found:
-        if header or getattr(one, "path", ()) != (FILE_HEADER,):
-            yield one
-
-
-def _offset(text: str) -> int:
-    try:
-        offset = int(text, 0)
-    except ValueError:
-        offset = -1
-    if offset < 0:
-        raise OptionError(f"{text!r} is not an offset", hint="Give a number as 1066 or 0x42A")
-    return offset
+def _starts(
+    files: Sequence[TrailFile], begin: tuple[int, int] | None
+) -> Iterator[tuple[TrailFile, int]]:
+    """Yield the files from a position on, and where in each to begin; raises OptionError where the trail does not have it."""
+    number, offset = begin or (files[0].number, 0)
+    own = next((file for file in files if file.number == number), None)
+    if own is None:
+        raise OptionError(f"the trail has no file {number}", where=Where(source=files[0].path))
+    if offset >= own.size > 0:
+        problem = f"the offset {offset} is not in the file, which has {own.size} bytes"
+        raise OptionError(problem, where=Where(source=own.path))
+    for file in files:
+        if file.number >= number:
+            yield file, offset if file is own else 0
 
 
 def _json_line(found: Element | Damage, file: str) -> None:
@@ -102,23 +95,27 @@ def _json_line(found: Element | Damage, file: str) -> None:
     print(json.dumps(named | as_values(found), ensure_ascii=False))
 
 
-def _plain(found: Element | Damage, _file: str) -> None:
+def _listing() -> Callable[[Element | Damage, str], None]:
+    """Return a function that prints lines; on a terminal in colours, and what is too wide for one on several."""
     from trailgate.trail.annotation.elements import lines
 
-    sys.stdout.writelines(f"{line}\n" for line in lines(found))
+    paint, width = output.painter(), output.terminal_width()
+    if not sys.stdout.isatty():
+        return lambda found, _: sys.stdout.writelines(f"{line}\n" for line in lines(found))
 
+    def show(found: Element | Damage, _: str) -> None:
+        for line in lines(found):
+            style = "red" if line.bad else "green"
+            content, comment = line.content, str(line)[len(line.content) :]
+            if content.lstrip().startswith("<"):
+                content = paint(content, "blue")
+            if len(str(line)) <= width:
+                print(content + paint(comment, style))
+                continue
+            indent = " " * (len(line.content) - len(line.content.lstrip()) + 2)
+            if line.content.strip():
+                print("\n".join(output.fold(line.content.rstrip(), indent)))
+            if comment:
+                output.say(f"{indent}# {line.comment}", style, indent=f"{indent}  ")
 
-def _painter() -> Callable[[Element | Damage, str], None]:
-    """Return a function that prints in colours, for a terminal."""
-    from trailgate.trail.annotation.elements import Line, lines
-
-    paint = output.painter()
-
-    def style(line: Line) -> str:
-        text = str(line)
-        content, comment = text[: len(line.content)], text[len(line.content) :]
-        if content.lstrip().startswith("<"):
-            content = paint(content, "blue")
-        return content + paint(comment, "red" if line.bad else "green")
-
-    return lambda found, _file: sys.stdout.writelines(f"{style(line)}\n" for line in lines(found))
+    return show

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from trailgate.cli.capture_output import many
-from trailgate.cli.options import DefinitionsFile, SummaryAsJson, Threads, TrailPath, takes
+from trailgate.cli.options import AsJson, DefinitionsFile, Threads, TrailPath, takes
 from trailgate.cli.output import (
     as_cells,
     console,
@@ -40,7 +40,7 @@ class ApplyArguments(ApplyOptions):
     status: Annotated[bool, "Show how far the tables are applied, and apply nothing."] = False
     definitions: DefinitionsFile = None
     threads: Threads = None
-    as_json: SummaryAsJson = False
+    as_json: AsJson = False
 
     @property
     def options(self) -> ApplyOptions:
@@ -48,8 +48,8 @@ class ApplyArguments(ApplyOptions):
         return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
 
 
-@takes(ApplyArguments)
-def command(given: ApplyArguments, trail: TrailPath) -> None:
+@takes
+def command(trail: TrailPath, given: ApplyArguments) -> None:
     """Apply the operations of a trail to tables."""
     if given.follow and (given.dry_run or given.status):
         other = "--dry-run" if given.dry_run else "--status"

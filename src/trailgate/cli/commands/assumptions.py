@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Annotated, Final, NamedTuple
 
-import typer
-
 from trailgate.cli import output
+from trailgate.cli.options import JsonLines, takes
 from trailgate.errors import OptionError
 
 _HEAD: Final = """\
@@ -46,12 +45,11 @@ def read_assumptions() -> tuple[Assumption, ...]:
     )
 
 
+@takes
 def command(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one object a line.")] = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the page docs/assumptions.md.")
-    ] = False,
+    as_json: JsonLines = False,
+    markdown: Annotated[bool, "Print the page docs/assumptions.md."] = False,
 ) -> None:
     """List what is assumed about formats."""
     if as_json and markdown:

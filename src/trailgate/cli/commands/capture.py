@@ -28,7 +28,7 @@ OF_FILES: Final = ("dry_run", "again", "max_bad", "master", "threads", "message_
 OF_BROKERS: Final = ("follow", "until_empty", "metrics")
 
 
-@takes(CaptureArguments)
+@takes
 def command(given: CaptureArguments) -> None:
     """Capture messages into a trail."""
     from trailgate.jobs.capture.loading import load

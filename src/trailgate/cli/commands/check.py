@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from trailgate.cli import output
-from trailgate.cli.options import DefinitionsFile, TrailPath
+from trailgate.cli.options import AsJson, DefinitionsFile, TrailPath, takes
+from trailgate.cli.output import printable, quiet_pipe, say
+from trailgate.options import Flag
 from trailgate.trail.findings import KINDS, OPEN, Finding, Severity
 
 if TYPE_CHECKING:
@@ -19,22 +20,16 @@ SHOWN: Final = 20  # files and findings on one screen
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
 
 
+@takes
 def command(
     path: TrailPath,
     *,
     definitions: DefinitionsFile = None,
-    values: Annotated[
-        bool, typer.Option("--values", help="Decode all values too, as readers do.")
-    ] = False,
+    values: Annotated[bool, "Decode all values too, as readers do."] = False,
     salvage_to: Annotated[
-        str | None,
-        typer.Option(
-            "--salvage", metavar="OUT", help="Write all complete transactions to a new trail."
-        ),
+        str | None, Flag("OUT", "--salvage"), "Write all complete transactions to a new trail."
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the report as a JSON object.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check whether a trail is whole; the exit code is 1 if it is not."""
     from trailgate.jobs.checking import check_trail
@@ -45,7 +40,7 @@ def command(
         report = salvaged.report
     else:
         salvaged, report = None, check_trail(path, definitions, values=values)
-    with output.quiet_pipe():
+    with quiet_pipe():
         if as_json:
             print(json.dumps(_values(report, salvaged), ensure_ascii=False))
         else:
@@ -89,7 +84,6 @@ def _finding_values(found: Finding) -> dict[str, Any]:
 def _print(report: Report, salvaged: Salvaged | None) -> None:
     from trailgate.cli.rows import plain_row, print_rows
 
-    console = output.console(wrap=False)
     shown, rest = report.files[:SHOWN], report.files[SHOWN:]
     lines: list[tuple[str, list[int], list[str]]] = []
     for file in shown:
@@ -105,30 +99,29 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
         listed = [f"{kind}," for kind in kinds[:-1]] + kinds[-1:]
         rows.append(plain_row((name, *numbers), listed))
     print_rows(("file", *TOTALS), "records by type", rows)
-    _print_findings(console, report)
+    _print_findings(report)
     if salvaged is not None:
-        console.print(
+        say(
             f"salvaged {salvaged.transactions:,} transactions of {salvaged.operations:,} operations "
             f"to {salvaged.prefix}; {salvaged.left_out:,} parts of {salvaged.left_out_bytes:,} bytes "
-            f"left out, listed in {salvaged.listed}",
-            markup=False,
+            f"left out, listed in {salvaged.listed}"
         )
 
 
-STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
+STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
-def _print_findings(console: Any, report: Report) -> None:
+def _print_findings(report: Report) -> None:
     ranked = sorted(report.findings, key=lambda found: list(Severity).index(found.severity))
     for found in ranked[:SHOWN]:
         more = f" (and {found.more:,} more)" if found.more else ""
         text = f"{found.severity.value}: {found}{more}"
-        console.print(output.printable(text), style=STYLES[found.severity], markup=False)
+        say(printable(text), STYLES[found.severity])
         if found.raw and found.severity is Severity.ERROR:
             around = f"{found.before[-8:].hex(' ')} | {found.raw[:24].hex(' ')}"
             following = "" if found.next is None else f"   next good record: {found.next}"
-            console.print(f"    {around}{following}", markup=False)
+            say(f"    {around}{following}", indent="    ")
     hidden = len(ranked) - SHOWN
     if hidden > 0:
-        console.print(f"... and {hidden} more findings: --json shows them", style="dim")
-    console.print("whole" if report.whole else "DAMAGED", style="green" if report.whole else "red")
+        say(f"... and {hidden} more findings: --json shows them", "dim")
+    say("whole" if report.whole else "DAMAGED", "green" if report.whole else "red")

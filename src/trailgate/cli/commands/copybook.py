@@ -9,26 +9,25 @@ from typing import Annotated, Any, Literal
 import typer
 
 from trailgate.cli import output
+from trailgate.cli.options import takes
 from trailgate.cobol.copybook.layouts import BinarySizes, Dialect, Field, Layout, Sign, SourceFormat
 from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.options import Flag
 
 
+@takes
 def command(
     path: Annotated[str, typer.Argument(help="The copybook.", metavar="FILE")],
     *,
-    format: Annotated[  # noqa: A002  the option's name
-        Literal["table", "json"], typer.Option(help="JSON is one object an item, one a line.")
-    ] = "table",
+    format: Annotated[Literal["table", "json"], "JSON is an object a line."] = "table",  # noqa: A002  the option's name
     copy_path: Annotated[
-        list[str] | None,
-        typer.Option(metavar="FOLDER", help="Where COPY members are searched; repeatable."),
+        list[str] | None, Flag("FOLDER"), "Where COPY members are searched; repeatable."
     ] = None,
     source_format: Annotated[
-        SourceFormat, typer.Option(help="Fixed: columns 8 to 72. Free: the whole line.")
+        SourceFormat, "Fixed: columns 8 to 72. Free: the whole line."
     ] = SourceFormat.AUTO,
     binary_sizes: Annotated[
-        BinarySizes,
-        typer.Option(help="Bytes of binary numbers: 2, 4 or 8, or as few as hold them."),
+        BinarySizes, "Bytes of binary numbers: 2, 4 or 8, or as few as hold them."
     ] = BinarySizes.IBM,
 ) -> None:
     """Show the layout of a copybook's records."""

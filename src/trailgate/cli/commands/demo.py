@@ -12,12 +12,12 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from trailgate.cli.capture_output import print_notes, print_summary
 from trailgate.cli.commands.sql import command as sql
+from trailgate.cli.options import takes
 from trailgate.cli.output import progress_bar, say
 from trailgate.errors import OptionError, install_command
+from trailgate.options import Flag
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
@@ -30,18 +30,17 @@ ROWS = 13  # of the trail that the demo shows
 MARK = ".trailgate-demo"  # a folder with this file is replaced by the next demo
 
 
+@takes
 def command(
     *,
-    dir: Annotated[  # noqa: A002  the option's name
-        Path, typer.Option(metavar="FOLDER", help="Where the sample is unpacked.")
-    ] = Path("demo"),
-    master: Annotated[str, typer.Option(metavar="MASTER", help="Where Spark runs.")] = "local[2]",
+    dir: Annotated[Path, Flag("FOLDER"), "Where the sample is unpacked."] = Path("demo"),  # noqa: A002  the option's name
+    master: Annotated[str, Flag("MASTER"), "Where Spark runs."] = "local[2]",
     spark: Annotated[
-        bool, typer.Option(help="Do the same on Spark afterwards, if it is installed.")
+        bool,
+        Flag(name="--spark/--no-spark"),
+        "Do the same on Spark afterwards, if it is installed.",
     ] = True,
-    only_spark: Annotated[
-        bool, typer.Option("--only-spark", help="Only the part on Spark.")
-    ] = False,
+    only_spark: Annotated[bool, "Only the part on Spark."] = False,
 ) -> None:
     """Capture the sample messages into a trail, show it and query it, then the same on Spark."""
     unpack(dir)

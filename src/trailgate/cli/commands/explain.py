@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.cli.output import console, printable, quiet_pipe
+from trailgate.cli.capture_output import many
+from trailgate.cli.options import JsonLines, Properties, takes
+from trailgate.cli.output import printable, quiet_pipe, say
 from trailgate.cli.standard_input import STANDARD, standard_input
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 
@@ -21,13 +23,14 @@ if TYPE_CHECKING:
 NOTHING: Final = "nothing found"
 
 
+@takes
 def command(
     *,
     message: Annotated[
         str, typer.Argument(metavar="MESSAGE", help="A file with one message, or - (stdin).")
     ],
-    properties: Annotated[str, typer.Option(metavar="FILE", help="The capture's properties.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    properties: Properties,
+    as_json: JsonLines = False,
 ) -> None:
     """Show which rules match in an XML message, and what they give."""
     from trailgate.formats.xml.coverage import explain
@@ -74,30 +77,29 @@ def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
 def _print(explanation: Explanation, parsed: Parsed) -> None:
     from trailgate.cli.rows import rows
 
-    terminal = console(wrap=False)
     for match in explanation.matches:
         for line, style in _lines(match, ""):
-            terminal.print(line, style=style, markup=False)
+            say(line, style, indent="    ")
     for rule in explanation.unmatched:
         near = f"; the message has {', '.join(rule.like)}" if rule.like else ""
-        terminal.print(f"{rule.rule}: no match of {rule.match}{near}", style="yellow", markup=False)
+        say(f"{rule.rule}: no match of {rule.match}{near}", "yellow")
     for problem in parsed.problems:
-        terminal.print(f"error: {problem.error}", style="red", markup=False)
+        say(f"error: {problem.error}", "red")
     for row in rows(parsed.operations()):
         images = (f"{name} {_image(row[name])}" for name in ("before", "after") if row[name])
         parts = [row["tx_ind"], row["op_type"], row["table"], *images]
-        terminal.print("  ".join(parts), markup=False)
+        say("  ".join(parts), indent="    ")
     count = parsed.batch.rows
-    terminal.print(f"{count} operation{'' if count == 1 else 's'}", markup=False)
+    say(many(count, "operation"))
 
 
-def _lines(match: Explained, indent: str) -> Iterator[tuple[str, str | None]]:
+def _lines(match: Explained, indent: str) -> Iterator[tuple[str, str]]:
     """Yield the lines of a match with their styles."""
     yield f"{indent}{match.rule}  {match.element}  line {match.line}", "bold"
     width = max((len(value.name) for value in match.values), default=0)
     for value in match.values:
         shown = NOTHING if value.value is None else printable(value.value)
-        style = "dim" if value.value is None else None
+        style = "dim" if value.value is None else ""
         yield f"{indent}  {value.name:{width}}  {shown}  ({value.source})", style
     for below in match.below:
         yield from _lines(below, indent + "  ")

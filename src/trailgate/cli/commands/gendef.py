@@ -6,24 +6,22 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from trailgate.cli import output
+from trailgate.cli.options import Properties, takes
 from trailgate.errors import OptionError, Where
+from trailgate.options import Flag
 from trailgate.storage.files.durable import write_whole, writing
 
 if TYPE_CHECKING:
     from trailgate.model.tables import Definitions
 
 
+@takes
 def command(
     *,
-    properties: Annotated[str, typer.Option(metavar="FILE", help="The capture's properties.")],
-    to: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The file to write; default stdout."),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    properties: Properties,
+    to: Annotated[Path | None, Flag("FILE"), "The file to write; default stdout."] = None,
+    force: Annotated[bool, "Overwrite an existing file."] = False,
 ) -> None:
     """Write the definitions file of a capture's tables."""
     from trailgate.definitions.gendef import generate

@@ -8,27 +8,31 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from trailgate.cli.options import Format, RowFormat
+from trailgate.cli.options import FewRows, Format, RowFormat, takes
 from trailgate.errors import OptionError
+from trailgate.options import Flag
 
 MESSAGES: Final = 20  # that a table shows by default
 
 
+@takes
 def command(
     action: Annotated[
         Literal["list", "show", "replay"],
-        typer.Argument(help="Its files; its messages; or its messages as lines to capture again."),
+        typer.Argument(
+            metavar="list|show|replay",
+            help="Its files; its messages; or its messages as lines to capture again.",
+        ),
     ],
     path: Annotated[
-        str, typer.Argument(help="The journal's folder, or the prefix of its trail (dirdat/ot).")
+        str,
+        typer.Argument(
+            metavar="JOURNAL", help="The journal's folder, or the prefix of its trail (dirdat/ot)."
+        ),
     ],
     *,
-    start: Annotated[
-        int, typer.Option("--from", min=0, metavar="NUMBER", help="The first message's number.")
-    ] = 0,
-    limit: Annotated[
-        int | None, typer.Option(min=0, help="The maximum number of messages (a table: 20).")
-    ] = None,
+    from_message: Annotated[int, Flag("NUMBER", least=0), "Only messages from this number on."] = 0,
+    limit: FewRows = None,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
 ) -> None:
     """Show what a journal holds, or write its messages as JSON lines."""
@@ -42,17 +46,17 @@ def command(
 
     folder = find_journal(path)
     if action == "list":
-        if start or limit is not None:
-            raise OptionError("--from and --limit are about messages, not files")
+        if from_message or limit is not None:
+            raise OptionError("--from-message and --limit are about messages, not files")
         rows = segments_of(folder)
         form = RowForm.of_columns(rows.schema.names, len(rows))
         print_batches([rows], rows.schema.names, form, format=format)
     elif action == "show":
         names = ["number", "id", "received", "headers", "body", "fault"]
         form = RowForm.of_columns(names, MESSAGES)
-        print_batches(messages_of(folder, start), names, form, format=format, limit=limit)
+        print_batches(messages_of(folder, from_message), names, form, format=format, limit=limit)
     else:
         if format is not Format.TABLE:
             raise OptionError("replay writes JSON lines: it has no other format")
-        for line in islice(lines_of(folder, start), limit):
+        for line in islice(lines_of(folder, from_message), limit):
             sys.stdout.buffer.write(line)

@@ -13,29 +13,30 @@ import typer
 
 import trailgate
 from trailgate.cli import output
-from trailgate.cli.output import show_in_pager
+from trailgate.cli.options import JsonLines, takes
+from trailgate.cli.output import fold, show_in_pager
+from trailgate.options import Flag
 
 if TYPE_CHECKING:
     from trailgate.logdump.conversation import Conversation
 
 BANNER = f"Trailgate {trailgate.__version__}, commands of Logdump. HELP lists them, Tab completes, EXIT ends."
+HELP_INDENT = " " * 22  # of what a command does, after its name
 HISTORY = "~/.trailgate_logdump_history"
 
 
+@takes
 def command(
     file: Annotated[
-        str | None, typer.Argument(metavar="[FILE]", help="A trail file to open first.")
+        str | None, typer.Argument(metavar="FILE", help="A trail file to open first.")
     ] = None,
     *,
     commands: Annotated[
         list[str] | None,
-        typer.Option(
-            "--command", "-c", metavar="COMMAND", help="Run this command and exit; repeatable."
-        ),
+        Flag("COMMAND", "--command -c"),
+        "Run this command and exit; repeatable.",
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one object a line, one for each result.")
-    ] = False,
+    as_json: JsonLines = False,
 ) -> None:
     """Inspect trail files with Logdump's commands."""
     from trailgate.logdump.conversation import Conversation
@@ -72,8 +73,9 @@ def _converse(conversation: Conversation, lines: Iterator[str], *, interactive: 
 
 
 def _answer(conversation: Conversation, line: str) -> None:
+    indent = HELP_INDENT if _asks_help(line) else None
     for text in conversation.answer(line):
-        print(text)
+        print(text if indent is None else "\n".join(fold(text, indent)))
 
 
 def _asks_help(line: str) -> bool:

@@ -7,7 +7,17 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from trailgate.cli.capture_output import counts_table, many
-from trailgate.cli.options import DefinitionsFile, SummaryAsJson, TrailPath, named_values, takes
+from trailgate.cli.options import (
+    After,
+    AsJson,
+    DefinitionsFile,
+    Tables,
+    TrailPath,
+    named_fields,
+    named_values,
+    position_in,
+    takes,
+)
 from trailgate.cli.output import console, done_already, progress_bar, say
 from trailgate.options import Flag
 
@@ -20,16 +30,14 @@ class PublishArguments:
     """What a publication is given: each field is a flag of the command, in the order of its help."""
 
     target: Annotated[str, Flag("FOLDER", "--to"), "The folder of the messages' files."]
-    form: Annotated[
+    format: Annotated[
         str,
-        Flag("FORMAT", "--format"),
-        "delimited or xml, IBM's publications; json, GoldenGate's; debezium.",
+        Flag("delimited|xml|json|debezium"),
+        "The first two are IBM's publications, json is GoldenGate's.",
     ] = "delimited"
     definitions: DefinitionsFile = None
-    tables: Annotated[
-        list[str] | None, Flag("PATTERNS"), "Only these tables, as HR.*; repeatable."
-    ] = None
-    after: Annotated[str | None, Flag("POSITION"), "Begin after this position."] = None
+    tables: Tables = None
+    after: After = None
     content: Annotated[
         Literal["transaction", "row"] | None, "What a message holds; default transaction."
     ] = None
@@ -42,28 +50,22 @@ class PublishArguments:
     message_per: Annotated[
         Literal["json", "line"], "Lines are JSON objects with a body, or the messages."
     ] = "json"
-    as_json: SummaryAsJson = False
+    as_json: AsJson = False
 
 
-@takes(PublishArguments)
-def command(given: PublishArguments, trail: TrailPath) -> None:
+@takes
+def command(trail: TrailPath, given: PublishArguments) -> None:
     """Publish the operations of a trail as messages."""
     from trailgate.jobs.publishing import publish_trail
+    from trailgate.storage.files.trail_files import find_trail
+
+    found = find_trail(trail, given.definitions)
 
     with progress_bar("publishing", unit="operations", show=not given.as_json) as progress:
-        summary = publish_trail(
-            trail,
-            given.target,
-            given.form,
-            tables=given.tables,
-            after=given.after,
-            definitions=given.definitions,
-            message_per=given.message_per,
-            content=given.content,
-            max_message_bytes=given.max_message_bytes,
-            options=named_values(given.option or []),
-            progress=progress,
-        )
+        own = named_fields(given, "target", "definitions", "option", "as_json")
+        own["after"] = position_in(found.files, given.after)
+        own["options"] = named_values(given.option or [])
+        summary = publish_trail(found, given.target, **own, progress=progress)
     with done_already():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.cli.options import Format, RowFormat, Wide, named_values, takes
+from trailgate.cli.options import Base, FewRows, Format, RowFormat, Wide, named_values, takes
 from trailgate.cli.output import done_already
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError, mask_logins
-from trailgate.options import COUNT, PATH, TEXT, Flag
+from trailgate.options import Flag
 
 if TYPE_CHECKING:
     from trailgate.jobs.record_files import CopybookOptions
@@ -23,37 +23,32 @@ TABLE_ROWS: Final = 20  # that a table shows by default
 class RecordsArguments:
     """What is shown or written: each field is a flag of ``trailgate records``, in the order of its help."""
 
-    copybook: Annotated[str, PATH, Flag("FILE"), "The layout of the records."]
+    copybook: Annotated[str, Flag("FILE"), "The layout of the records."]
     option: Annotated[
         list[str],
-        typer.Option(
-            "--option",
-            "-o",
-            metavar="NAME=VALUE",
-            help="An option of the copybook format, as recordFormat=rdw or codePage=1140.",
-        ),
+        Flag("NAME=VALUE", "--option -o"),
+        "An option of the copybook format, as recordFormat=rdw or codePage=1140.",
     ] = field(default_factory=list)
     format: RowFormat = Format.TABLE
-    limit: Annotated[
-        int | None, COUNT, Flag(least=0), "The maximum number of records (a table: 20)."
-    ] = None
+    limit: FewRows = None
     to: Annotated[
-        str | None, PATH, Flag("FOLDER"), "Write them there as Parquet, instead of printing them."
+        str | None, Flag("FOLDER"), "Write them there as Parquet, instead of printing them."
     ] = None
     master: Annotated[
-        str | None, TEXT, "With --to: run on Spark, as local[2] or a cluster's address."
+        str | None, Flag("MASTER"), "With --to: run on Spark, as local[2] or a cluster's address."
     ] = None
-    base: Annotated[
-        str | None, PATH, Flag("FOLDER"), "The folder that relative paths are from."
-    ] = None
+    base: Base = None
     wide: Wide = False
 
 
-@takes(RecordsArguments)
+@takes
 def command(
     path: Annotated[
         list[str],
-        typer.Argument(help="Files of records, folders of such files, patterns, or - (stdin)."),
+        typer.Argument(
+            metavar="PATH",
+            help="Files of records, folders of such files, patterns, or - (stdin).",
+        ),
     ],
     given: RecordsArguments,
 ) -> None:

@@ -7,40 +7,33 @@ from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from trailgate.cli.capture_output import many
-from trailgate.cli.options import DefinitionsFile, SummaryAsJson, TrailPath, takes
+from trailgate.cli.options import AsJson, DefinitionsFile, TrailPath, named_fields, takes
 from trailgate.cli.output import done_already, say
-from trailgate.options import COUNT, PATH, TEXT, Flag
+from trailgate.options import Flag
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedactArguments:
     """How a trail is redacted: each field is a flag of ``trailgate redact``, in the order of its help."""
 
-    target: Annotated[str, PATH, Flag("PREFIX", "--to"), "The trail to write, as sample/ot."]
+    target: Annotated[str, Flag("PREFIX", "--to"), "The trail to write, as sample/ot."]
     names: Annotated[bool, "Replace the names of tables and columns too."] = False
-    key: Annotated[
-        str | None, TEXT, Flag("TEXT"), "Same key, same replacements; default: a new one."
-    ] = None
+    key: Annotated[str | None, Flag("TEXT"), "Same key, same replacements; default: a new one."] = (
+        None
+    )
     records: Annotated[
-        int | None, COUNT, Flag("N", least=1), "At most so many records of a file."
+        int | None, Flag("N", "--limit", least=1), "At most so many records of a file."
     ] = None
     definitions: DefinitionsFile = None
-    as_json: SummaryAsJson = False
+    as_json: AsJson = False
 
 
-@takes(RedactArguments)
+@takes
 def command(trail: TrailPath, given: RedactArguments) -> None:
     """Write a trail with other values, of the same lengths and forms."""
     from trailgate.jobs.redacting import redact_trail
 
-    summary = redact_trail(
-        trail,
-        given.target,
-        names=given.names,
-        key=given.key,
-        records=given.records,
-        definitions=given.definitions,
-    )
+    summary = redact_trail(trail, given.target, **named_fields(given, "target", "as_json"))
     with done_already():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))

@@ -8,26 +8,30 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from trailgate.cli.options import (
+    After,
     DefinitionsFile,
     Format,
+    FromPosition,
+    Limit,
     RowFormat,
     RowsFile,
+    Tables,
     Threads,
+    ToPosition,
     TrailPath,
     Wide,
+    position_in,
     takes,
 )
-from trailgate.errors import DefinitionError, OptionError
+from trailgate.errors import DefinitionError
 from trailgate.model.table_patterns import TablePatterns
-from trailgate.options import COUNT, NAMES, TEXT, Flag
+from trailgate.options import Flag
 
 if TYPE_CHECKING:
     from trailgate.storage.files.trail_files import TrailFiles
     from trailgate.storage.reading.options import ReadOptions
 
 
-Position = Annotated[str | None, TEXT, Flag("POSITION")]
-SHORTEST: Final = 20  # digits of a position in its long form
 NAMED: Final = 8  # tables in a note
 POSITIONS: Final = ("after", "from_position", "to_position")
 # Options of reading that are passed on as they are given.
@@ -39,31 +43,25 @@ class ShowArguments:
     """What is shown: each field is a flag of ``trailgate show``, in the order of its help."""
 
     table: Annotated[
-        list[str], NAMES, Flag("SCHEMA.TABLE"), "Only this table's operations; repeatable."
+        list[str], Flag("SCHEMA.TABLE"), "Only this table's operations; repeatable."
     ] = field(default_factory=list)
-    tables: Annotated[
-        list[str], NAMES, Flag("PATTERNS"), "Only these tables, as HR.*,SALES.ORD?; repeatable."
-    ] = field(default_factory=list)
+    tables: Tables = None
     records: Annotated[
         Literal["operations", "all"], "All: every record with its header, instead of operations."
     ] = "operations"
     format: RowFormat = Format.TABLE
     to: RowsFile = None
     definitions: DefinitionsFile = None
-    charset: Annotated[
-        str | None, TEXT, Flag("NAME"), "The character set of the source's texts."
-    ] = None
-    limit: Annotated[
-        int | None, COUNT, Flag(least=0), "The maximum number of operations (a table: 100)."
-    ] = None
-    after: Annotated[Position, "Only operations after this position, as 0:679."] = None
-    from_position: Annotated[Position, "Only operations at this position or after it."] = None
-    to_position: Annotated[Position, "Only operations at this position or before it."] = None
+    charset: Annotated[str | None, Flag("NAME"), "The character set of the source's texts."] = None
+    limit: Limit = None
+    after: After = None
+    from_position: FromPosition = None
+    to_position: ToPosition = None
     from_csn: Annotated[
-        str | None, TEXT, Flag("CSN"), "Only transactions of this CSN or a later one."
+        str | None, Flag("CSN"), "Only transactions of this CSN or a later one."
     ] = None
     to_csn: Annotated[
-        str | None, TEXT, Flag("CSN"), "Only transactions of this CSN or an earlier one."
+        str | None, Flag("CSN"), "Only transactions of this CSN or an earlier one."
     ] = None
     undo: Annotated[
         Literal["show", "exclude"],
@@ -77,7 +75,7 @@ class ShowArguments:
     wide: Wide = False
 
 
-@takes(ShowArguments)
+@takes
 def command(path: TrailPath, given: ShowArguments) -> None:
     """Show the operations or the records of a trail."""
     from trailgate.cli import trail_output
@@ -88,7 +86,7 @@ def command(path: TrailPath, given: ShowArguments) -> None:
     from trailgate.storage.reading.trails import read_chosen
 
     trail = find_trail(path, given.definitions)
-    places = {name: _position(trail, getattr(given, name)) for name in POSITIONS}
+    places = {name: position_in(trail.files, getattr(given, name)) for name in POSITIONS}
     named = {name: getattr(given, name) for name in NAMED_OPTIONS}
     for_people = given.format is Format.TABLE and given.to is None
     options = _with_tables(ReadOptions.of(named | places), trail, given, typed=not for_people)
@@ -131,20 +129,9 @@ def _with_tables(
             raise
         return replace(options, table=table[0])
     patterns = [_name(trail, name) for name in table]
-    for text in tables:
+    for text in tables or ():
         patterns += TablePatterns.read(text).patterns
     return replace(options, tables=TablePatterns(tuple(patterns))) if patterns else options
-
-
-def _position(trail: TrailFiles, text: str | None) -> str | None:
-    """Return a position; a number alone is a byte offset in the trail's only file."""
-    if text is None or not (text.isascii() and text.isdigit()) or len(text) >= SHORTEST:
-        return text
-    if len(trail.files) > 1:
-        first, last = trail.files[0].number, trail.files[-1].number
-        problem = f"{text} is a byte offset, and the trail has the files {first} to {last}"
-        raise OptionError(problem, hint=f"Name the file too: {first}:{text}")
-    return f"{trail.begin.number}:{text}"
 
 
 def _nothing(trail: TrailFiles, options: ReadOptions) -> str:

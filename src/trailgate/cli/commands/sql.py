@@ -6,11 +6,20 @@ from typing import Annotated, Final
 
 import typer
 
-from trailgate.cli.options import DefinitionsFile, Format, RowFormat, RowsFile, Wide
+from trailgate.cli.options import (
+    DefinitionsFile,
+    Format,
+    Limit,
+    RowFormat,
+    RowsFile,
+    Wide,
+    takes,
+)
 
 ROWS: Final = 100  # of a table
 
 
+@takes
 def command(
     statement: Annotated[
         str,
@@ -23,9 +32,7 @@ def command(
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
     to: RowsFile = None,
     definitions: DefinitionsFile = None,
-    limit: Annotated[
-        int | None, typer.Option(min=0, help="The maximum number of rows (a table: 100).")
-    ] = None,
+    limit: Limit = None,
     wide: Wide = False,
 ) -> None:
     """Show what a SELECT statement gives over trails, by DuckDB."""

@@ -454,25 +454,15 @@ def capture_files(  # noqa: PLR0913  one parameter an option
     Raises OptionError, DefinitionError, StorageError where another run holds the trail or published to it first, and the first bad message's error
     unless ``on_error`` is quarantine.
     """
+    named = locals()
     if message_per not in ("file", "line"):
         raise OptionError(f"message_per must be file or line, not {message_per!r}")
     loaded = load(
         properties, extract, None, definitions, base=base, ignore_unsupported=ignore_unsupported
     )
     warn_ignored(loaded)
-    given = CaptureArguments(
-        message_per=message_per,
-        on_error=on_error,
-        max_bad=max_bad,
-        max_bytes=max_bytes,
-        seq_digits=seq_digits,
-        format_release=format_release,
-        byte_order=byte_order,
-        update_format=update_format,
-        again=again,
-        unordered_ids=unordered_ids,
-        dry_run=dry_run,
-    )
+    own = (field.name for field in fields(CaptureArguments))
+    given = CaptureArguments(**{name: named[name] for name in own if name in named})
     if base is not None:
         source, trail = [absolute(one, base) for one in addresses_of(source)], absolute(trail, base)
     return capture_loaded(loaded, given, source, location_of(trail), runner)

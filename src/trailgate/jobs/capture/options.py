@@ -23,6 +23,9 @@ Extract = Annotated[str | None, PATH, Flag("FILE"), "An Extract parameter file t
 MessagePer = Annotated[
     Literal["file", "line"], "What a message is; .jsonl files always have one a line."
 ]
+OnError = Annotated[
+    Literal["stop", "quarantine"], "Stop, or move bad messages aside, as PREFIX.quarantine.jsonl."
+]
 IgnoreUnsupported = Annotated[
     bool, "Capture without the parameters that are not obeyed, and list them."
 ]
@@ -48,9 +51,7 @@ class CaptureArguments:
         "The definitions file, instead of the one that the properties name.",
     ] = None
     message_per: MessagePer = "file"
-    on_error: Annotated[
-        Literal["stop", "quarantine"], "Stop, or move bad messages to PREFIX.quarantine.jsonl."
-    ] = "stop"
+    on_error: OnError = "stop"
     max_bad: Annotated[
         int | None, COUNT, Flag("N", least=0), "With more bad messages publish nothing."
     ] = None

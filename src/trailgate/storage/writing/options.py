@@ -35,5 +35,5 @@ FormatRelease = Annotated[
 ]
 ByteOrderName = Annotated[str | None, TEXT, Flag("big|little"), "Little needs release 12.1."]
 UpdateFormatName = Annotated[
-    str | None, TEXT, Flag("FORM"), "separate, full or compact; the last two need 12.1."
+    str | None, TEXT, Flag("separate|full|compact"), "The last two need release 12.1."
 ]
