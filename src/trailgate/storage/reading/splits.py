@@ -227,9 +227,8 @@ class SplitReader:
                 self._definitions,
                 file_number=file.number,
                 base_offset=place,
-                state=self._state,
+                state=replace(self._state, gives_open=at_end and self._give_open),
                 finish=last or (at_end and not may_grow),
-                give_open=at_end and self._give_open,
                 records=self.restarts.remaining(run, last=last),
             )
             self._announce(file.path, decoded.state)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from trailgate.trail.format.tokens import FRAME, ByteOrder
+from trailgate.trail.format.tokens import FRAME, ByteOrder, find_tokens
 
 Path = tuple[int, ...]
 
@@ -108,22 +108,14 @@ class Area:
 
 def elements(area: Area, path: Path, explain: Callable[[Element, Area], Element]) -> Iterator[Part]:
     """Yield the tokens that fill an area, each explained; bytes that are not a token are a problem."""
-    place = 0
-    while place < len(area.raw):
-        start = place + FRAME
-        if start > len(area.raw):
-            yield from area.part(place).bytes(problem="no token fits here")
-            return
-        length = area.number(place + 2, 2)
-        if start + length > len(area.raw):
-            problem = f"a token of {length} bytes is longer than the one around it"
-            yield from area.part(place).bytes(problem=problem)
-            return
-        frame = area.raw[place:start]
-        payload = area.part(start, start + length)
-        bare = Element(area.offset + place, frame, length, (*path, frame[0]), payload.bytes())
-        yield explain(bare, payload)
-        place = start + length
+    found, problem = find_tokens(area.raw, area.order)
+    for code, _, start, end in found:
+        payload = area.part(start, end)
+        frame = area.raw[start - FRAME : start]
+        at = area.offset + start - FRAME
+        yield explain(Element(at, frame, end - start, (*path, code), payload.bytes()), payload)
+    if problem:
+        yield from area.part(found[-1].end if found else 0).bytes(problem=problem)
 
 
 def content(part: Part) -> bytes:

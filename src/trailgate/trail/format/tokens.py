@@ -141,3 +141,32 @@ def user_token_bytes(pairs: Iterable[tuple[str, str]]) -> bytes:
         problem = f"user tokens of {len(payload)} bytes: a record has at most {MAX_BYTES}"
         raise EncodeError(problem)
     return payload
+
+
+class TokenPlace(NamedTuple):
+    """A token in bytes: its id, its info byte, and where its payload starts and ends."""
+
+    code: int
+    info: int
+    start: int
+    end: int
+
+
+def find_tokens(raw: bytes, order: ByteOrder) -> tuple[list[TokenPlace], str]:
+    """Return the tokens that fill bytes, one after another, and what is wrong with those after the last one; empty where nothing is.
+
+    As an example, 48 00 00 01 45 is a token 48 whose payload is byte 4.
+    """
+    found: list[TokenPlace] = []
+    place = 0
+    while place < len(raw):
+        start = place + FRAME
+        if start > len(raw):
+            return found, "a token does not fit into the one around it"
+        end = start + order.number(raw[place + 2 : start])
+        if end > len(raw):
+            problem = f"a token of {end - start} bytes is longer than the one around it"
+            return found, problem
+        found.append(TokenPlace(raw[place], raw[place + 1], start, end))
+        place = end
+    return found, ""

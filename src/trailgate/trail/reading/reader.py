@@ -118,7 +118,7 @@ class ReaderState:
 
     None: not known (reading began inside a transaction), or not in the trail. ``charset`` is what the source's
     strings are in, by one of the names in ``charsets``. Tables that are not ``wanted`` are left out, and other
-    columns are not decoded.
+    columns are not decoded. ``gives_open``: the last operation of a transaction that is open at the end of the data is given.
     """
 
     tx_id: str | None = None
@@ -128,6 +128,7 @@ class ReaderState:
     order: ByteOrder = ByteOrder.BIG
     charset: str = UTF_8
     wanted: Wanted = EVERYTHING
+    gives_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,14 +151,13 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     base_offset: int,
     state: ReaderState = ReaderState(),
     finish: bool = False,
-    give_open: bool = False,
     records: RecordView | None = None,
 ) -> Decoded:
     """Return the operations of all complete records of ``data`` (pa.Buffer or bytes).
 
     The data begin at a record, ``base_offset`` bytes into the file. Not consumed: an unfinished last record, a before
     image whose after image is not there yet, and the last operation of an open transaction, of which pieces may follow.
-    With ``finish`` the first two raise TruncatedError; with ``give_open`` the last one is given. Bad bytes raise DecodeError with their offset in the file.
+    With ``finish`` the first two raise TruncatedError; with ``state.gives_open`` the last one is given. Bad bytes raise DecodeError with their offset in the file.
     ``records`` are the records to be read, where they are known: those left out are as if they were not there.
     """
     source = replace(
@@ -165,7 +165,7 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
     )
     context = ReadContext(source, definitions, file_number, 0, wanted=state.wanted)
     if records is not None or len(source.data) <= CHUNK:
-        return _decode_chunk(context, state, records, finish=finish, give_open=give_open)
+        return _decode_chunk(context, state, records, finish=finish, give_open=state.gives_open)
     blocks: list[ChangeBlock] = []
     place, size = 0, CHUNK
     while True:
@@ -173,7 +173,7 @@ def decode(  # noqa: PLR0913  what is read, where it is, and what is known
         part = replace(context, source=source.part(place, stop))
         is_last = stop == len(source.data)
         found = _decode_chunk(
-            part, state, None, finish=finish and is_last, give_open=give_open and is_last
+            part, state, None, finish=finish and is_last, give_open=state.gives_open and is_last
         )
         blocks += found.batch.blocks
         place, state = place + found.consumed, found.state

@@ -39,6 +39,7 @@ from trailgate.trail.format.tokens import (
     RECORD_INFO,
     USER_TOKENS,
     ByteOrder,
+    find_tokens,
     outer_object,
     token,
 )
@@ -211,19 +212,17 @@ def tokens_between(
     raw: Octets, span: tuple[int, int], order: ByteOrder, base: int = 0
 ) -> list[tuple[Token, int]]:
     """Return the tokens that fill [start, end), each with where its payload starts."""
-    found = []
-    place, stop = span
-    while place < stop:
-        if place + FRAME > stop:
-            raise _bad("a token does not fit into the one around it", raw, (place, stop), base)
-        start = place + FRAME
-        end = start + order.number(raw[place + 2 : start].tobytes())
-        if end > stop:
-            raise _bad("a token is longer than the one around it", raw, (place, stop), base)
-        payload = raw[start:end].tobytes()
-        found.append((Token(int(raw[place]), payload, int(raw[place + 1])), start))
-        place = end
-    return found
+    begin, stop = span
+    found, problem = find_tokens(raw[begin:stop].tobytes(), order)
+    if problem:
+        raise _bad(problem, raw, (begin + (found[-1].end if found else 0), stop), base)
+    return [
+        (
+            Token(one.code, raw[begin + one.start : begin + one.end].tobytes(), one.info),
+            begin + one.start,
+        )
+        for one in found
+    ]
 
 
 def _part(code: int, payload: bytes, order: ByteOrder) -> bytes:
