@@ -21,6 +21,7 @@ BENCHMARKS: Final = (
     "trail_spark",
     "trail_limits",
     "many",
+    "apply",
     "memory",
     "logdump",
     "check",

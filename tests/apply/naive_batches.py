@@ -64,8 +64,10 @@ def block_of(log: Sequence[Operation], first: int = 0) -> ChangeBlock:
 
 
 def operations_of(log: Sequence[Operation]) -> Operations:
-    """Return operations of the naive table in columns."""
-    return operations_on(TARGET, [block_of(log)], [np.array([one.transaction for one in log])])
+    """Return operations of the naive table in columns; a transaction is what follows one another with its number."""
+    numbers = np.array([one.transaction for one in log])
+    runs = np.cumsum(np.diff(numbers, prepend=numbers[:1]) != 0)
+    return operations_on(TARGET, [block_of(log)], [runs])
 
 
 class Memory:

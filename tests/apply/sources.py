@@ -36,8 +36,10 @@ def write_log(prefix: Path, log: Sequence[Operation]) -> None:
 
 def duckdb_rows(folder: Path) -> Rows:
     """Return the rows of the table in the file of DuckDB."""
-    with duckdb.connect(str(folder / "t.duckdb")) as connection:
-        return _rows(connection.sql("SELECT * FROM hr.t").to_arrow_reader().read_all().to_pylist())
+    with duckdb.connect(str(folder / "hr.duckdb")) as connection:
+        return _rows(
+            connection.sql("SELECT * FROM hr.hr.t").to_arrow_reader().read_all().to_pylist()
+        )
 
 
 def delta_rows(folder: Path) -> Rows:
@@ -53,5 +55,5 @@ def _rows(found: list[dict[str, Any]]) -> Rows:
 
 TARGETS: dict[str, tuple[str, Callable[[Path], Rows]]] = {
     "delta": ("delta:{}/lake", delta_rows),
-    "duckdb": ("duckdb:{}/t.duckdb", duckdb_rows),
+    "duckdb": ("duckdb:{}/hr.duckdb", duckdb_rows),
 }

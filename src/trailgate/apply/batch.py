@@ -46,8 +46,8 @@ def effects_of(
     """Return what a batch of operations writes to its table; raises ApplyError where operations do not fit the rows there."""
     parts = list(operations.between_truncates())
     done = [
-        _between_barriers(part, _nothing(part.table) if number else fetch, collisions)
-        for number, part in enumerate(parts)
+        _between_barriers(part, _nothing(part.table) if number else fetch, collisions, unended)
+        for number, (part, unended) in enumerate(parts)
     ]
     replayed, ignored = (
         sum(getattr(one, name) for one in done) for name in ("replayed", "ignored")
@@ -55,7 +55,9 @@ def effects_of(
     return Effects(done[-1].nets, len(parts) > 1, replayed, ignored)
 
 
-def _between_barriers(operations: Operations, fetch: Fetch, collisions: Collisions) -> Effects:
+def _between_barriers(
+    operations: Operations, fetch: Fetch, collisions: Collisions, unended: int | None
+) -> Effects:
     nets, replayed = net_effects(operations)
     nets, ignored = decide(nets, membership(nets, fetch), collisions, operations)
     if not len(replayed):
@@ -63,8 +65,9 @@ def _between_barriers(operations: Operations, fetch: Fetch, collisions: Collisio
     own = operations.take(replayed)
     keys = keys_of(own)
     replay = Replay(operations.table, fetch(_table_of(operations.table, keys), False), collisions)
-    replay.run(own)
-    nets = join_nets([nets, replay.nets(keys)])
+    replay.run(own, unended)
+    if unended is None:  # what is before a truncate has no effect
+        nets = join_nets([nets, replay.nets(keys)])
     return Effects(nets, False, len(replayed), ignored + replay.ignored)
 
 

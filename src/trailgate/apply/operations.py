@@ -88,15 +88,19 @@ class Operations:
         named = zip(self.table.key_names, columns, strict=True)
         return ", ".join(f"{name}={column[row].as_py()!r}" for name, column in named)
 
-    def between_truncates(self) -> Iterator[Operations]:
-        """Yield the operations up to the first truncate, between it and the next one, and so on; those without any are yielded too."""
+    def between_truncates(self) -> Iterator[tuple[Operations, int | None]]:
+        """Yield the operations up to the first truncate, between it and the next one, and so on; those without any are yielded too.
+
+        With each comes the transaction of the truncate after it, which may be in the middle of one; None after the last.
+        """
         cuts = np.flatnonzero(self.op_type == TRUNCATE)
         if not len(cuts):
-            yield self
+            yield self, None
             return
         starts, ends = np.append(0, cuts + 1), np.append(cuts, len(self))
-        for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-            yield self.take(np.arange(start, end))
+        numbers = [*self.transaction[cuts].tolist(), None]
+        for start, end, number in zip(starts.tolist(), ends.tolist(), numbers, strict=True):
+            yield self.take(np.arange(start, end)), number
 
 
 def operations_on(

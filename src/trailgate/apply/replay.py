@@ -46,8 +46,11 @@ class Replay:
                 self._rows.setdefault(key, []).append(_Row(list(values)))
             self._begin = frozenset(self._rows)
 
-    def run(self, operations: Operations) -> None:
-        """Carry operations out in their order; raises ApplyError where one does not fit the rows."""
+    def run(self, operations: Operations, unended: int | None = None) -> None:
+        """Carry operations out in their order; raises ApplyError where one does not fit the rows.
+
+        The transaction ``unended`` has more operations after these, a truncate first: its keys may hold two rows.
+        """
         own = _lists(operations.key), _lists(operations.old_key)
         values = [
             [NOT_LOGGED] * len(operations) if one.values is None else one.values.to_pylist()
@@ -58,6 +61,8 @@ class Replay:
                 column[row] = NOT_LOGGED
         images = list(zip(*values, strict=True))
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
+        if len(operations):
+            ends[-1] = operations.transaction[-1] != unended
         touched: dict[Key, int] = {}
         for row, (kind, key, old) in enumerate(zip(operations.op_type.tolist(), *own, strict=True)):
             if kind == KEY_UPDATE:

@@ -328,7 +328,7 @@ def _at(at: Position, operations: Operations, row: int) -> Position:
 
 def _expected(operations: Operations) -> TableReport:
     """Return what operations write to a table whose rows fit them; what is replayed is not followed."""
-    parts = list(operations.between_truncates())
+    parts = [part for part, _ in operations.between_truncates()]
     nets, replayed = net_effects(parts[-1])
     nets = nets.where(nets.expected | (nets.effect != Effect.DELETE))
     return _report(operations, Effects(nets, len(parts) > 1, replayed=len(replayed)))

@@ -14,6 +14,7 @@ from trailgate.targets import sql
 from trailgate.targets.target import Position, TablePosition
 
 STAGING: Final = "trailgate_staging"
+DATABASE: Final = "trailgate_target"
 EVERY: Final = ""  # the table's name in the row of all tables
 
 
@@ -22,10 +23,7 @@ class TableTarget:
 
     def __init__(self, path: str, group: str) -> None:
         self._path, self._group = path, group
-        try:
-            self._connection = duckdb.connect(self._path)
-        except duckdb.Error as error:
-            raise StorageError(_line(error), where=Where(source=self._path)) from None
+        self._connection = _attached(path)
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp VARCHAR, target VARCHAR, trail VARCHAR, "
             "position VARCHAR, csn VARCHAR, op_ts BIGINT, PRIMARY KEY (grp, target))"
@@ -154,12 +152,26 @@ class TableTarget:
         return rows
 
 
+def _attached(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """Return a connection to a file, by a name of its own: the file's own name may be that of a schema in it."""
+    connection = duckdb.connect()
+    quoted = path.replace("'", "''")
+    how = " (READ_ONLY)" if read_only else ""
+    try:
+        connection.execute(f"ATTACH '{quoted}' AS {DATABASE}{how}").fetchall()
+        connection.execute(f"USE {DATABASE}").fetchall()
+    except duckdb.Error as error:
+        connection.close()
+        raise StorageError(_line(error), where=Where(source=path)) from None
+    return connection
+
+
 def table_rows(place: str) -> pa.RecordBatchReader:
     """Return a reader of a table: ``shop.duckdb/hr/jobs``, without a schema of one in ``main``."""
     path, mark, names = place.partition(".duckdb/")
     name = sql.quoted(*names.split("/"))
+    connection = _attached(f"{path}{mark.rstrip('/')}", read_only=True)
     try:
-        connection = duckdb.connect(f"{path}{mark.rstrip('/')}", read_only=True)
         rows: pa.RecordBatchReader = connection.sql(f"SELECT * FROM {name}").to_arrow_reader()
     except duckdb.Error as error:
         raise StorageError(_line(error), where=Where(source=place)) from None
