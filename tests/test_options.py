@@ -18,7 +18,7 @@ from trailgate.cli.commands.publish import PublishArguments
 from trailgate.cli.commands.redact import RedactArguments
 from trailgate.cli.main import ALIASES, COMMANDS
 from trailgate.jobs.capture.options import CaptureArguments
-from trailgate.options import Option, declared
+from trailgate.options import Option, field_options
 from trailgate.storage.reading.options import OPTIONS
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -34,18 +34,18 @@ def flag(row: Option) -> str:
 def test_an_option_of_reading_is_a_flag_a_keyword_and_documented(row: Option) -> None:
     assert row.name in NO_FLAG or flag(row) in options_of("show")
     assert row.name in signature(trailgate.read_trail).parameters
-    assert f"`{row.spelled}`" in (DOCS / "spark.md").read_text()
+    assert f"`{row.spelling}`" in (DOCS / "spark.md").read_text()
 
 
 def test_options_of_writing_on_spark_are_flags_of_the_capture_and_documented() -> None:
     sink: Any = pytest.importorskip("trailgate.spark.trail_sink")
     for row in sink.WRITING:
         assert flag(row) in options_of("capture")
-        assert f"`{row.spelled}`" in (DOCS / "spark.md").read_text()
+        assert f"`{row.spelling}`" in (DOCS / "spark.md").read_text()
 
 
 def test_each_field_of_a_captures_arguments_is_a_flag_in_their_order() -> None:
-    rows = declared(CaptureArguments)
+    rows = field_options(CaptureArguments)
     other = {"source": "--from", "target": "--to", "as_json": "--json"}
     assert [other.get(row.name, flag(row)) for row in rows] == options_of("capture")[:-1]
 

@@ -68,7 +68,7 @@ class Option(NamedTuple):
     default: Any = None
 
     @property
-    def spelled(self) -> str:
+    def spelling(self) -> str:
         """Return the name as Spark's options are spelled."""
         first, *rest = self.name.split("_")
         return first + "".join(part.title() for part in rest)
@@ -78,10 +78,10 @@ class Option(NamedTuple):
         try:
             return self.kind.read(given) if isinstance(given, str) else self.kind.passed(given)
         except OptionError as error:
-            where = error.with_place(field=self.spelled).where
+            where = error.with_place(field=self.spelling).where
             raise OptionError(error.problem, where=where, hint=error.hint) from None
         except ValueError:
-            problem = f"{self.spelled} must be {self.kind.words}, not {given!r}"
+            problem = f"{self.spelling} must be {self.kind.words}, not {given!r}"
             raise OptionError(problem) from None
 
 
@@ -89,7 +89,7 @@ class Field(Option):
     """An option that is declared by a field of a dataclass, and spelled like it."""
 
     @property
-    def spelled(self) -> str:
+    def spelling(self) -> str:
         """Return the name of the field."""
         return self.name
 
@@ -109,11 +109,11 @@ class Options:
 
         Raises OptionError for an unknown name, with the nearest known one, and for a wrong value.
         """
-        found = self.named(named)
+        found = self.match_names(named)
         values = {name: self.rows[_fold(name)].value(value) for name, value in found.items()}
         return {row.name: row.default for row in self} | values
 
-    def named(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def match_names(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is given, without None, by the names of the rows; raises OptionError for an unknown name."""
         found = {}
         for name, value in given.items():
@@ -125,7 +125,7 @@ class Options:
         return found
 
     def _unknown_error(self, name: str) -> OptionError:
-        known = [row.spelled for row in self]
+        known = [row.spelling for row in self]
         hint = did_you_mean(_fold(name), known) or f"Known: {', '.join(known)}"
         return OptionError(f"the format {self.what} has no option {name}", hint=hint)
 
@@ -224,7 +224,7 @@ FLAG: Final = choice({"true": True, "false": False})
 KINDS: Final[Mapping[Any, Kind]] = {bool: FLAG, int: WHOLE, str: Kind("a text", str)}
 
 
-def declared(options: type[Any], kind_of_row: type[Option] = Option) -> tuple[Option, ...]:
+def field_options(options: type[Any], kind_of_row: type[Option] = Option) -> tuple[Option, ...]:
     """Return the rows that the fields of a dataclass declare: ``limit: Annotated[int, COUNT, "the most rows"] = 9``.
 
     The kind is that of the type where none is given; a Literal is a choice of its values. A field without a meaning is not an option.

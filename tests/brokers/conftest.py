@@ -7,14 +7,22 @@ import pytest
 from brokers import artemis as artemis_broker
 from brokers import classic as classic_broker
 from brokers import kafka as kafka_broker
+from brokers import qpid as qpid_broker
 from brokers import rabbitmq as rabbitmq_broker
 from brokers.artemis import Artemis
 from brokers.classic import Classic
 from brokers.kafka import Kafka
+from brokers.qpid import Qpid
 from brokers.rabbitmq import RabbitMQ
 from brokers.real_brokers import OneBroker
 
-BROKERS = ("rabbitmq", "classic", "kafka", "artemis")  # in the order in which they are started
+BROKERS = (
+    "rabbitmq",
+    "classic",
+    "qpid",
+    "kafka",
+    "artemis",
+)  # in the order in which they are started
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -53,3 +61,8 @@ def classic(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def rabbitmq(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> RabbitMQ:
     return one_broker.of(rabbitmq_broker.running, tmp_path_factory)
+
+
+@pytest.fixture
+def qpid(one_broker: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> Qpid:
+    return one_broker.of(qpid_broker.running, tmp_path_factory)

@@ -63,10 +63,10 @@ def test_every_option_of_a_format_is_in_the_table_of_its_page(
 ) -> None:
     rows = [row for row in table_in(section(page, heading)) if row.names[0].isidentifier()]
     assert sorted(name for row in rows for name in row.names) == sorted(
-        row.spelled for row in options
+        row.spelling for row in options
     )
     for row in rows:
-        own = [option for option in options if option.spelled == row.names[0]]
+        own = [option for option in options if option.spelling == row.names[0]]
         if len(row.names) == 1:  # others refer to another table
             text = " ".join(row.rest)
             assert shown(own[0].default) in text, row

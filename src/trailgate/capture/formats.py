@@ -17,7 +17,7 @@ from trailgate.messages.parser import MessageFormat
 from trailgate.messages.properties import DefinitionFiles, MetadataOptions, Properties
 from trailgate.messages.publishing import MessageWriter, PublishOptions
 from trailgate.model.tables import Definitions
-from trailgate.options import Field, Options, declared
+from trailgate.options import Field, Options, field_options
 
 
 class ParserType(NamedTuple):
@@ -152,7 +152,7 @@ class Publication(NamedTuple):
     @property
     def options(self) -> Options:
         """Return the rows of the format's options."""
-        return Options(self.name, declared(import_name(self.options_at), Field))
+        return Options(self.name, field_options(import_name(self.options_at), Field))
 
 
 PUBLICATIONS: Final = (
@@ -191,7 +191,7 @@ def publication(name: str) -> Publication:
 def publish_options(name: str, given: Mapping[str, Any]) -> PublishOptions:
     """Return a format's options, of values or their strings; raises OptionError for one that it does not have."""
     row = publication(name)
-    options: PublishOptions = import_name(row.options_at)(**row.options.named(given))
+    options: PublishOptions = import_name(row.options_at)(**row.options.match_names(given))
     return options
 
 

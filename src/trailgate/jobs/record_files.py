@@ -356,7 +356,7 @@ def _check_formats(given: Mapping[str, Any]) -> None:
     for row in OPTIONS:
         kinds = _FORMATS.get(row.name)
         if kinds is not None and own not in kinds and given[row.name] != row.default:
-            problem = f"{row.spelled} is not an option of recordFormat={own.value}"
+            problem = f"{row.spelling} is not an option of recordFormat={own.value}"
             raise OptionError(
                 problem, hint=f"It is one of {', '.join(kind.value for kind in kinds)}"
             )

@@ -18,7 +18,7 @@ from trailgate.errors import EncodeError, Where
 from trailgate.messages import kernels
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.transactions import rows_to_last_end
-from trailgate.options import COUNT, Field, declared
+from trailgate.options import COUNT, Field, field_options
 
 TRANSACTION: Final = "transaction"
 ROW: Final = "row"
@@ -42,7 +42,7 @@ class PublishOptions:
 
     def __post_init__(self) -> None:
         """Raise OptionError for a value that is not allowed."""
-        for row in declared(type(self), Field):
+        for row in field_options(type(self), Field):
             object.__setattr__(self, row.name, row.value(getattr(self, row.name)))
 
 

@@ -226,6 +226,19 @@ def _error(group: RecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
 
 
 _HINT = "Convert the messages to UTF-8 before capture"
+# What clients of a schema registry write before a value: a byte of zeros, and the number of its schema.
+_REGISTRY_HEAD = 5
+
+
+def registry_hint(body: bytes) -> str:
+    """Return what to try where a body seems to be of a schema registry, as Avro is; empty for others."""
+    if body[:1] != b"\0" or len(body) < _REGISTRY_HEAD:
+        return ""
+    number = int.from_bytes(body[1:_REGISTRY_HEAD], "big")
+    return (
+        f"It begins as values of a schema registry do (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
+        "let the producer's or a connector's converter write JSON, or decode them on Spark (from_avro)"
+    )
 
 
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
@@ -266,5 +279,6 @@ def _bad_strings(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]
         except UnicodeDecodeError as error:
             raw = body[max(0, error.start - 8) : error.end + 8]
             where = Where(offset=error.start, raw=raw)
-            errors[message] = DecodeError("the message is not UTF-8 text", where=where, hint=hint)
+            own = registry_hint(body) or hint
+            errors[message] = DecodeError("the message is not UTF-8 text", where=where, hint=own)
     return errors

@@ -24,7 +24,7 @@ from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, MessagePe
 from trailgate.jobs.capture.ranges import RangeReader
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
-from trailgate.options import COUNT, NAMES, TEXT, Kind, Options, declared
+from trailgate.options import COUNT, NAMES, TEXT, Kind, Options, field_options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, MaxBytes, MaxFiles, one_path, read_with_paths
 from trailgate.spark.sources import HAS_LIMITS, FileTail, Offset, Rows, Source
@@ -96,7 +96,7 @@ class MessageOptions:
         return Projection.of(table, self.columns)
 
 
-OPTIONS: Final = Options("message_capture", (*declared(MessageOptions), BASE))
+OPTIONS: Final = Options("message_capture", (*field_options(MessageOptions), BASE))
 LOG: Final = logging.getLogger(__name__)
 
 

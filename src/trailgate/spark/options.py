@@ -64,7 +64,7 @@ def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str,
         if row.kind in OF_FILES and row is not BASE:
             value = values[row.name]
             found = value if isinstance(value, tuple) else (value,)
-            named += [(row.spelled, path) for path in found if isinstance(path, str | os.PathLike)]
+            named += [(row.spelling, path) for path in found if isinstance(path, str | os.PathLike)]
     for name, path in named:
         if not is_absolute(path):
             raise OptionError(f"{name} of a table is the relative path {path}", hint=TABLE)

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
 from trailgate.model.tables import Table
-from trailgate.options import COUNT, Kind, Options, declared
+from trailgate.options import COUNT, Kind, Options, field_options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, MaxBytes, MaxFiles, one_path, read_with_paths
 from trailgate.spark.sources import FileTail, Offset, Rows, Source
@@ -58,7 +58,7 @@ class TrailOptions:
         """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
         paths, values = read_with_paths(READING, options, '.load("dirdat/ot")', folder)
         del values["base"]  # all paths are absolute
-        own = {row.name: values.pop(row.name) for row in declared(cls)}
+        own = {row.name: values.pop(row.name) for row in field_options(cls)}
         return cls(paths, ReadOptions(**values), **own)
 
     def with_columns(self, schema: StructType) -> Self:
@@ -75,7 +75,7 @@ class TrailOptions:
         return schema_of(first, self.reading)
 
 
-READING: Final = Options("trail", (*OPTIONS, *declared(TrailOptions), BASE))
+READING: Final = Options("trail", (*OPTIONS, *field_options(TrailOptions), BASE))
 AHEAD: Final = 16  # files after its split that a task is given; most transactions end in the first
 
 

@@ -205,6 +205,14 @@ def test_an_error_shows_line_and_column_and_the_text_around() -> None:
     assert text.endswith(f'"ä": tru }}\n{" " * 11}^')
 
 
+@pytest.mark.parametrize("value", [b"\x02\x06abc", b"\xc8\x01\xff"])
+def test_a_body_of_a_schema_registry_is_named_so(value: bytes) -> None:
+    with pytest.raises(BadMessagesError) as raised:
+        _SCANNER.scan(messages_of([b"\0\0\0\x01\x02" + value]))
+
+    assert "a schema registry do (schema 258): Avro" in str(raised.value.errors[0])
+
+
 def test_values_may_be_within_each_other_to_a_limit() -> None:
     deepest = b"[" * DEPTH + b"]" * DEPTH
     assert _is_read(b'{"a":' + deepest[1:-1] + b"}")

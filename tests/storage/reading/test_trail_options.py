@@ -29,7 +29,7 @@ def rows(batches: Any) -> list[dict[str, Any]]:
 def test_every_option_is_a_field_and_stands_in_the_documentation() -> None:
     assert [row.name for row in OPTIONS] == [field.name for field in fields(ReadOptions)]
     for row in OPTIONS:
-        assert f"`{row.spelled}`" in PAGE
+        assert f"`{row.spelling}`" in PAGE
     for name in RECORDS_SCHEMA.names:
         assert f"`{name}`" in PAGE
 

@@ -60,7 +60,7 @@ from trailgate.formats.json.scan_kernels import (
     scan,
 )
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.records import BadMessagesError, Records, check_utf8
+from trailgate.messages.records import BadMessagesError, Records, check_utf8, registry_hint
 
 CONTAINERS: Final = (OBJECT, ARRAY)
 
@@ -302,6 +302,7 @@ def _errors(
 
 def _error(body: bytes, at: int, code: int) -> DecodeError:
     problem, hint = PROBLEMS[code]
+    hint = registry_hint(body) or hint
     before = body[:at].decode(errors="replace")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     whole = body.decode(errors="replace")

@@ -13,12 +13,10 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.arrays import Mask
 from trailgate.errors import nearest
 from trailgate.formats.xml.documents import Document, Element, names_in, parse_document
-from trailgate.formats.xml.findings import AGAIN, PATHS, Findings, Found
+from trailgate.formats.xml.findings import AGAIN, PATHS, Findings
 from trailgate.formats.xml.kernels.cells import note_rules
-from trailgate.formats.xml.kernels.names import ABSENT_CELL
 from trailgate.formats.xml.matching import Match, Matcher, RuleMatcher
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import ANY, Part, Path, Rule, Value
@@ -32,59 +30,46 @@ _OWN: Final = (_MATCHED, _NAME, _EMPTY, _FOUND, _AGAIN)
 
 
 class Coverage:
-    """Takes down which of some rules match."""
+    """Takes down which of some rules match, and what their paths find."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self.rules = rules
-        self.every = [f"{_MATCHED}{rule.name}" for top in rules for rule in top.all()]
-        self.names = [rule.name for top in rules for rule in top.all()]
+        every = [rule for top in rules for rule in top.all()]
         self.paths = {
             rule.name: tuple(name for name in PATHS if isinstance(rule.values.get(name), Path))
-            for top in rules
-            for rule in top.all()
+            for rule in every
         }
-        self.noted = frozenset(self.every)
-        self.whole = sum(map(len, self.paths.values())) + len(self.noted)
+        # In the order of what ``note_rules`` marks; literals are found as well, and are not noted.
+        self.texts = [
+            text
+            for rule in every
+            for text in (
+                f"{_MATCHED}{rule.name}",
+                *(f"{_FOUND}{rule.name} {name}" for name in PATHS),
+                *(f"{_AGAIN}{rule.name} {name}" for name in PATHS),
+            )
+        ]
+        self.noted = np.array(
+            [[True, *(name in self.paths[rule.name] for name in PATHS * 2)] for rule in every]
+        )
 
     def seen(
         self, messages: MessageBatch, findings: Findings, names: Iterable[str]
     ) -> frozenset[str]:
         """Return the notes of a batch."""
-        seen = np.zeros(len(self.every), bool)
+        seen = np.zeros(self.noted.shape, bool)
         for found in (findings.outer, findings.operations, findings.columns):
-            note_rules(found.records, found.width, seen)
+            # The length follows the field of a value; there is none at 0.
+            again, *lengths = (found.fields.get(name, -1) + 1 for name in (AGAIN, *PATHS))
+            note_rules(found.records, found.width, np.array(lengths), again, seen.reshape(-1))
         with_any = np.zeros(len(messages), bool)
         with_any[findings.message] = True
-        notes = self._notes(seen) | self._found(findings)
-        if len(notes) < self.whole:
+        marked = np.flatnonzero(seen & self.noted)
+        notes = frozenset(self.texts[number] for number in marked.tolist())
+        matched_and_found = slice(0, 1 + len(PATHS))
+        if (self.noted & ~seen)[:, matched_and_found].any():
             notes |= {f"{_NAME}{name}" for name in sorted(names)[:MOST_NAMES]}
         return notes if with_any.all() else notes | {_EMPTY}
-
-    def _notes(self, seen: Mask) -> frozenset[str]:
-        if seen.all():
-            return self.noted
-        return frozenset(self.every[number] for number in np.flatnonzero(seen).tolist())
-
-    def _found(self, findings: Findings) -> frozenset[str]:
-        """Return the notes of the paths that find a value, or an element without content, and of those that find several."""
-        notes = set()
-        for found in (findings.outer, findings.operations, findings.columns):
-            for name in found.fields.keys() & set(PATHS):
-                lengths = found.records[found.fields[name] + 1 :: found.width]
-                rules = np.bincount(found.records[:: found.width][lengths != ABSENT_CELL])
-                own = {self.names[number] for number in np.flatnonzero(rules).tolist()}
-                notes |= {f"{_FOUND}{rule} {name}" for rule in own if name in self.paths[rule]}
-            notes.update(self._further(found))
-        return frozenset(notes)
-
-    def _further(self, found: Found) -> Iterator[str]:
-        """Yield the notes of the paths that find several values for one record."""
-        if AGAIN not in found.fields:
-            return
-        bits = found.records[found.fields[AGAIN] + 1 :: found.width]
-        for bit, name in enumerate(PATHS):
-            rules = np.bincount(found.records[:: found.width][bits & (1 << bit) == 0])
-            yield from (f"{_AGAIN}{self.names[rule]} {name}" for rule in np.flatnonzero(rules))
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:
         """Return what a run notes at its end; nothing of rules where no message could be read."""

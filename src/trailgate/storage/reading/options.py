@@ -17,7 +17,7 @@ from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
-from trailgate.options import NAMES, TEXT, Kind, Options, choice, declared, instance
+from trailgate.options import NAMES, TEXT, Kind, Options, choice, field_options, instance
 from trailgate.trail.values.codec import charset_named
 
 ALL_RECORDS: Final = "all"
@@ -103,7 +103,7 @@ class ReadOptions:
             for row in OPTIONS:
                 if row.name in OF_OPERATIONS and getattr(self, row.name) is not None:
                     raise OptionError(
-                        f"{row.spelled} is about operations, records=all gives records",
+                        f"{row.spelling} is about operations, records=all gives records",
                         hint="Choose records by tables, fromPosition, toPosition or after",
                     )
         if self.table is not None and self.tables is not None:
@@ -113,7 +113,7 @@ class ReadOptions:
             )
 
 
-OPTIONS: Final = Options("trail", declared(ReadOptions))
+OPTIONS: Final = Options("trail", field_options(ReadOptions))
 POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
 DIGITS: Final = r"^[0-9]+$"
 

@@ -253,10 +253,23 @@ def copy_cells(
 
 
 @kernel(writes=("seen",))
-def note_rules(records: Offsets, width: int, seen: Mask) -> None:
-    """Mark the rules that records have."""
+def note_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: Mask) -> None:
+    """Mark what records show of their rules: that they match, which of their paths find a value, and which find several.
+
+    ``seen`` has 1 + 2 * ``len(lengths)`` places a rule. ``lengths`` are the fields of the values' lengths, ``again`` that of the bits of further
+    values, 0 where the records have none. A record of rule 3 with a value at the second of five lengths marks the places 33 and 35.
+    """
+    paths = len(lengths)
     for record in range(0, len(records), width):
-        seen[records[record]] = True
+        place = np.int64(records[record]) * (1 + 2 * paths)
+        seen[place] = True
+        for path in range(paths):
+            if lengths[path] and records[record + lengths[path]] != ABSENT_CELL:
+                seen[place + 1 + path] = True
+        if again and records[record + again] != -1:
+            for path in range(paths):
+                if records[record + again] >> path & 1 == 0:
+                    seen[place + 1 + paths + path] = True
 
 
 @kernel(writes=("cells", "row"))

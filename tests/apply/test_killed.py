@@ -1,0 +1,61 @@
+"""A run that applies a trail is killed at any moment, and started again with batches cut anew: each change is applied once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from apply.sources import TARGETS, write_log
+from laws import chance, kills
+from oracles.apply_naive import Source
+
+APPLY = """
+import sys
+from trailgate import apply_trail
+trail, to, size = sys.argv[1:]
+apply_trail(trail, to, batch_bytes=int(size), threads=1)
+"""
+TRANSACTIONS = 120
+SECONDS = 120  # that all rounds may take
+
+
+def killed(own: Random, folder: Path, address: str, times: int) -> int:
+    """Apply a trail, killing the process so often; return how often it was killed while it worked."""
+    caught = 0
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        size = str(own.choice((1, 200, 2_000)))
+        process = subprocess.Popen([sys.executable, "-c", APPLY, str(folder / "ot"), address, size])
+        if caught < times:
+            time.sleep(own.uniform(0.7, 2.5))
+        if caught >= times or process.poll() is not None:
+            assert process.wait(SECONDS) == 0
+            return caught
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(SECONDS)
+        caught += 1
+    raise AssertionError(f"not done after {SECONDS} s and {caught} kills")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_killed_run_that_is_started_again_applies_each_change_once(
+    name: str, tmp_path: Path
+) -> None:
+    address, rows = TARGETS[name]
+    own = chance(f"killed {name}")
+    source = Source(own, keys=40)
+    for _ in range(TRANSACTIONS):
+        source.transaction()
+    write_log(tmp_path / "ot", source.log)
+
+    killed(own, tmp_path, address.format(tmp_path), kills(3))
+
+    assert rows(tmp_path) == source.rows
