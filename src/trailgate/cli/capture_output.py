@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from trailgate.cli.layout import print_rows
-from trailgate.cli.output import printable, say
+from trailgate.cli.output import painter, printable, say, terminal_width
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureSummary
@@ -65,7 +66,7 @@ def print_summary(summary: CaptureSummary) -> None:
     for problem in summary.problems:
         print(printable(_problem(problem)))
     if summary.reasons:
-        print_rows(("bad", "reason"), [(n, (text,)) for text, n in summary.reasons.items()])
+        _print_reasons(summary.reasons)
     if summary.counts:
         print_rows(*counts_table(summary.counts))
     for line in _sentences(summary):
@@ -91,6 +92,18 @@ def _problem(problem: Mapping[str, Any]) -> str:
     shown = "" if text is None else f"{text[:SHOWN]!r}{'...' if len(text) > SHOWN else ''}: "
     hint = f". {problem['hint']}" if "hint" in problem else ""
     return f"{', '.join(place)}: {shown}{problem['problem']}{hint}"
+
+
+def _print_reasons(reasons: Mapping[str, int]) -> None:
+    """Print how often messages are bad for each reason, which is folded between words."""
+    rows = [("bad", "reason"), *((f"{count:,}", text) for text, count in reasons.items())]
+    size = max(len(count) for count, _ in rows)
+    for count, text in rows:
+        line, indent = f"{count:>{size}}  {printable(text)}", " " * (size + 2)
+        lines = textwrap.wrap(
+            line, terminal_width(), subsequent_indent=indent, break_on_hyphens=False
+        )
+        print("\n".join(painter()(one, "bold") if count == "bad" else one for one in lines))
 
 
 def counts_table(
