@@ -14,8 +14,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import distinct, strings_of
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError
-from trailgate.formats.xml.findings import Findings, Found, numbered_words
-from trailgate.formats.xml.kernels.cells import cell_bounds
+from trailgate.formats.xml.findings import Findings, Found, cell_bounds, numbered_words
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import GENERATED, Rule
 from trailgate.messages.messages import MessageBatch
@@ -177,8 +176,7 @@ class XmlRecords(Records):
     def cell_bounds(self) -> Longs:
         """Return where the cells of each operation begin, and their end."""
         if self.kept.bounds is None:
-            self.kept.bounds = np.empty(len(self.message) + 1, np.int64)
-            cell_bounds(self.findings.operation, self.kept.bounds)
+            self.kept.bounds = cell_bounds(self.findings.operation, len(self.message))
         return self.kept.bounds
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
