@@ -40,9 +40,9 @@ from trailgate.formats.publications.xml_vocabulary import (
     TYPE_OF,
     TYPES,
 )
-from trailgate.formats.xml.findings import Found
+from trailgate.formats.xml.findings import Found, cell_bounds
 from trailgate.formats.xml.images import CellGroup, Placed, columns_by_name
-from trailgate.formats.xml.kernels.cells import MISSING, cell_bounds
+from trailgate.formats.xml.kernels.cells import MISSING
 from trailgate.formats.xml.records import element_bytes
 from trailgate.messages.records import Records
 from trailgate.model.tables import Column
@@ -112,9 +112,7 @@ class Cells:
     @cached_property
     def bounds(self) -> Longs:
         """Return where the cells of each row begin, and the end."""
-        found = np.empty(self.rows + 1, np.int64)
-        cell_bounds(self.operation, found)
-        return found
+        return cell_bounds(self.operation, self.rows)
 
 
 def cells_of(

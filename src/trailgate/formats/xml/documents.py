@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import chain
 from typing import Final, NamedTuple
 from xml.parsers import expat
 
@@ -41,6 +42,7 @@ _DECLARATION: Final = re.compile(
 _REFUSED: Final = frozenset(
     {"charmap", "idna", "punycode", "raw-unicode-escape", "undefined", "unicode-escape", "utf-7"}
 )
+HEAD: Final = 1024  # bytes that a declaration is within
 _ALL_MARKS: Final = tuple(mark for mark, _ in _MARKS)
 _BEGIN: Final = "<?xml"
 _ASCII: Final = 0x7F
@@ -73,38 +75,6 @@ def is_known(encoding: str) -> bool:
     except (LookupError, UnicodeError):
         return False
     return name.replace("_", "-") not in _REFUSED
-
-
-def decode(body: bytes, given: str = DECLARED) -> tuple[str, str]:
-    """Return a document's encoding and text; raises DecodeError."""
-    encoding = known_encoding(body, given)
-    doubt = Doubt(encoding, body, given)
-    own = (
-        "utf-8" if encoding == "utf-8-sig" else encoding
-    )  # places are those of the bytes with the mark
-    try:
-        text = body.decode(own).removeprefix("" if own == encoding else "\ufeff")
-    except UnicodeDecodeError as error:
-        raw = body[max(0, error.start - 8) : error.end + 8]
-        found = not_text(own, error.start, raw)
-        lines = body[: error.start].decode(encoding, "replace").split("\n")
-        raise found.with_place(line=len(lines), column=len(lines[-1]) + 1) from None
-    doubt.add(body, last=True)
-    return encoding, text
-
-
-def known_encoding(head: bytes, given: str = DECLARED) -> str:
-    """Return the encoding of a document that begins so; raises DecodeError for one that is not known."""
-    encoding = encoding_of(head, given)
-    if not is_known(encoding):
-        raise DecodeError(f"the encoding {encoding} is not known")
-    return encoding
-
-
-def not_text(encoding: str, offset: int, raw: bytes) -> DecodeError:
-    """Return the error of bytes that are not of a document's encoding."""
-    where = Where(offset=offset, raw=raw)
-    return DecodeError(f"the message is not {encoding} text", where=where)
 
 
 class Doubt:
@@ -262,15 +232,9 @@ def parse_document(body: bytes, limits: Limits | None = None, encoding: str = DE
     Raises DecodeError, with line, column and the text around, for one that is not well-formed, has a document
     type, or is beyond the limits.
     """
-    data = _as_utf8(body, encoding)
-    shift = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
-    return Document(data, _Builder(limits or Limits()).tree(data, shift), shift)
-
-
-def _as_utf8(body: bytes, encoding: str) -> bytes:
-    """Return a document as UTF-8, from the encoding of its mark, the one that is given, or that of its declaration."""
-    found, text = decode(body, encoding)
-    return body if found == "utf-8" else text.encode()
+    builder = _Builder(limits or Limits())
+    builder.check(utf8_of([body], encoding))
+    return Document(builder.window.data, builder.top, builder.shift)
 
 
 def too_deep(limits: Limits) -> tuple[str, str]:
@@ -350,18 +314,12 @@ class _Checker:
                 added = chunk[self.shift :]
             kept = data[-_KEPT:]
             self.window = _Window(kept + added, start + len(data) - len(kept))
-            self.parse(added, last=last)
-
-    def parse(self, data: bytes, *, last: bool) -> None:
-        """Give expat the next bytes, which the window ends with."""
-        if not self.window.data:
-            self.window = _Window(data, 0)
-        try:
-            self.parser.Parse(data, last)
-        except expat.ExpatError as error:
-            text = expat.ErrorString(error.code)
-            place = error.lineno, error.offset, self.parser.ErrorByteIndex
-            raise self._fault(text, place) from None
+            try:
+                self.parser.Parse(added, last)
+            except expat.ExpatError as error:
+                text = expat.ErrorString(error.code)
+                place = error.lineno, error.offset, self.parser.ErrorByteIndex
+                raise self._fault(text, place) from None
 
     def _start(self, _: str, attributes: list[str]) -> None:
         self.depth += 1
@@ -398,12 +356,6 @@ class _Builder(_Checker):
         self.parser.EndCdataSectionHandler = self._close_section
         self.top = self.here = Element("")
         self.in_section = False
-
-    def tree(self, data: bytes, shift: int) -> Element:
-        """Return a document, after a mark of so many bytes, as an element without a name above the root."""
-        self.shift = shift
-        self.parse(data, last=True)
-        return self.top
 
     def _start(self, name: str, attributes: list[str]) -> None:
         super()._start(name, attributes)
@@ -453,9 +405,6 @@ def _names(name: str) -> tuple[str, str, str]:
     return namespace, local, prefix
 
 
-_HEAD: Final = 1024  # bytes that an encoding is known from
-
-
 def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
     """Yield a document as UTF-8, in chunks of whole characters; raises DecodeError for bytes that are not of its encoding.
 
@@ -466,20 +415,23 @@ def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
     head, rest = b"", iter(chunks)
     for chunk in rest:
         head += chunk
-        if len(head) >= _HEAD:
+        if len(head) >= HEAD:
             break
-    encoding = known_encoding(head, given)
+    encoding = encoding_of(head, given)
+    if not is_known(encoding):
+        raise DecodeError(f"the encoding {encoding} is not known")
     if encoding == "utf-8-sig":
         encoding = "utf-8"
     decoder, doubt = codecs.getincrementaldecoder(encoding)(), Doubt(encoding, head, given)
     done, place = 0, (1, 1)
-    for chunk, last in with_last(_chain(head, rest)):
+    for chunk, last in with_last(chain([head], rest)):
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(chunk, last)
         except UnicodeDecodeError as error:
             raw = error.object[max(0, error.start - 8) : error.end + 8]
-            found = not_text(encoding, done - pending + error.start, raw)
+            where = Where(offset=done - pending + error.start, raw=raw)
+            found = DecodeError(f"the message is not {encoding} text", where=where)
             good = error.object[: error.start].decode(encoding, "replace")
             line, column = _after(place, good)
             raise found.with_place(line=line, column=column) from None
@@ -496,11 +448,6 @@ def _after(place: tuple[int, int], text: str) -> tuple[int, int]:
         text = text.removeprefix("\ufeff")
     lines = text.split("\n")
     return line + len(lines) - 1, len(lines[-1]) + (column if len(lines) == 1 else 1)
-
-
-def _chain(head: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield head
-    yield from rest
 
 
 def with_last(chunks: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:

@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets, Offsets, Words
-from trailgate.columnar.gather import column, unfit
-from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import distinct
-from trailgate.formats.xml.kernels.cells import copy_values, measure_values, word_ids
+from trailgate.formats.xml.kernels.cells import word_ids
 from trailgate.formats.xml.kernels.names import (
     BOUND,
     INFO,
@@ -49,13 +48,8 @@ class Places:
 
     def text(self, data: Octets) -> pa.Array:
         """Return the values as text, null where none was found."""
-        offsets, nulls = np.empty(len(self.starts) + 1, np.int32), np.empty(len(self.starts), bool)
-        size = measure_values(len(data), self.starts, self.lengths, offsets, nulls)
-        if size < 0:
-            raise unfit(size, len(data))
-        out = np.empty(size + SPARE, np.uint8)
-        copy_values(data, self.starts, self.lengths, offsets, out)
-        return column(offsets, out, nulls, text=True)
+        ends, nulls = self.starts + self.lengths, self.lengths < 0
+        return gather(data, self.starts, ends, nulls=nulls, text=True, checked=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +79,10 @@ class Found:
     def places(self, name: str) -> Places | None:
         """Return where the values of a property are, or None where records have no place for them."""
         field = self.fields.get(name)
-        if field is None:
-            return None
+        return None if field is None else self.places_at(field)
+
+    def places_at(self, field: int) -> Places:
+        """Return where the values are that have their start at a field of a record."""
         starts, lengths = (self.records[at :: self.width] for at in (field, field + 1))
         return Places(starts.astype(np.int64), lengths.astype(np.int64))
 
@@ -186,6 +182,14 @@ def _one_after_the_other(first: Found, second: Found, size: int) -> Found:
     return replace(both[0], records=np.concatenate([found.records for found in both]))
 
 
+def cell_bounds(operation: Longs, operations: int) -> Longs:
+    """Return where the cells of each operation begin, and the end; ``operation`` has that of each cell, ascending.
+
+    Three operations, of which the first has two cells and the last has one, have the bounds 0, 2, 2 and 3.
+    """
+    return np.append(0, np.cumsum(np.bincount(operation, minlength=operations)))
+
+
 MOST: Final = 1 << 13  # words of a table
 MOST_GROWN: Final = 1 << 20  # of one that has grown, some 120 MB
 AGAIN: Final = "again"  # a field with a bit for each of ``PATHS``, cleared where its path found a further value
@@ -216,27 +220,24 @@ class Names(NamedTuple):
 
     def copied(self) -> Names:
         """Return a table of the same words that can be added to."""
-        names, size = int(self.used[NAMES]), int(self.used[POOL])
-        keys, info = np.empty_like(self.keys), np.empty_like(self.info)
-        pool = np.zeros_like(self.pool)
-        keys[: 2 * names], info[: INFO * names] = self.keys[: 2 * names], self.info[: INFO * names]
-        pool[:size] = self.pool[:size]
-        return Names(self.table.copy(), keys, info, pool, self.used.copy())
+        return self._with_room(len(self.table) // 2)
 
     def grown(self) -> Names | None:
         """Return a table of the same words with room for eight times as many, at most ``MOST_GROWN``; None for one of these."""
         words = len(self.table) // 2
         most = min(8 * words, MOST_GROWN)
-        if most <= words:
-            return None
+        return self._with_room(most) if most > words else None
+
+    def _with_room(self, most: int) -> Names:
         names, size = int(self.used[NAMES]), int(self.used[POOL])
         more = Names.empty(most)
-        more.keys[: 2 * names], more.info[: INFO * names] = (
-            self.keys[: 2 * names],
-            self.info[: INFO * names],
-        )
+        more.keys[: 2 * names] = self.keys[: 2 * names]
+        more.info[: INFO * names] = self.info[: INFO * names]
         more.pool[:size], more.used[:] = self.pool[:size], self.used
-        fill_table(more.keys, more.info, names, more.table)
+        if len(more.table) == len(self.table):
+            more.table[:] = self.table
+        else:
+            fill_table(more.keys, more.info, names, more.table)
         return more
 
     def without_prefixes(self) -> None:
@@ -267,8 +268,7 @@ def numbered_words(text: Octets, found: Found, field: int) -> tuple[Longs, list[
     ids, firsts = np.empty(rows, np.int64), np.empty(most, np.int64)
     count = word_ids(text, found.records, found.width, field, ids, firsts, *Names.empty(most))
     if count < 0:  # empty words, or very many
-        starts, lengths = (found.records[at :: found.width] for at in (field, field + 1))
-        values = Places(starts.astype(np.int64), lengths.astype(np.int64)).text(text)
+        values = found.places_at(field).text(text)
         codes, words = distinct(values.fill_null(""))
         return np.where(np.asarray(values.is_valid()), codes.astype(np.int64), -1), words
     places = found.rows[firsts[:count], field : field + 2].tolist()

@@ -47,9 +47,9 @@ class CellColumns:
         findings = group.records.findings
         place = np.full(len(findings.message), -1)
         place[group.rows] = np.arange(len(group.rows))
-        cells, row = (np.empty(len(findings.operation), np.int64) for _ in range(2))
-        count = kernels.find_cells(place, findings.operation, cells, row)
-        self.cells, self.row = cells[:count], row[:count]
+        row = place[findings.operation]
+        self.cells = np.flatnonzero(row >= 0)
+        self.row = row[self.cells]
         self.column = self._found()
 
     def of_all(self) -> Longs:

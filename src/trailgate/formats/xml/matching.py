@@ -1,6 +1,7 @@
-"""Paths followed in the tree of a document.
+"""Rules applied to the tree of a document: the general way, for what the scanner does not follow, and for ``explain``.
 
-Rules applied to the trees of documents.
+A path is followed step by step, each from all elements that the one before leads to. A rule matches where its path leads to, and its subrules begin there; the
+matches of many messages are gathered as the same findings that the scanner gives.
 """
 
 from __future__ import annotations

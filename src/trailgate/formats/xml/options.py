@@ -1,6 +1,7 @@
-"""The tables of XML messages: the ``xml.*`` properties that define them.
+"""The options of XML messages: the ``xml.*`` properties and the rules that they name, typed and checked together.
 
-The options of XML messages: the ``xml.*`` properties and the rules that they name, typed and checked together.
+Where a value of all operations comes from is decided here: each rule that makes operations, and the rules around it, must give the
+same ones, or none does and they are generated.
 """
 
 from __future__ import annotations

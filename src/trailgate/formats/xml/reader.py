@@ -1,6 +1,7 @@
-"""What rules find in batches of messages, by the compiled scanner or by the general way.
+"""XML messages to records and images, a batch at a time (capture properties §7).
 
-XML messages to records and images, a batch at a time (capture properties §7).
+The compiled scanner reads a batch; the messages that it does not take are read by the general way (``matching``), which finds the same or states what is
+wrong with them. What follows does not know which of the two it was.
 """
 
 from __future__ import annotations

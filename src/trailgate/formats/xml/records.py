@@ -14,8 +14,7 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.rows import distinct, strings_of
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError
-from trailgate.formats.xml.findings import Findings, Found, numbered_words
-from trailgate.formats.xml.kernels.cells import cell_bounds
+from trailgate.formats.xml.findings import Findings, Found, cell_bounds, numbered_words
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.formats.xml.rules import GENERATED, Rule
 from trailgate.messages.messages import MessageBatch
@@ -123,7 +122,12 @@ class XmlRecords(Records):
         coded = self._encode_values(name) if alone else None
         if coded is None:
             return distinct(self.text(name))
-        return self._meant(name, *coded) if name in {"optype", "txind"} else coded[:2]
+        if name not in {"optype", "txind"}:
+            return coded[:2]
+        codes, letters = self._letter_codes(name, *coded)
+        known = [letter for letter in letters if letter is not None]
+        # Another look at the text refuses what has no letter.
+        return (codes, known) if len(known) == len(letters) else distinct(self.text(name))
 
     def _encode_values(self, name: str) -> tuple[Longs, list[str], Longs] | None:
         """Return the number of each operation's value, the values, and the rules that give them; None where one level does not give all."""
@@ -177,8 +181,7 @@ class XmlRecords(Records):
     def cell_bounds(self) -> Longs:
         """Return where the cells of each operation begin, and their end."""
         if self.kept.bounds is None:
-            self.kept.bounds = np.empty(len(self.message) + 1, np.int64)
-            cell_bounds(self.findings.operation, self.kept.bounds)
+            self.kept.bounds = cell_bounds(self.findings.operation, len(self.message))
         return self.kept.bounds
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
@@ -291,39 +294,26 @@ class XmlRecords(Records):
     def _letters(self, name: str) -> pa.Array:
         """Return codes as the letters that they mean by the rules that give them."""
         values, deciding = self._resolve(name)
-        rules = self.values.rules
-        codes, found = distinct(values.fill_null(""))
-        pairs = codes + deciding * len(found)
-        letters: list[str | None] = [None] * (len(rules) * len(found))
-        for pair in np.flatnonzero(np.bincount(pairs)).tolist():
-            letters[pair] = self._letter(rules[pair // len(found)], name, found[pair % len(found)])
-        meant = pa.array(letters, pa.string()).take(pa.array(pairs))
+        codes, letters = self._letter_codes(name, *distinct(values.fill_null("")), deciding)
+        meant = pa.array(letters, pa.string()).take(pa.array(codes))
         unknown = np.flatnonzero(np.asarray(meant.is_null()) & np.asarray(values.is_valid()))
         if len(unknown):
             self.refuse(unknown, self._unknown_error(name, values, deciding))
         return meant
 
-    def _meant(
+    def _letter_codes(
         self, name: str, codes: Longs, found: list[str], deciding: Longs
-    ) -> tuple[Longs, list[str]]:
-        """Return the number of each operation's letter, and the letters that its codes mean."""
+    ) -> tuple[Longs, list[str | None]]:
+        """Return the number of each operation's letter, and the letters that its codes mean by the deciding rules, None for no letter."""
         pairs = codes + deciding * len(found)
         used = np.flatnonzero(np.bincount(pairs))
         numbers: dict[str | None, int] = {}
         table = np.zeros(int(used[-1]) + 1 if len(used) else 1, np.int64)
         for pair in used.tolist():
-            rule = self.values.rules[pair // len(found)]
-            letter = self._letter(rule, name, found[pair % len(found)])
+            meanings = self.values.rules[pair // len(found)].codes.get(name, Lookup())
+            letter = meanings.get(found[pair % len(found)].encode())
             table[pair] = numbers.setdefault(letter, len(numbers))
-        letters = [letter for letter in numbers if letter is not None]
-        if len(letters) < len(numbers):
-            return distinct(self.text(name))  # which refuses the others
-        return table[pairs], letters
-
-    @staticmethod
-    def _letter(rule: Rule, name: str, code: str) -> str | None:
-        codes = rule.codes.get(name)
-        return None if codes is None else codes.get(code.encode())
+        return table[pairs], list(numbers)
 
     def _unknown_error(
         self, name: str, values: pa.Array, deciding: Longs

@@ -1,10 +1,12 @@
 """Findings by the compiled scanner: one pass over a batch, and the messages that it leaves to the general way.
 
-Messages of other encodings than UTF-8, made UTF-8 for the scanner.
+A scan is called again from the message that it did not take: with more room where there was too little, with more names, with a declaration that
+it knows from then on, or without that message. Of messages of other encodings than UTF-8 it gets a copy that is UTF-8.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -19,7 +21,15 @@ from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError
 from trailgate.formats.xml.automaton import KINDS, Automaton
-from trailgate.formats.xml.documents import DECLARED, UTF8, Limits, declared_in, decode, encoding_of
+from trailgate.formats.xml.documents import (
+    DECLARED,
+    HEAD,
+    UTF8,
+    Limits,
+    declared_in,
+    encoding_of,
+    utf8_of,
+)
 from trailgate.formats.xml.findings import AGAIN, MOST, PATHS, Findings, Found, Names
 from trailgate.formats.xml.kernels.names import (
     ANCHORS,
@@ -382,7 +392,6 @@ class _Finished:
         return np.array(sorted(range(len(chains)), key=lambda n: (message[n], chains[n])), np.int64)
 
 
-_HEAD: Final = 1024  # bytes that a declaration is within
 _END: Final = b"?>"
 
 
@@ -398,17 +407,17 @@ def utf8_numbers(
     found, bodies = [], []
     for number in numbers:
         body = bytes(whole[messages.starts[number] : messages.ends[number]])
-        head = body[:_HEAD]
+        head = body[:HEAD]
         named = encoding_of(head, given), declared_in(head) or "utf-8"
         if UTF8.issuperset(name.lower() for name in named):
             continue
         try:
-            text = decode(body, given)[1].encode()
+            text = b"".join(utf8_of([body], given)).removeprefix(codecs.BOM_UTF8)
         except DecodeError:
             continue
         end = 0
         if text.startswith(b"<?xml"):
-            end = text.find(_END, 0, _HEAD) + len(_END)
+            end = text.find(_END, 0, HEAD) + len(_END)
             if DECLARATION.fullmatch(text[:end]) is None:
                 continue
         found.append(number)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from trailgate.arrays import Octets
 from trailgate.errors import DecodeError, Where
 from trailgate.formats.xml.automaton import Automaton, NotForScannerError, compile_rules
-from trailgate.formats.xml.documents import check_document, utf8_of, with_last
+from trailgate.formats.xml.documents import HEAD, check_document, utf8_of, with_last
 from trailgate.formats.xml.kernels.cutting import cut
 from trailgate.formats.xml.kernels.names import (
     CUT,
@@ -112,7 +112,6 @@ def _counts(step: Step) -> bool:
 
 
 _CUTS: Final = 1 << 16  # numbers: some thousand places
-_HEAD: Final = 1024  # bytes that a declaration is within
 _TOKEN: Final = 1 << 20  # bytes after which a token that is not taken is checked by expat
 BETWEEN: Final = 1 << 20  # bytes between transactions that are kept
 _BEGIN: Final = re.compile(rb"<")
@@ -266,7 +265,7 @@ class _Cutting:
 
     def _begin(self) -> None:
         """Begin the document after its mark and declaration."""
-        head = self.text[: min(self.size, _HEAD)].tobytes()
+        head = self.text[: min(self.size, HEAD)].tobytes()
         at = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
         if head[at:].startswith(b"<?xml") and head[at + 5 : at + 6].isspace():
             end = head.find(b"?>") + 2
@@ -280,22 +279,18 @@ class _Cutting:
 
     def _run(self, *, last: bool) -> int:
         """Follow the text; return why that ended."""
+        automaton, room = self.automaton, self.room
         while True:
-            found = self._follow(last=last)
+            found: int = cut(
+                self.text, self.size, last, *self.names, automaton.step, automaton.letters,
+                automaton.choices, automaton.outcomes, automaton.predicates, automaton.bounds,
+                room.frames, room.counters, automaton.counters, room.attributes, room.pieces,
+                room.scopes, self.now, self.cuts,
+            )  # fmt: skip
             more = self.names.grown() if found == MANY_NAMES else None
             if more is None:
                 return found
             self.names = more
-
-    def _follow(self, *, last: bool) -> int:
-        automaton, room = self.automaton, self.room
-        found: int = cut(
-            self.text, self.size, last, *self.names, automaton.step, automaton.letters,
-            automaton.choices, automaton.outcomes, automaton.predicates, automaton.bounds,
-            room.frames, room.counters, automaton.counters, room.attributes, room.pieces,
-            room.scopes, self.now, self.cuts,
-        )  # fmt: skip
-        return found
 
     def _check_length(self) -> None:
         if self.size > self.longest:

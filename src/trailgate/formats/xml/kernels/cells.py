@@ -78,42 +78,6 @@ def word_ids(
     return used[NAMES]
 
 
-@kernel(writes=("offsets", "nulls"))
-def measure_values(size: int, starts: Longs, lengths: Longs, offsets: Offsets, nulls: Mask) -> int:
-    """Write Arrow's offsets of values and which are null; return the sum of their lengths, ``OUTSIDE`` or ``TOO_MANY``."""
-    total = np.int64(0)
-    offsets[0] = 0
-    for row in range(len(starts)):
-        length = lengths[row]
-        nulls[row] = length < 0
-        if length > 0:
-            if starts[row] < 0 or starts[row] + length > size:
-                return OUTSIDE
-            total += length
-            if total > MAX_INT32:
-                return TOO_MANY
-        offsets[row + 1] = total
-    return total
-
-
-@kernel(writes=("out",))
-def copy_values(text: Octets, starts: Longs, lengths: Longs, offsets: Offsets, out: Octets) -> None:
-    """Copy the values that ``measure_values`` found; ``out`` has ``SPARE`` bytes more than they."""
-    for row in range(len(starts)):
-        if lengths[row] > 0:
-            copy_value(text, starts[row], lengths[row], out, np.int64(offsets[row]))
-
-
-@kernel(writes=("bounds",))
-def cell_bounds(operation: Longs, bounds: Longs) -> None:
-    """Write where the cells of each operation begin, and the end; ``operation`` has that of each cell, ascending."""
-    cell = 0
-    for number in range(len(bounds)):
-        while cell < len(operation) and operation[cell] < number:
-            cell += 1
-        bounds[number] = cell
-
-
 @kernel(writes=("starts", "lengths"))
 def place_cells(
     rows: Longs,
@@ -270,15 +234,3 @@ def note_rules(records: Offsets, width: int, lengths: Longs, again: int, seen: M
             for path in range(paths):
                 if records[record + again] >> path & 1 == 0:
                     seen[place + 1 + paths + path] = True
-
-
-@kernel(writes=("cells", "row"))
-def find_cells(place: Longs, operation: Longs, cells: Longs, row: Longs) -> int:
-    """Write the cells whose operations have a place, and that; return how many they are."""
-    count = 0
-    for cell in range(len(operation)):
-        own = place[operation[cell]]
-        if own >= 0:
-            cells[count], row[count] = cell, own
-            count += 1
-    return count

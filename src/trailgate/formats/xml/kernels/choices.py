@@ -63,6 +63,9 @@ def chosen_state(
     """Return the state that the predicates of a tag choose, or why the message is not taken.
 
     ``at`` is where the content of the element begins, or -1 where it is closed by its tag.
+
+    With the predicates ``[@kind='new']``, ``[@kind='old']`` and ``[2]`` there are two groups, of two values and of one: six outcomes. The second
+    element, of the kind ``old``, has the value 2 of the first group and 1 of the other: outcome 2 + 1 * 3.
     """
     row = choice * CHOICE
     groups = choices[row + 1]

@@ -164,7 +164,10 @@ def bind_prefixes(
     scoped: int,
     side: int,
 ) -> int:
-    """Open the prefixes that a tag declares and check those of its attributes; return how many are open, or why the tag is not taken."""
+    """Open the prefixes that a tag declares and check those of its attributes; return how many are open, or why the tag is not taken.
+
+    Of ``<a xmlns:p="urn:x" p:id="1">`` the word ``p`` is bound to the word ``urn:x`` until the element ends, and ``p:id`` is allowed.
+    """
     first, last = attributes[VALUE_START], attributes[(count - 1) * ATTRIBUTES + VALUE_END]
     if (scoped + count) * SCOPE > len(scopes) or side + last - first > len(text):
         return FULL
