@@ -9,7 +9,7 @@ import pytest
 from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
 from laws import chance, examples
-from trailgate import apply_trail
+from trailgate import StorageError, apply_trail
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -34,3 +34,15 @@ def test_a_target_has_the_sources_rows(name: str, tmp_path: Path) -> None:
             report = apply_trail(folder / "ot", address.format(folder))
             assert report.operations == len(source.log) - done
             assert rows(folder) == source.rows, source.log
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_position_is_that_of_a_trail_and_of_the_tables_taken_of_it(
+    name: str, tmp_path: Path
+) -> None:
+    address = TARGETS[name][0].format(tmp_path)
+    write_log(tmp_path / "ot", history(chance(name), 2).log)
+    apply_trail(tmp_path / "ot", address, tables=["HR.T"])
+
+    with pytest.raises(StorageError, match=r"ot\?tables=HR\.T to this target.*--group NAME"):
+        apply_trail(tmp_path / "ot", address)

@@ -22,7 +22,7 @@ from trailgate.apply.collisions import Collisions
 from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations, operations_on
 from trailgate.apply.tables import TargetTable, target_table, with_columns_of
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
 from trailgate.errors import DefinitionError, StorageError, Where
 from trailgate.jobs.apply_options import (
     BATCH_BYTES,
@@ -145,19 +145,21 @@ class ApplyRun:
         self._wanted = Wanted(None if patterns is None else TablePatterns.read(",".join(patterns)))
         self._policy = Collisions(options.on_collision)
         self._find = partial(find_trail, trail, definitions)
-        self._prefix = absolute(self._find().prefix)
+        # Positions are those of a trail and of the tables that are taken of it.
+        chosen = "" if patterns is None else f"?tables={','.join(sorted(patterns))}"
+        self._source = f"{absolute(self._find().prefix)}{chosen}"
         self._stream = TrailStream(self._find)
         self._target: Target = open_target(to, options.group)
         self._tables: dict[str, TargetTable] = {}
         self._positions: dict[str, str] = {}
         self._notices = Notices()
         known = self._target.position(None)
-        if known is not None and known.trail != self._prefix:
+        if known is not None and known.trail != self._source:
             self._target.close()
             raise StorageError(
-                f"group {options.group} applies the trail {known.trail} to this target, and this is {self._prefix}",
+                f"group {options.group} applies {known.trail} to this target, and this is {self._source}",
                 where=Where(source=to),
-                hint="Positions of another trail mean nothing: name another group, --group NAME",
+                hint="What lies before its position would be left out: name another group, --group NAME",
             )
         self._done = known
         self._place = self._stream.initial(EARLIEST if known is None else known.position)
@@ -214,7 +216,7 @@ class ApplyRun:
             return SplitReader(trail, split, self._wanted, notices=self._notices).batches()
 
         for batch in in_order(read, splits, min(self._threads, len(splits))):
-            transactions = number + np.cumsum(begins_of(batch.tx_indicators()))
+            transactions = number + np.cumsum(_begins(batch))
             for block in batch.blocks:
                 if len(block):
                     own, of = found.setdefault(block.table.name.casefold(), ([], []))
@@ -227,7 +229,7 @@ class ApplyRun:
     def _position(self, batch: ChangeBatch) -> Position:
         block, row = batch.find(batch.rows - 1)
         return Position(
-            self._prefix,
+            self._source,
             block.position[row].as_py(),
             block.csn[row].as_py(),
             int(block.op_ts[row]),
@@ -310,6 +312,13 @@ class ApplyRun:
                 self._target.write(effects, place)
                 report += _report(part, effects)
         return report
+
+
+def _begins(batch: ChangeBatch) -> Mask:
+    """Return which operations begin a transaction; the first one of it may be of a table that is left out, so that the ids count too."""
+    ids = batch.in_order("tx_id").dictionary_encode(null_encoding="encode").indices.to_numpy()
+    found: Mask = begins_of(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
+    return found
 
 
 def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:

@@ -175,5 +175,5 @@ def _show_status(given: ApplyArguments) -> None:
         )
         csn = "" if whole.csn is None else f", CSN {whole.csn}"
         say(
-            f"{name_of(whole.trail)} is applied up to position {short_position(whole.position)}{csn}"
+            f"{name_of(whole.trail).replace('?tables=', ': ')} is applied up to position {short_position(whole.position)}{csn}"
         )
