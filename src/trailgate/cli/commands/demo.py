@@ -51,12 +51,13 @@ def command(
     with contextlib.chdir(dir):
         if not only_spark:
             _run_in_process()
-        if not only_spark or importlib.util.find_spec("deltalake") is not None:
-            _apply()
+            _apply(TRAIL)
         if spark and not installed:
             _say(f"\n# PySpark is not installed. The same on Spark: {install_command('spark')}")
         elif spark:
             _run_on_spark(master)
+            if only_spark and importlib.util.find_spec("deltalake") is not None:
+                _apply(ON_SPARK)
     if not only_spark:
         _say("\n# Next: the same commands with messages, or a trail, of your own.")
 
@@ -74,13 +75,13 @@ def _run_in_process() -> None:
     sql(STATEMENT)
 
 
-def _apply() -> None:
-    """Apply the trail to tables of Delta, of DuckDB where Delta is not installed, and query one."""
+def _apply(trail: str) -> None:
+    """Apply a trail to tables of Delta, of DuckDB where Delta is not installed, and query one."""
     from trailgate.cli.commands.apply import ApplyArguments, apply
 
     target = DATABASE if importlib.util.find_spec("deltalake") is None else LAKE
-    _step(f"trailgate apply {TRAIL} --to {target}")
-    apply(ApplyArguments(target=target), TRAIL)
+    _step(f"trailgate apply {trail} --to {target}")
+    apply(ApplyArguments(target=target), trail)
     statement = f"SELECT cust_code, name, city FROM '{target.rstrip('/')}/gg/jmscap_tcustmer'"  # noqa: S608  the demo's own name
     _step(f'trailgate sql "{statement}"')
     sql(statement)
