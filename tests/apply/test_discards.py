@@ -10,11 +10,11 @@ import duckdb
 import pytest
 
 from apply.sources import duckdb_rows, write_log
+from apply.test_net_effects import FULL
 from oracles.apply_naive import Operation
 from trailgate import ApplyError, DecodeError, apply_trail
 from trailgate.cli.main import run
 
-FULL = {"a": 1, "b": 2, "c": 3}
 # Of transaction 2 the update does not fit.
 LOG = [
     Operation("I", 1, 1, FULL, 1),

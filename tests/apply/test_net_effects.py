@@ -15,6 +15,7 @@ from trailgate.apply.faults import Faults
 from trailgate.errors import ApplyError
 
 HISTORIES = 120
+FULL = {"a": 1, "b": 2, "c": 3}
 
 
 def history(own: random.Random, transactions: int = 8) -> Source:

@@ -36,7 +36,9 @@ class ApplyArguments(ApplyOptions):
     """What ``trailgate apply`` is given: the options of apply, and how the command runs."""
 
     target: Annotated[
-        str, Flag("ADDRESS", "--to"), "The tables: delta:lake/ or duckdb:shop.duckdb."
+        str,
+        Flag("ADDRESS", "--to"),
+        "The tables: delta:lake/, duckdb:shop.duckdb or postgresql://USER@HOST/DATABASE.",
     ]
     follow: Annotated[bool, "Continue with what the trail grows by, until stopped."] = False
     status: Annotated[bool, "Show how far the tables are applied, and apply nothing."] = False
