@@ -11,6 +11,7 @@ import pyarrow as pa
 from oracles.apply_naive import COLUMNS, Operation
 from trailgate.apply.batch import Effects, effects_of
 from trailgate.apply.collisions import Collisions
+from trailgate.apply.faults import Faults
 from trailgate.apply.nets import Effect
 from trailgate.apply.operations import Operations, operations_on
 from trailgate.apply.tables import target_table
@@ -84,9 +85,11 @@ class Memory:
         schema = pa.schema([(name, pa.int64()) for name in ("id", *names)])
         return pa.table({"id": found, **columns}, schema=schema)
 
-    def apply(self, log: Sequence[Operation], policy: str = "stop") -> Effects:
-        """Apply a batch; raises ApplyError."""
-        effects = effects_of(operations_of(log), self.fetch, Collisions(policy))
+    def apply(
+        self, log: Sequence[Operation], policy: str = "stop", faults: Faults | None = None
+    ) -> Effects:
+        """Apply a batch; raises ApplyError where no faults are taken."""
+        effects = effects_of(operations_of(log), self.fetch, Collisions(policy), faults)
         self.write(effects)
         return effects
 

@@ -37,17 +37,18 @@ def write_log(prefix: Path, log: Sequence[Operation]) -> None:
 def duckdb_rows(folder: Path) -> Rows:
     """Return the rows of the table in the file of DuckDB."""
     with duckdb.connect(str(folder / "hr.duckdb")) as connection:
-        return _rows(
+        return rows_by_id(
             connection.sql("SELECT * FROM hr.hr.t").to_arrow_reader().read_all().to_pylist()
         )
 
 
 def delta_rows(folder: Path) -> Rows:
     """Return the rows of the Delta table."""
-    return _rows(DeltaTable(folder / "lake/hr/t").to_pyarrow_table().to_pylist())
+    return rows_by_id(DeltaTable(folder / "lake/hr/t").to_pyarrow_table().to_pylist())
 
 
-def _rows(found: list[dict[str, Any]]) -> Rows:
+def rows_by_id(found: list[dict[str, Any]]) -> Rows:
+    """Return rows by their keys, each of which is there once."""
     rows = {row["id"]: {name: row[name] for name in COLUMNS} for row in found}
     assert len(rows) == len(found)
     return rows

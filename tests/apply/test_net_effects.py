@@ -11,9 +11,11 @@ import pytest
 from apply.naive_batches import Memory
 from laws import chance, examples
 from oracles.apply_naive import COLUMNS, CollisionError, Operation, Source, damaged, replayed
+from trailgate.apply.faults import Faults
 from trailgate.errors import ApplyError
 
 HISTORIES = 120
+FULL = {"a": 1, "b": 2, "c": 3}
 
 
 def history(own: random.Random, transactions: int = 8) -> Source:
@@ -90,3 +92,22 @@ def test_a_policy_gives_what_the_replay_gives(policy: str) -> None:
                 break
             assert target.apply(batch, policy).ignored == ignored
             assert target.rows == rows, (start, batch)
+
+
+@pytest.mark.parametrize("policy", ["stop", "overlay", "insert-missing"])
+def test_what_is_left_out_is_as_if_it_was_never_logged(policy: str) -> None:
+    """The operations that do not fit, and only these, are what a log without them applies without any."""
+    left_out = 0
+    for number in range(examples(HISTORIES)):
+        own = chance(f"left out {policy} {number}")
+        log = damaged(own, history(own).log)
+        target, other = Memory(), Memory()
+        for batch in cut(own, log):
+            faults = Faults(stop=False)
+            target.apply(batch, policy, faults)
+            left_out += len(faults.errors)
+            rest = [one for at, one in enumerate(batch) if at not in faults.errors]
+            if rest:
+                other.apply(rest, policy)
+            assert target.rows == other.rows, (batch, faults.errors)
+    assert left_out

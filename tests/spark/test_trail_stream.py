@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSourceStreamReader
@@ -128,6 +130,8 @@ class OlderSource(TrailSource):
 def test_without_admission_control_a_trail_lands_once_too(
     spark: SparkSession, tmp_path: Path
 ) -> None:
+    # Workers need not be able to import this module.
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
     spark.dataSource.register(OlderSource)
     prefix = write_files(tmp_path / "ot", TRANSACTIONS[:4])
     reader = spark.readStream.format("trail_before_42").option("maxFilesPerTrigger", "1")

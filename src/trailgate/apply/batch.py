@@ -8,14 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.collisions import Collisions, decide
+from trailgate.apply.collisions import Collisions, collided, first_collision, fitted
+from trailgate.apply.faults import Faults
 from trailgate.apply.nets import Effect, Nets, key_codes, net_effects
 from trailgate.apply.operations import Operations, concat
-from trailgate.apply.replay import Key, Replay, keys_of
+from trailgate.apply.replay import Key, Replay, keys_of, replay_operations
 from trailgate.apply.tables import TargetTable
 from trailgate.arrays import Mask
 from trailgate.model.changes import ABSENT, Image, StateColumn
@@ -41,12 +43,19 @@ class Effects:
 
 
 def effects_of(
-    operations: Operations, fetch: Fetch, collisions: Collisions = Collisions.STOP
+    operations: Operations,
+    fetch: Fetch,
+    collisions: Collisions = Collisions.STOP,
+    faults: Faults | None = None,
 ) -> Effects:
-    """Return what a batch of operations writes to its table; raises ApplyError where operations do not fit the rows there."""
+    """Return what a batch of operations writes to its table; an ApplyError of each operation that does not fit the rows there is added to ``faults``.
+
+    Such an operation has no effect. Without ``faults`` the first one is raised.
+    """
     parts = list(operations.between_truncates())
+    between = _Barriers(collisions, faults or Faults())
     done = [
-        _between_barriers(part, _nothing(part.table) if number else fetch, collisions, unended)
+        between.effects(part, _nothing(part.table) if number else fetch, unended)
         for number, (part, unended) in enumerate(parts)
     ]
     replayed, ignored = (
@@ -55,20 +64,35 @@ def effects_of(
     return Effects(done[-1].nets, len(parts) > 1, replayed, ignored)
 
 
-def _between_barriers(
-    operations: Operations, fetch: Fetch, collisions: Collisions, unended: int | None
-) -> Effects:
-    nets, replayed = net_effects(operations)
-    nets, ignored = decide(nets, membership(nets, fetch), collisions, operations)
-    if not len(replayed):
-        return Effects(nets, ignored=ignored)
-    own = operations.take(replayed)
-    keys = keys_of(own)
-    replay = Replay(operations.table, fetch(_table_of(operations.table, keys), False), collisions)
-    replay.run(own, unended)
-    if unended is None:  # what is before a truncate has no effect
-        nets = join_nets([nets, replay.nets(keys)])
-    return Effects(nets, False, len(replayed), ignored + replay.ignored)
+@dataclass(frozen=True, slots=True)
+class _Barriers:
+    """How operations between two truncates are applied."""
+
+    collisions: Collisions
+    faults: Faults
+
+    def effects(self, operations: Operations, fetch: Fetch, unended: int | None) -> Effects:
+        """Return what operations write; the transaction ``unended`` has a truncate after them."""
+        nets, number = net_effects(operations)
+        found = membership(nets, fetch)
+        bad = collided(nets, found, self.collisions, operations)
+        again = number < 0
+        if bad.any():
+            if self.faults.stop:
+                raise first_collision(nets, bad, operations)
+            again |= bad[number] & (number >= 0)
+            nets, found = nets.where(~bad), found[~bad]
+        nets, ignored = fitted(nets, found, self.collisions)
+        if not again.any():
+            return Effects(nets, ignored=ignored)
+        own = operations.take(np.flatnonzero(again))
+        keys = keys_of(own)
+        rows = fetch(_table_of(operations.table, keys), False)
+        begin = partial(Replay, operations.table, rows, self.collisions)
+        replay = replay_operations(own, begin, self.faults, unended)
+        if unended is None:  # what is before a truncate has no effect
+            nets = join_nets([nets, replay.nets(keys)])
+        return Effects(nets, False, len(own), ignored + replay.ignored)
 
 
 def membership(nets: Nets, fetch: Fetch) -> Mask:

@@ -1,7 +1,7 @@
 """What happens where an operation and the rows of the target do not fit: the policies of Replicat, over whole columns.
 
-Keys whose row must be there have to be found in the target, and those whose row must not be there may not. ``decide`` compares net effects with the keys that were found, and
-returns the effects that remain: what is written then fits the target.
+Keys whose row must be there have to be found in the target, and those whose row must not be there may not. Net effects are compared with the keys that were found
+(``collided``), and become what fits the target (``fitted``).
 """
 
 from __future__ import annotations
@@ -40,24 +40,27 @@ HINT = (
 )
 
 
-def decide(
-    nets: Nets, found: Mask, collisions: Collisions, operations: Operations
-) -> tuple[Nets, int]:
-    """Return the effects that fit the target, in which the keys in ``found`` are there (``expected`` then states that), and how many operations were ignored.
-
-    Raises ApplyError with the first operation that does not fit, where that stops the run.
-    """
+def collided(nets: Nets, found: Mask, collisions: Collisions, operations: Operations) -> Mask:
+    """Return the effects whose first operation does not fit the target, in which the keys in ``found`` are there."""
     absent, there = nets.expected & ~found, ~nets.expected & found
-    updates = nets.effect == Effect.PATCH
-    bad = {
+    bad: dict[Collisions, Mask] = {
         Collisions.STOP: absent | there,
         Collisions.OVERLAY: np.zeros(len(nets), bool),
         Collisions.INSERT_MISSING: there | (absent & (operations.op_type[nets.first] != UPDATE)),
-    }[collisions]
-    if bad.any():
-        rows = np.where(bad, nets.first, len(operations))
-        at = int(rows.argmin())
-        raise collision(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
+    }
+    return bad[collisions]
+
+
+def first_collision(nets: Nets, bad: Mask, operations: Operations) -> ApplyError:
+    """Return the error of the first operation of bad effects."""
+    at = int(np.where(bad, nets.first, len(operations)).argmin())
+    return collision(operations, int(nets.first[at]), expected=bool(nets.expected[at]))
+
+
+def fitted(nets: Nets, found: Mask, collisions: Collisions) -> tuple[Nets, int]:
+    """Return the effects as they fit the target (``expected`` then states which rows are there), and how many operations are ignored for that."""
+    absent, there = nets.expected & ~found, ~nets.expected & found
+    updates = nets.effect == Effect.PATCH
     effect = nets.effect.copy()
     ignored = 0
     left_out = ~found & (effect == Effect.DELETE)  # of rows that were inserted meanwhile

@@ -94,7 +94,10 @@ def _codes(column: pa.Array) -> tuple[Longs, int]:
 
 
 def net_effects(operations: Operations) -> tuple[Nets, Longs]:
-    """Return the effects on clean keys, and the operations on all others, which are to be replayed. There is no truncate among the operations."""
+    """Return the effects on clean keys, and which of them each operation has a part in; -1 for one that is to be replayed.
+
+    There is no truncate among the operations.
+    """
     rows, table = len(operations), operations.table
     moves = np.flatnonzero(operations.op_type == KEY_UPDATE)
     picked = pa.array(moves)
@@ -142,5 +145,6 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
         tuple(column.take(pa.array(first)) for column in operations.key),
         tuple(map(column, operations.values)),
     )
-    replayed = np.flatnonzero(unclean[key] | unclean[old_key])
-    return nets, replayed
+    number = np.full(count, NONE)
+    number[clean] = np.arange(len(clean))
+    return nets, np.minimum(number[key], number[old_key])

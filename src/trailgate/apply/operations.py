@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.faults import Faults
 from trailgate.apply.tables import TargetTable, conversion
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import short_position
+from trailgate.columnar.rows import Isolation
 from trailgate.errors import ApplyError, DecodeError, TrailgateError, Where
 from trailgate.model.changes import (
     ABSENT,
@@ -38,11 +40,12 @@ KEYCOLS: Final = "Name columns that are always logged by KEYCOLS, or log the key
 class Operations:
     """Operations on one target table in their order; every member has one slot an operation.
 
-    ``values`` are the columns after the operation, for a delete those before it; ``key`` and ``old_key`` the key's columns after and before it, which differ in a key update
+    ``order`` is the number of each in the whole batch, of all tables. ``values`` are the columns after the operation, for a delete those before it; ``key`` and ``old_key`` the key's columns after and before it, which differ in a key update
     alone. ``transaction`` is a number that is the same for operations of one transaction.
     """
 
     table: TargetTable
+    order: Longs
     op_type: Octets
     transaction: Longs
     position: pa.Array
@@ -61,6 +64,7 @@ class Operations:
         picked = pa.array(rows)
         return replace(
             self,
+            order=self.order[rows],
             op_type=self.op_type[rows],
             transaction=self.transaction[rows],
             position=self.position.take(picked),
@@ -104,27 +108,36 @@ class Operations:
 
 
 def operations_on(
-    table: TargetTable, blocks: Sequence[ChangeBlock], transactions: Sequence[Longs]
+    table: TargetTable,
+    blocks: Sequence[ChangeBlock],
+    transactions: Sequence[Longs],
+    faults: Faults | None = None,
 ) -> Operations:
-    """Return the operations of blocks, each with the transactions of its rows, on a target table.
+    """Return the operations of blocks, each with the transactions of its rows, on a target table, in their order; without those that have ``faults``.
 
-    ``order`` of the blocks is that of the whole batch. Raises ApplyError for a key that is not logged or NULL, DecodeError for a value that the table cannot hold, each with
-    the operation's position.
+    ``order`` of the blocks is that of the whole batch. Faults are an ApplyError for a key that is not logged or NULL, and a DecodeError for a value that the table cannot
+    hold, each with the operation's position; without ``faults`` the first one is raised.
     """
-    parts = [_of_block(table, block, own) for block, own in zip(blocks, transactions, strict=True)]
+    own = faults or Faults()
+    parts = [_of_block(table, block, n, own) for block, n in zip(blocks, transactions, strict=True)]
     whole = parts[0] if len(parts) == 1 else _join(parts)
-    order = np.concatenate([block.order for block in blocks])
-    if (order[1:] > order[:-1]).all():
+    if own.errors:
+        whole = whole.take(np.flatnonzero(~np.isin(whole.order, list(own.errors))))
+    if (whole.order[1:] > whole.order[:-1]).all():
         return whole
-    return whole.take(np.argsort(order))
+    return whole.take(np.argsort(whole.order))
 
 
-def _of_block(table: TargetTable, block: ChangeBlock, transactions: Longs) -> Operations:
+def _of_block(
+    table: TargetTable, block: ChangeBlock, transactions: Longs, faults: Faults
+) -> Operations:
     deletes = block.op_type == DELETE
     truncates = block.op_type == TRUNCATE
-    places = table.places(block.table)
-    before = [_column(table, block, at, own, block.before) for at, own in enumerate(places)]
-    after = [_column(table, block, at, own, block.after) for at, own in enumerate(places)]
+    pairs = list(zip(table.places(block.table), table.columns, strict=True))
+    before, after = (
+        [_column(block, own, column.type, image, faults) for own, column in pairs]
+        for image in (block.before, block.after)
+    )
     rows = len(block)
     values = tuple(image_of(old, new, deletes) for old, new in zip(before, after, strict=True))
     keys, old_keys = [], []
@@ -136,7 +149,7 @@ def _of_block(table: TargetTable, block: ChangeBlock, transactions: Longs) -> Op
         key = image_of(old, new, deletes)
         old = image_of(new, old, block.op_type == INSERT)
         for one in (key, old):
-            _check_key(table, block, at, one, ~truncates)
+            _check_key(table, block, at, one, ~truncates, faults)
         kind = table.columns[at].type
         keys.append(pa.nulls(rows, kind) if key.values is None else key.values)
         old_keys.append(pa.nulls(rows, kind) if old.values is None else old.values)
@@ -145,6 +158,7 @@ def _of_block(table: TargetTable, block: ChangeBlock, transactions: Longs) -> Op
     kinds = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), block.op_type).astype(np.uint8)
     return Operations(
         table,
+        block.order,
         kinds,
         transactions,
         block.position,
@@ -158,21 +172,43 @@ def _of_block(table: TargetTable, block: ChangeBlock, transactions: Longs) -> Op
 
 
 def _column(
-    table: TargetTable, block: ChangeBlock, at: int, own: int | None, image: Image
+    block: ChangeBlock, own: int | None, kind: pa.DataType, image: Image, faults: Faults
 ) -> StateColumn:
     """Return a column of a block's image in the type of the target's; one that the source lacks is missing."""
     if own is None or image[own].values is None:
         return ABSENT
-    column, kind = block.table.columns[own], table.columns[at].type
+    column, values = block.table.columns[own], image[own].values
+    assert values is not None
+    convert = conversion(column, kind)
+
+    def place(error: TrailgateError, row: int | None) -> TrailgateError:
+        error.with_place(table=block.table.name, field=column.name)
+        where = error.where if row is None else replace(error.where, record=None)
+        source = None if row is None else _place(block, row)
+        error.where = replace(where, source=where.source or source)
+        return error
+
     try:
-        return StateColumn(conversion(column, kind)(image[own].values), image[own].missing)
+        return StateColumn(convert(values), image[own].missing)
+    except DecodeError as error:
+        if faults.stop or error.where.record is None:
+            raise place(error, error.where.record) from None
     except TrailgateError as error:
-        place = {"table": block.table.name, "field": column.name}
-        if isinstance(error, DecodeError) and error.where.record is not None:
-            row = error.where.record
-            error.where = replace(error.where, record=None)
-            place["source"] = f"position {short_position(block.position[row].as_py())}"
-        raise error.with_place(**place) from None
+        raise place(error, None) from None
+    isolation = Isolation(len(block))
+    for rows in isolation:
+        with isolation:
+            convert(values.slice(rows.start, len(rows)))
+    known = np.ones(len(block), bool)
+    for row, one in isolation.errors.items():
+        faults.add(int(block.order[row]), place(one, row))
+        known[row] = False
+    good = pc.if_else(pa.array(known), values, pa.scalar(None, values.type))
+    return StateColumn(convert(good), image[own].missing)
+
+
+def _place(block: ChangeBlock, row: int) -> str:
+    return f"position {short_position(block.position[row].as_py())}"
 
 
 def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateColumn:
@@ -181,25 +217,23 @@ def _first_known(first: StateColumn, second: StateColumn, rows: int) -> StateCol
 
 
 def _check_key(
-    table: TargetTable, block: ChangeBlock, at: int, key: StateColumn, asked: Mask
+    table: TargetTable, block: ChangeBlock, at: int, key: StateColumn, asked: Mask, faults: Faults
 ) -> None:
-    rows = len(block)
-    bad = key.is_missing(rows) & asked
-    problem = "the operation does not log the key's column"
-    if not bad.any() and not table.keyless and key.values is not None and key.values.null_count:
-        bad = np.asarray(key.values.is_null()) & asked
+    """Note the operations that have no value of a column of the key."""
+    missing = key.is_missing(len(block)) & asked
+    nulls = np.zeros(len(block), bool)
+    if not table.keyless and key.values is not None and key.values.null_count:
+        nulls = np.asarray(key.values.is_null()) & asked & ~missing
+    for row in np.flatnonzero(missing | nulls).tolist():
         problem = "the key is NULL"
-    if not bad.any():
-        return
-    row = int(np.argmax(bad))
-    if table.keyless:
-        problem = "the table has no key, and the operation does not log all columns"
-    where = Where(
-        source=f"position {short_position(block.position[row].as_py())}",
-        table=block.table.name,
-        field=table.columns[at].name,
-    )
-    raise ApplyError(problem, where=where, hint=KEYCOLS)
+        if missing[row]:
+            problem = "the operation does not log the key's column"
+        if table.keyless:
+            problem = "the table has no key, and the operation does not log all columns"
+        where = Where(
+            source=_place(block, row), table=block.table.name, field=table.columns[at].name
+        )
+        faults.add(int(block.order[row]), ApplyError(problem, where=where, hint=KEYCOLS))
 
 
 def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
@@ -219,6 +253,7 @@ def _join(parts: Sequence[Operations]) -> Operations:
     keys = range(len(parts[0].key))
     return replace(
         parts[0],
+        order=np.concatenate([part.order for part in parts]),
         op_type=np.concatenate([part.op_type for part in parts]),
         transaction=np.concatenate([part.transaction for part in parts]),
         position=strings("position"),

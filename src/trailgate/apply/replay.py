@@ -6,7 +6,7 @@ A key that holds two where it is inserted, updated or deleted, or where the tran
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,9 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.collisions import Collisions, collision
+from trailgate.apply.faults import Faults
 from trailgate.apply.nets import Effect, Nets
 from trailgate.apply.operations import Operations
 from trailgate.apply.tables import TargetTable
+from trailgate.errors import ApplyError
 from trailgate.model.changes import ABSENT, DELETE, INSERT, KEY_UPDATE, StateColumn
 
 Key = tuple[Any, ...]
@@ -25,17 +27,32 @@ NOT_LOGGED: Final = object()  # the value of a column that nothing states
 
 @dataclass(slots=True)
 class _Row:
-    """A row of the target: its values, and the columns that key updates have logged since it came to its key."""
+    """A row of the target: its values, the columns that key updates have logged since it came to its key, and what brought it there."""
 
     values: list[Any]
     logged: set[int] = field(default_factory=set)
+    moved: int = -1  # the key update that brought it, of the open transaction
+
+
+class _TwiceError(Exception):
+    """Where a transaction ends, a key update turns out not to fit: what followed it is to be replayed without it."""
+
+    def __init__(self, row: int, error: ApplyError) -> None:
+        super().__init__()
+        self.row, self.error = row, error
 
 
 class Replay:
     """The rows of some keys of a target table, and what operations make of them."""
 
-    def __init__(self, table: TargetTable, rows: pa.Table | None, collisions: Collisions) -> None:
-        self._table, self._collisions = table, collisions
+    def __init__(
+        self,
+        table: TargetTable,
+        rows: pa.Table | None,
+        collisions: Collisions,
+        faults: Faults | None = None,
+    ) -> None:
+        self._table, self._collisions, self._faults = table, collisions, faults or Faults()
         self._rows: dict[Key, list[_Row]] = {}
         self.ignored = 0
         self._begin = frozenset[Key]()
@@ -63,22 +80,22 @@ class Replay:
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
         if len(operations):
             ends[-1] = operations.transaction[-1] != unended
-        touched: dict[Key, int] = {}
+        touched: dict[Key, None] = {}
         for row, (kind, key, old) in enumerate(zip(operations.op_type.tolist(), *own, strict=True)):
             if kind == KEY_UPDATE:
                 self._move(operations, row, old, key, images[row])
             else:
-                self._settle(operations, row, key)
+                self._settle(operations, key)
                 if kind == INSERT:
                     self._insert(operations, row, key, images[row])
                 elif kind == DELETE:
                     self._delete(operations, row, key)
                 else:
                     self._update(operations, row, key, images[row])
-            touched[key] = row
+            touched[key] = None
             if ends[row]:
-                for one, last in touched.items():
-                    self._settle(operations, last, one, at_end=True)
+                for one in touched:
+                    self._settle(operations, one, at_end=True)
                 touched.clear()
 
     def nets(self, keys: Iterable[Key]) -> Nets:
@@ -114,7 +131,7 @@ class Replay:
         elif self._collisions is Collisions.OVERLAY:
             _write(held[0], image)
         else:
-            raise collision(operations, row, expected=False)
+            self._refuse(operations, row, expected=False)
 
     def _update(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
         held = self._rows.get(key)
@@ -125,7 +142,7 @@ class Replay:
         elif self._collisions is Collisions.INSERT_MISSING:
             self._rows[key] = [_Row(self._with_key(_whole(image), key))]
         else:
-            raise collision(operations, row, expected=True)
+            self._refuse(operations, row, expected=True)
 
     def _delete(self, operations: Operations, row: int, key: Key) -> None:
         held = self._rows.get(key)
@@ -134,7 +151,11 @@ class Replay:
         elif self._collisions is Collisions.OVERLAY:
             self.ignored += 1
         else:
-            raise collision(operations, row, expected=True)
+            self._refuse(operations, row, expected=True)
+
+    def _refuse(self, operations: Operations, row: int, **how: Any) -> None:
+        """Note that an operation does not fit; raises ApplyError where that stops the run."""
+        self._faults.add(int(operations.order[row]), collision(operations, row, **how))
 
     def _move(
         self, operations: Operations, row: int, old: Key, key: Key, image: Sequence[Any]
@@ -147,35 +168,70 @@ class Replay:
         elif self._collisions is Collisions.INSERT_MISSING:
             moved = _Row([None] * len(image))
         else:
-            raise collision(operations, row, expected=True, old=True)
+            self._refuse(operations, row, expected=True, old=True)
+            return
         _write(moved, image)
+        moved.moved = row
         moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
         self._with_key(moved.values, key)
         moved.logged.update(self._table.key)
         self._rows.setdefault(key, []).append(moved)
 
-    def _settle(self, operations: Operations, row: int, key: Key, *, at_end: bool = False) -> None:
-        """Leave a key with one row at most; raises ApplyError where that is a collision."""
+    def _settle(self, operations: Operations, key: Key, *, at_end: bool = False) -> None:
+        """Leave a key with one row at most; raises where that is a collision."""
         held = self._rows.get(key)
         if not held:
             return
-        if len(held) > 1:
-            if self._collisions is not Collisions.OVERLAY:
-                raise collision(operations, row, expected=False, twice=True)
+        if len(held) > 1 and self._collisions is Collisions.OVERLAY:
             for later in held[1:]:
                 for at in later.logged:
                     held[0].values[at] = later.values[at]
             del held[1:]
+        if len(held) > 1:
+            self._refuse_late(operations, held[-1].moved, twice=True)
         if at_end:
             for at, value in enumerate(held[0].values):
                 if value is NOT_LOGGED:
-                    raise collision(operations, row, expected=True, column=at)
+                    self._refuse_late(operations, held[0].moved, column=at)
             held[0].logged.clear()
+
+    def _refuse_late(self, operations: Operations, row: int, **how: Any) -> None:
+        """Raise the error of a key update that does not fit, though operations after it were carried out."""
+        error = collision(operations, row, expected=True, **how)
+        if self._faults.stop:
+            raise error
+        raise _TwiceError(row, error)
 
     def _with_key(self, values: list[Any], key: Key) -> list[Any]:
         for at, value in zip(self._table.key, key, strict=True):
             values[at] = value
         return values
+
+
+def replay_operations(
+    operations: Operations,
+    begin: Callable[[Faults], Replay],
+    faults: Faults,
+    unended: int | None = None,
+) -> Replay:
+    """Return a replay that has carried operations out; ``begin`` makes one before the first of them.
+
+    A key update that turns out not to fit where its transaction ends is left out, and all others are replayed.
+    """
+    late: dict[int, ApplyError] = {}
+    while True:
+        own = Faults(stop=faults.stop)
+        replay = begin(own)
+        try:
+            replay.run(operations, unended)
+        except _TwiceError as found:
+            late[int(operations.order[found.row])] = found.error
+            rows = np.arange(len(operations))
+            operations = operations.take(rows[rows != found.row])
+            continue
+        for number, error in (late | own.errors).items():
+            faults.add(number, error)
+        return replay
 
 
 def keys_of(operations: Operations) -> list[Key]:

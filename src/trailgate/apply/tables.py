@@ -157,6 +157,9 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_timestamp(kind) and kind.tz is not None and values.type != kind:
         problem = f"the target's column is of {kind}, and the times of a trail have no zone"
         raise DefinitionError(problem, hint="Make it a column of times without a zone")
+    if pa.types.is_decimal(kind) and pa.types.is_integer(values.type):
+        # Arrow asks for a decimal that holds every integer, and not only these.
+        values = pc.cast(values, pa.string())
     try:
         found = pc.cast(values, kind)
     except pa.ArrowNotImplementedError:

@@ -7,7 +7,7 @@ where the target's positions say, however its batches are cut then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from types import MappingProxyType
@@ -19,16 +19,19 @@ import pyarrow.compute as pc
 
 from trailgate.apply.batch import Effects, effects_of
 from trailgate.apply.collisions import Collisions
+from trailgate.apply.faults import Faults
 from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations, operations_on
 from trailgate.apply.tables import TargetTable, target_table, with_columns_of
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import DefinitionError, StorageError, Where
+from trailgate.errors import DefinitionError, StorageError, TrailgateError, Where
+from trailgate.jobs.apply_discards import DiscardFile
 from trailgate.jobs.apply_options import (
     BATCH_BYTES,
     GROUP,
     ApplyOptions,
     OnCollision,
+    OnError,
     SchemaChanges,
 )
 from trailgate.model.changes import ChangeBatch, ChangeBlock
@@ -51,9 +54,9 @@ Progress = Callable[["ApplyReport"], None]
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """What was done to one target table: operations, and rows by what became of them.
+    """What was done to one target table: operations that were applied, and rows by what became of them.
 
-    ``replayed`` operations were on keys that had to be followed row by row; ``ignored`` ones had no effect, by the policy of collisions.
+    ``replayed`` operations were on keys that had to be followed row by row; ``ignored`` ones had no effect, by the policy of collisions, and ``discarded`` ones could not be applied.
     """
 
     operations: int = 0
@@ -64,6 +67,7 @@ class TableReport:
     emptied: int = 0
     replayed: int = 0
     ignored: int = 0
+    discarded: int = 0
 
     def __add__(self, other: TableReport) -> TableReport:
         return TableReport(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
@@ -100,6 +104,8 @@ def apply_trail(  # noqa: PLR0913  one parameter an option
     on_collision: OnCollision = "stop",
     after_csn: str | None = None,
     overlay_until: str | None = None,
+    on_error: OnError = "stop",
+    discards: str | None = None,
     no_create: bool = False,
     schema_changes: SchemaChanges = "evolve",
     batch_bytes: int = BATCH_BYTES,
@@ -112,7 +118,8 @@ def apply_trail(  # noqa: PLR0913  one parameter an option
 
     ``to`` is an address as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run with the same ``group`` continues where this one ends. ``tables`` are patterns such as ``HR.*``.
     ``on_collision`` states what is done where a row is there that should not be, or is not there; ``overlay`` does so up to the CSN ``overlay_until`` in any case.
-    Operations up to ``after_csn`` are in the tables already. ``progress`` is called after each batch.
+    Operations up to ``after_csn`` are in the tables already. What cannot be applied stops the run, or goes, with ``on_error="discard"`` alone and with ``"discard-transaction"`` as a
+    whole transaction, to the JSON lines of ``discards``. ``progress`` is called after each batch.
 
     Raises OptionError, StorageError for what cannot be read or written, DefinitionError for tables that do not fit, and ApplyError for an operation that does not fit the rows of
     its table; then nothing of its batch is applied where the target has transactions, and the batches before stay.
@@ -153,6 +160,7 @@ class ApplyRun:
         self._tables: dict[str, TargetTable] = {}
         self._positions: dict[str, str] = {}
         self._notices = Notices()
+        self._discards: DiscardFile | None = None
         known = self._target.position(None)
         if known is not None and known.trail != self._source:
             self._target.close()
@@ -182,35 +190,96 @@ class ApplyRun:
     def _apply(self, start: StreamOffset, end: StreamOffset) -> ApplyReport | None:
         """Apply the operations between two places; return None where all of them were applied before."""
         planned = self._stream.splits(start, end, SPLIT_BYTES)
-        if planned is None:
+        batch = None if planned is None else self._read(*planned)
+        if batch is None or (self._done is not None and batch.last.position <= self._done.position):
             return None
-        trail, splits = planned
-        blocks, last = self._read(trail, splits)
-        if last is None or (self._done is not None and last.position <= self._done.position):
-            return None
-        reports = {}
+        parts: list[tuple[_Batch | None, Collisions]] = [(batch, self._policy)]
+        if self._options.overlay_until is not None:
+            early, late = batch.parted(self._options.overlay_until)
+            parts = [(early, Collisions.OVERLAY), (late, self._policy)]
+        done = ApplyReport()
+        for part, policy in parts:
+            if part is not None:
+                done += self._apply_batch(part, policy)
+        return replace(done, batches=1)
+
+    def _apply_batch(self, batch: _Batch, policy: Collisions) -> ApplyReport:
+        """Apply a batch: what each table gets is known before any is written."""
+        options = self._options
         try:
-            for own, transactions in blocks.values():
-                table = self._table(own)
-                operations = self._remaining(table, own, transactions)
-                if operations is not None:
-                    reports[str(table)] = self._write(operations, last)
-            if not self._options.dry_run:
-                self._target.commit(last)
+            tables = {name: self._table(own) for name, own in batch.tables.items()}
+            effects, faults, left_out = self._effects(batch, tables, policy)
+            reports = {str(one.nets.table): report for one, report in effects}
+            if not options.dry_run:
+                discards = self._discard(batch, faults, left_out)
+                for one, _ in effects:
+                    self._target.write(one, batch.last)
+                self._target.commit(batch.last)
+                for table, count in discards.items():
+                    name = str(tables[table])
+                    known = reports.get(name, TableReport())
+                    reports[name] = replace(known, discarded=count)
         except BaseException:
             self._target.rollback()
             self._tables.clear()
             raise
-        self._done = last
-        return ApplyReport(reports, 1, last)
+        self._done = batch.last
+        return ApplyReport(reports, 1, batch.last)
 
-    def _read(
-        self, trail: TrailFiles, splits: list[TrailSplit]
-    ) -> tuple[dict[str, tuple[list[ChangeBlock], list[Longs]]], Position | None]:
-        """Return the blocks of each table with the transactions of their rows, ``order`` counted over all of them, and the last position."""
+    def _effects(
+        self, batch: _Batch, tables: Mapping[str, TargetTable], policy: Collisions
+    ) -> tuple[list[tuple[Effects, TableReport]], Faults, frozenset[int]]:
+        """Return what is written to each table, the operations that cannot be applied, and the transactions that are left out for these."""
+        left_out: frozenset[int] = frozenset()
+        reasons: dict[int, TrailgateError] = {}
+        while True:
+            faults = Faults(stop=self._options.on_error == "stop")
+            found = []
+            for name, own in batch.tables.items():
+                operations = self._remaining(tables[name], own, left_out, faults)
+                if operations is not None:
+                    found.append(self._effects_on(operations, policy, faults))
+            reasons |= faults.errors
+            bad = batch.transactions(faults.errors) - left_out
+            if self._options.on_error != "discard-transaction" or not bad:
+                faults.errors |= reasons
+                return found, faults, left_out
+            left_out |= bad
+
+    def _effects_on(
+        self, operations: Operations, policy: Collisions, faults: Faults
+    ) -> tuple[Effects, TableReport]:
+        if self._options.dry_run:
+            return _expected(operations)
+        fetch = partial(_fetch, self._target, operations.table)
+        effects = effects_of(operations, fetch, policy, faults)
+        left_out = int(np.isin(operations.order, list(faults.errors)).sum())
+        return effects, _report(operations, effects, left_out)
+
+    def _discard(self, batch: _Batch, faults: Faults, left_out: frozenset[int]) -> dict[str, int]:
+        """Write the operations that are not applied to the file of discards; return how many there are of each table."""
+        if not faults.errors:
+            return {}
+        if self._discards is None:
+            path = self._options.discards or f"{self._options.group}.discards.jsonl"
+            self._discards = DiscardFile(path)
+        counts: dict[str, int] = {}
+        for name, own in batch.tables.items():
+            for block, transactions in own:
+                gone = np.isin(block.order, list(faults.errors))
+                gone |= np.isin(transactions, list(left_out))
+                rows = np.flatnonzero(gone)
+                if len(rows):
+                    counts[name] = counts.get(name, 0) + len(rows)
+                    self._discards.add(block.take(rows), faults.errors)
+        self._discards.flush()
+        return counts
+
+    def _read(self, trail: TrailFiles, splits: list[TrailSplit]) -> _Batch | None:
+        """Return the operations of splits by table; None where there are none."""
         rows = number = 0
         last: ChangeBatch | None = None
-        found: dict[str, tuple[list[ChangeBlock], list[Longs]]] = {}
+        found: dict[str, list[_Part]] = {}
 
         def read(split: TrailSplit) -> Iterator[ChangeBatch]:
             return SplitReader(trail, split, self._wanted, notices=self._notices).batches()
@@ -219,25 +288,18 @@ class ApplyRun:
             transactions = number + np.cumsum(_begins(batch))
             for block in batch.blocks:
                 if len(block):
-                    own, of = found.setdefault(block.table.name.casefold(), ([], []))
-                    of.append(transactions[block.order])
-                    own.append(_shifted(block, rows))
+                    moved = replace(block, order=block.order + rows)
+                    own = found.setdefault(block.table.name.casefold(), [])
+                    own.append((moved, transactions[block.order]))
             if batch.rows:
                 rows, number, last = rows + batch.rows, int(transactions[-1]), batch
-        return found, None if last is None else self._position(last)
+        if last is None:
+            return None
+        return _Batch(found, _position(self._source, *last.find(last.rows - 1)))
 
-    def _position(self, batch: ChangeBatch) -> Position:
-        block, row = batch.find(batch.rows - 1)
-        return Position(
-            self._source,
-            block.position[row].as_py(),
-            block.csn[row].as_py(),
-            int(block.op_ts[row]),
-        )
-
-    def _table(self, blocks: list[ChangeBlock]) -> TargetTable:
+    def _table(self, own: Sequence[_Part]) -> TargetTable:
         """Return the target table of blocks of one table, created or with the columns that it lacks where the options allow that."""
-        definitions = list({id(block.table): block.table for block in blocks}.values())
+        definitions = list({id(block.table): block.table for block, _ in own}.values())
         wanted = _union(definitions)
         key = str(wanted)
         known = self._tables.get(key)
@@ -268,13 +330,17 @@ class ApplyRun:
         return whole
 
     def _remaining(
-        self, table: TargetTable, blocks: list[ChangeBlock], transactions: list[Longs]
+        self,
+        table: TargetTable,
+        parts: Sequence[_Part],
+        left_out: frozenset[int],
+        faults: Faults,
     ) -> Operations | None:
-        """Return the operations that the table does not have yet."""
+        """Return the operations that the table does not have yet, without those of transactions that are left out."""
         stored = self._positions[str(table)]
         kept = []
-        for block, own in zip(blocks, transactions, strict=True):
-            keep = np.ones(len(block), bool)
+        for block, own in parts:
+            keep = ~np.isin(own, list(left_out))
             if stored:
                 keep &= pc.greater(block.position, stored).to_numpy(zero_copy_only=False)
             if self._options.after_csn is not None:
@@ -285,33 +351,72 @@ class ApplyRun:
                 kept.append((block.take(rows), own[rows]))
         if not kept:
             return None
-        return operations_on(table, [block for block, _ in kept], [own for _, own in kept])
+        operations = operations_on(
+            table, [block for block, _ in kept], [own for _, own in kept], faults
+        )
+        return operations if len(operations) else None
 
-    def _write(self, operations: Operations, at: Position) -> TableReport:
-        """Write the operations on one table; those up to ``overlay_until`` overlay what is there."""
-        if self._options.dry_run:
-            return _expected(operations)
-        report = TableReport()
-        until = self._options.overlay_until
-        parts = [(operations, self._policy)]
-        if until is not None:
-            later = pc.fill_null(above_csn(operations.csn, until), False)
-            first = np.flatnonzero(later.to_numpy(zero_copy_only=False))
-            cut = int(first[0]) if len(first) else len(operations)
-            before, after = np.arange(cut), np.arange(cut, len(operations))
-            parts = [
-                (operations.take(before), Collisions.OVERLAY),
-                (operations.take(after), self._policy),
-            ]
-        for part, policy in parts:
-            if len(part):
-                fetch = partial(_fetch, self._target, part.table)
-                effects = effects_of(part, fetch, policy)
-                last = len(part) - 1
-                place = at if part is parts[-1][0] or not len(parts[-1][0]) else _at(at, part, last)
-                self._target.write(effects, place)
-                report += _report(part, effects)
-        return report
+
+_Part = tuple[ChangeBlock, Longs]  # with the transaction of each row
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """Operations by source table; ``order`` of the blocks counts over all of them. ``last`` is the position of the last one."""
+
+    tables: Mapping[str, Sequence[_Part]]
+    last: Position
+
+    def transactions(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Return the transactions of operations."""
+        wanted = list(numbers)
+        found: set[int] = set()
+        for own in self.tables.values():
+            for block, transactions in own:
+                found.update(transactions[np.isin(block.order, wanted)].tolist())
+        return frozenset(found)
+
+    def parted(self, csn: str) -> tuple[_Batch | None, _Batch | None]:
+        """Return the operations before the first transaction with a later CSN, and the others."""
+        parts = [part for own in self.tables.values() for part in own]
+        later = [
+            above_csn(block.csn, csn).fill_null(False).to_numpy(zero_copy_only=False)
+            for block, _ in parts
+        ]
+        first = [
+            int(block.order[mask].min())
+            for (block, _), mask in zip(parts, later, strict=True)
+            if mask.any()
+        ]
+        if not first:
+            return self, None
+        early, late = (
+            self._where(lambda order: order < min(first)),
+            self._where(lambda order: order >= min(first)),
+        )
+        return early, late
+
+    def _where(self, chosen: Callable[[Longs], Mask]) -> _Batch | None:
+        tables: dict[str, list[_Part]] = {}
+        last: tuple[int, ChangeBlock, int] | None = None
+        for name, own in self.tables.items():
+            for block, transactions in own:
+                rows = np.flatnonzero(chosen(block.order))
+                if len(rows):
+                    part = block.take(rows)
+                    tables.setdefault(name, []).append((part, transactions[rows]))
+                    at = int(part.order.argmax())
+                    if last is None or part.order[at] > last[0]:
+                        last = int(part.order[at]), part, at
+        if last is None:
+            return None
+        return _Batch(tables, _position(self.last.trail, *last[1:]))
+
+
+def _position(source: str, block: ChangeBlock, row: int) -> Position:
+    return Position(
+        source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
+    )
 
 
 def _begins(batch: ChangeBatch) -> Mask:
@@ -325,28 +430,19 @@ def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool)
     return target.rows(table, keys, keys_alone=keys_alone)
 
 
-def _at(at: Position, operations: Operations, row: int) -> Position:
-    """Return the position of an operation before the end of its batch."""
-    return Position(
-        at.trail,
-        operations.position[row].as_py(),
-        operations.csn[row].as_py(),
-        int(operations.op_ts[row]),
-    )
-
-
-def _expected(operations: Operations) -> TableReport:
+def _expected(operations: Operations) -> tuple[Effects, TableReport]:
     """Return what operations write to a table whose rows fit them; what is replayed is not followed."""
     parts = [part for part, _ in operations.between_truncates()]
-    nets, replayed = net_effects(parts[-1])
+    nets, number = net_effects(parts[-1])
     nets = nets.where(nets.expected | (nets.effect != Effect.DELETE))
-    return _report(operations, Effects(nets, len(parts) > 1, replayed=len(replayed)))
+    effects = Effects(nets, len(parts) > 1, replayed=int((number < 0).sum()))
+    return effects, _report(operations, effects)
 
 
-def _report(operations: Operations, effects: Effects) -> TableReport:
+def _report(operations: Operations, effects: Effects, left_out: int = 0) -> TableReport:
     counts = effects.counts
     return TableReport(
-        operations=len(operations),
+        operations=len(operations) - left_out,
         inserted=counts["insert"],
         updated=counts["patch"],
         replaced=counts["replace"],
@@ -355,11 +451,6 @@ def _report(operations: Operations, effects: Effects) -> TableReport:
         replayed=effects.replayed,
         ignored=effects.ignored,
     )
-
-
-def _shifted(block: ChangeBlock, rows: int) -> ChangeBlock:
-    """Return a block whose order counts from later rows on."""
-    return replace(block, order=block.order + rows) if rows else block
 
 
 def _union(tables: list[Table]) -> TargetTable:

@@ -8,12 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
-from trailgate.options import COUNT, TEXT, Flag
+from trailgate.options import COUNT, PATH, TEXT, Flag
 
 GROUP: Final = "trailgate"
 BATCH_BYTES: Final = 64 << 20
 OnCollision = Literal["stop", "overlay", "insert-missing"]
 SchemaChanges = Literal["evolve", "strict"]
+OnError = Literal["stop", "discard", "discard-transaction"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +37,13 @@ class ApplyOptions:
         TEXT,
         Flag("CSN"),
         "Overlay collisions up to this CSN: the tables were loaded while they changed.",
+    ] = None
+    on_error: Annotated[
+        OnError,
+        "What an operation does that cannot be applied: it stops the run, or it, or its whole transaction, goes to the file of --discards.",
+    ] = "stop"
+    discards: Annotated[
+        str | None, PATH, Flag("FILE"), "Where discards go; default GROUP.discards.jsonl."
     ] = None
     no_create: Annotated[bool, "Create no tables: those that are missing are an error."] = False
     schema_changes: Annotated[

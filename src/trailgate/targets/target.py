@@ -96,6 +96,9 @@ TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
     {
         "delta": TargetKind("trailgate.targets.delta", "delta", "delta:lake/"),
         "duckdb": TargetKind("trailgate.targets.duckdb", "", "duckdb:shop.duckdb"),
+        "postgresql": TargetKind(
+            "trailgate.targets.postgresql", "postgresql", "postgresql://USER@HOST/DATABASE"
+        ),
     }
 )
 

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from trailgate.jobs.apply import ApplyReport, ApplyRun
 
 PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
-COLUMNS: Final = ("operations", "inserted", "updated", "replaced", "deleted", "ignored")
+COLUMNS: Final = (
+    "operations",
+    "inserted",
+    "updated",
+    "replaced",
+    "deleted",
+    "ignored",
+    "discarded",
+)
+SELDOM: Final = ("ignored", "discarded")  # shown where there are any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +36,9 @@ class ApplyArguments(ApplyOptions):
     """What ``trailgate apply`` is given: the options of apply, and how the command runs."""
 
     target: Annotated[
-        str, Flag("ADDRESS", "--to"), "The tables: delta:lake/ or duckdb:shop.duckdb."
+        str,
+        Flag("ADDRESS", "--to"),
+        "The tables: delta:lake/, duckdb:shop.duckdb or postgresql://USER@HOST/DATABASE.",
     ]
     follow: Annotated[bool, "Continue with what the trail grows by, until stopped."] = False
     status: Annotated[bool, "Show how far the tables are applied, and apply nothing."] = False
@@ -126,7 +137,7 @@ def _print(report: ApplyReport, given: ApplyArguments) -> None:
     shown = [
         name
         for name in COLUMNS
-        if name != "ignored" or any(one.ignored for one in report.tables.values())
+        if name not in SELDOM or any(getattr(one, name) for one in report.tables.values())
     ]
     if report.tables:
         rows = report.tables.items()
@@ -135,6 +146,10 @@ def _print(report: ApplyReport, given: ApplyArguments) -> None:
     if report.position is None:
         say(f"nothing new for {given.target}")
         return
+    discarded = sum(one.discarded for one in report.tables.values())
+    if discarded:
+        file = given.options.discards or f"{given.group}.discards.jsonl"
+        say(f"{many(discarded, 'operation')} could not be applied: {file}")
     at = short_position(report.position.position)
     verb = "would be applied" if given.dry_run else "applied"
     say(f"{many(report.operations, 'operation')} {verb} up to position {at}: {given.target}")

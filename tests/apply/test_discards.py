@@ -1,0 +1,109 @@
+"""What cannot be applied stops the run, or goes to a file, alone or with its transaction; once, whatever is killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from apply.sources import duckdb_rows, write_log
+from apply.test_net_effects import FULL
+from oracles.apply_naive import Operation
+from trailgate import ApplyError, DecodeError, apply_trail
+from trailgate.cli.main import run
+
+# Of transaction 2 the update does not fit.
+LOG = [
+    Operation("I", 1, 1, FULL, 1),
+    Operation("I", 2, 2, FULL, 2),
+    Operation("U", 7, 7, {"a": 9}, 2),
+    Operation("U", 1, 1, {"a": 4}, 3),
+]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write_log(tmp_path / "ot", LOG)
+    return tmp_path
+
+
+def discards(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_an_operation_that_does_not_fit_stops_the_run_and_nothing_lands(place: Path) -> None:
+    with pytest.raises(ApplyError, match="update of id=7: there is no such row"):
+        apply_trail("ot", "duckdb:hr.duckdb")
+
+    with duckdb.connect("hr.duckdb") as connection:
+        assert (
+            connection.sql("SELECT * FROM duckdb_tables() WHERE schema_name = 'hr'").fetchall()
+            == []
+        )
+
+
+def test_an_operation_goes_alone_with_its_reason(place: Path) -> None:
+    report = apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
+
+    assert report.tables["hr.t"].discarded == 1
+    assert duckdb_rows(place) == {1: {**FULL, "a": 4}, 2: FULL}
+    (line,) = discards(place / "d.jsonl")
+    assert line["reason"] == "update of id=7: there is no such row"
+    assert (line["table"], line["op_type"], line["after"]) == ("HR.T", "U", {"ID": "7", "A": "9"})
+
+
+def test_a_transaction_goes_as_a_whole(place: Path) -> None:
+    report = apply_trail("ot", "duckdb:hr.duckdb", on_error="discard-transaction")
+
+    assert report.tables["hr.t"].discarded == 2
+    assert duckdb_rows(place) == {1: {**FULL, "a": 4}}
+    reasons = [line["reason"] for line in discards(place / "trailgate.discards.jsonl")]
+    assert reasons == [
+        "another operation of its transaction cannot be applied",
+        "update of id=7: there is no such row",
+    ]
+
+
+def test_a_transaction_that_needs_one_that_goes_goes_too(place: Path) -> None:
+    write_log(place / "ot", [Operation("U", 2, 2, {"b": 8}, 4), Operation("D", 1, 1, {}, 5)])
+    report = apply_trail("ot", "duckdb:hr.duckdb", on_error="discard-transaction")
+
+    assert report.tables["hr.t"].discarded == 3
+    assert duckdb_rows(place) == {}
+
+
+def test_a_value_that_the_table_cannot_hold_is_named(place: Path) -> None:
+    with duckdb.connect("hr.duckdb") as connection:
+        connection.execute("CREATE SCHEMA hr.hr").fetchall()
+        connection.execute(
+            "CREATE TABLE hr.hr.t (id BIGINT, a TINYINT, b BIGINT, c BIGINT)"
+        ).fetchall()
+    write_log(place / "ot", [Operation("I", 3, 3, {**FULL, "a": 300}, 4)])
+    with pytest.raises(DecodeError, match=r"int8, which does not hold this value: 300 .*position"):
+        apply_trail("ot", "duckdb:hr.duckdb", on_error="stop", on_collision="overlay")
+
+    report = apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", on_collision="overlay")
+
+    assert report.tables["hr.t"].discarded == 1
+    assert [line["after"]["A"] for line in discards(place / "trailgate.discards.jsonl")] == ["300"]
+
+
+def test_a_line_that_a_killed_run_left_is_not_written_again(place: Path) -> None:
+    apply_trail("ot", "delta:lake", on_error="discard", discards="d.jsonl")
+    whole = (place / "d.jsonl").read_bytes()
+    (place / "d.jsonl").write_bytes(whole + whole[:20])
+    apply_trail("ot", "delta:other", on_error="discard", discards="d.jsonl")
+
+    assert (place / "d.jsonl").read_bytes() == whole
+
+
+def test_the_command_counts_discards(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["apply", "ot", "--to", "duckdb:hr.duckdb", "--on-error", "discard"]) == 0
+
+    printed = capsys.readouterr().out
+    assert "discarded" in printed
+    assert "1 operation could not be applied: trailgate.discards.jsonl" in printed

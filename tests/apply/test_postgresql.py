@@ -1,0 +1,108 @@
+"""A trail applied to a real PostgreSQL is the source's table, however it is cut, killed and started again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from apply.postgresql_server import running
+from apply.sources import rows_by_id, write_log
+from apply.test_killed import TRANSACTIONS, killed
+from apply.test_net_effects import FULL, history
+from laws import chance, examples, kills
+from oracles.apply_naive import COLUMNS, Operation, Source
+from trailgate import ApplyError, OptionError, apply_trail
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running(tmp_path_factory.mktemp("postgresql")) as address:
+        yield address
+
+
+@pytest.fixture
+def database(server: str, tmp_path: Path) -> str:
+    """Give the address of an empty database."""
+    name = f"d{abs(hash(tmp_path))}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return server.rpartition("/")[0] + f"/{name}"
+
+
+def rows(database: str) -> dict[int, dict[str, Any]]:
+    with psycopg.connect(database) as connection:
+        cursor = connection.execute("SELECT id, a, b, c FROM hr.t")
+        return rows_by_id([dict(zip(("id", *COLUMNS), row, strict=True)) for row in cursor])
+
+
+def test_it_has_the_sources_rows(server: str, tmp_path: Path) -> None:
+    for number in range(examples(20)):
+        own = chance(f"postgresql {number}")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE law{number}".encode())
+        database = server.rpartition("/")[0] + f"/law{number}"
+        source = history(own, 6)
+        write_log(folder / "ot", source.log)
+        apply_trail(folder / "ot", database, batch_bytes=own.choice((1, 300, 1 << 20)))
+
+        assert rows(database) == source.rows, source.log
+        assert apply_trail(folder / "ot", database).operations == 0
+
+
+def test_a_killed_run_that_is_started_again_applies_each_change_once(
+    database: str, tmp_path: Path
+) -> None:
+    own = chance("killed postgresql")
+    source = Source(own, keys=40)
+    for _ in range(TRANSACTIONS):
+        source.transaction()
+    write_log(tmp_path / "ot", source.log)
+    killed(own, tmp_path, database, kills(3))
+
+    assert rows(database) == source.rows
+
+
+def test_a_table_that_is_there_keeps_its_types(database: str, tmp_path: Path) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE SCHEMA hr")
+        connection.execute(
+            "CREATE TABLE hr.t (id numeric PRIMARY KEY, a varchar(5), b smallint, c numeric(9, 2))"
+        )
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, FULL, 1), Operation("U", 1, 1, {"a": 7}, 2)])
+    apply_trail(tmp_path / "ot", database, batch_bytes=1)
+
+    with psycopg.connect(database) as connection:
+        assert str(connection.execute("SELECT * FROM hr.t").fetchall()) == (
+            "[(Decimal('1'), '7', 2, Decimal('3.00'))]"
+        )
+
+
+def test_what_the_database_refuses_is_our_error_and_nothing_lands(
+    database: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE SCHEMA hr")
+        connection.execute(
+            "CREATE TABLE hr.t (id bigint, a bigint CHECK (a < 5), b bigint, c bigint)"
+        )
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, {**FULL, "a": 9}, 1)])
+    with pytest.raises(ApplyError, match=r"PostgreSQL refuses: .*table hr\.t.*DEFERRABLE"):
+        apply_trail(tmp_path / "ot", database)
+
+    assert rows(database) == {}
+
+
+def test_a_name_that_would_be_cut_off_is_refused() -> None:
+    from trailgate.apply.tables import TargetTable  # noqa: PLC0415
+    from trailgate.targets.postgresql import TableTarget  # noqa: PLC0415
+
+    with pytest.raises(OptionError, match="cuts names off at 63 bytes"):
+        TableTarget.create(object.__new__(TableTarget), TargetTable(("s", "t" * 64), (), ()))
