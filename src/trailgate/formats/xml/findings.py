@@ -48,8 +48,10 @@ class Places:
 
     def text(self, data: Octets) -> pa.Array:
         """Return the values as text, null where none was found."""
-        ends, nulls = self.starts + self.lengths, self.lengths < 0
-        return gather(data, self.starts, ends, nulls=nulls, text=True, checked=True)
+        nulls = self.lengths < 0
+        starts = np.where(nulls, 0, self.starts)  # what was not found may be at any place
+        ends = np.where(nulls, 0, self.starts + self.lengths)
+        return gather(data, starts, ends, nulls=nulls, text=True, checked=True)
 
 
 @dataclass(frozen=True, slots=True)
