@@ -29,7 +29,8 @@ from trailgate.errors import (
 
 if TYPE_CHECKING:
     from trailgate.capture.capture import Capture, Parsed
-    from trailgate.jobs.apply import ApplyReport, apply_trail
+    from trailgate.jobs.apply import apply_trail
+    from trailgate.jobs.apply_tables import ApplyReport
     from trailgate.jobs.capture.job import CaptureSummary, capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.publishing import PublishSummary, publish_trail
@@ -105,7 +106,7 @@ __all__ = [
 _MODULES = MappingProxyType(
     {
         "AppendOptions": "trailgate.storage.live.appender",
-        "ApplyReport": "trailgate.jobs.apply",
+        "ApplyReport": "trailgate.jobs.apply_tables",
         "apply_trail": "trailgate.jobs.apply",
         "ByteOrder": "trailgate.trail.format.tokens",
         "Capture": "trailgate.capture.capture",

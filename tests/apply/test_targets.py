@@ -10,6 +10,8 @@ from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
 from laws import chance, examples
 from trailgate import StorageError, apply_trail
+from trailgate.jobs.apply import ApplyRun, Reading
+from trailgate.jobs.apply_options import ApplyOptions
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -46,3 +48,19 @@ def test_a_position_is_that_of_a_trail_and_of_the_tables_taken_of_it(
 
     with pytest.raises(StorageError, match=r"ot\?tables=HR\.T to this target.*--group NAME"):
         apply_trail(tmp_path / "ot", address)
+
+
+def test_operations_folded_while_they_are_read_give_the_sources_rows(tmp_path: Path) -> None:
+    address, rows = TARGETS["duckdb"]
+    for number in range(examples(20)):
+        own = chance(f"folded {number}")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        source = history(own, 6)
+        write_log(folder / "ot", source.log)
+        reading = Reading(1, split_bytes=own.choice((300, 1 << 20)), fold_rows=own.choice((0, 3)))
+        with ApplyRun(
+            folder / "ot", address.format(folder), ApplyOptions(), reading=reading
+        ) as run:
+            assert sum(report.operations for report in run.batches()) == len(source.log)
+        assert rows(folder) == source.rows, source.log

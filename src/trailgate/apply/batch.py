@@ -141,6 +141,7 @@ def join_nets(parts: list[Nets]) -> Nets:
         effect=np.concatenate([part.effect for part in parts]),
         expected=np.concatenate([part.expected for part in parts]),
         first=np.concatenate([part.first for part in parts]),
+        last=np.concatenate([part.last for part in parts]),
         leading=np.concatenate([part.leading for part in parts]),
         key=tuple(concat([part.key[at] for part in parts]) for at in range(len(parts[0].key))),
         values=tuple(_join(parts, at) for at in range(len(parts[0].values))),

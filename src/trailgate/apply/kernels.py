@@ -14,6 +14,7 @@ NONE: Final = -1
 @kernel(writes=("first", "last", "last_delete", "leading", "inserted", "unclean"))
 def follow_keys(
     op_type: Octets,
+    weight: Longs,
     key: Longs,
     old_key: Longs,
     first: Longs,
@@ -23,7 +24,7 @@ def follow_keys(
     inserted: Mask,
     unclean: Mask,
 ) -> None:
-    """Write for each key its first, last and last deleting operation, how many it has before it is inserted, and whether it must be replayed.
+    """Write for each key its first, last and last deleting operation, how many it has before it is inserted (by their ``weight``), and whether it must be replayed.
 
     A key is replayed where an operation moves it, where it is inserted while it is there, and where it is updated or deleted after it was deleted.
     As an example, I U D I of one key is clean, with the last delete in row 2; I I is not. D I U has one leading operation.
@@ -44,7 +45,7 @@ def follow_keys(
         if kind == INSERT:
             inserted[code] = True
         elif not inserted[code]:
-            leading[code] += 1
+            leading[code] += weight[row]
         last[code] = row
         if kind == DELETE:
             last_delete[code] = row

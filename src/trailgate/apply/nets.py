@@ -37,14 +37,15 @@ class Effect(IntEnum):
 class Nets:
     """Net effects on the rows of a target table, one slot a key.
 
-    ``expected``: the operations take it that the row is there before them. ``first`` is the first operation on the key, ``leading`` how many there are before it is inserted. ``key`` are the
-    key's columns and ``values`` all columns.
+    ``expected``: the operations take it that the row is there before them. ``first`` and ``last`` are the first and the last operation on the key, ``leading`` how many there are before it
+    is inserted. ``key`` are the key's columns and ``values`` all columns.
     """
 
     table: TargetTable
     effect: Octets
     expected: Mask
     first: Longs
+    last: Longs
     leading: Longs
     key: tuple[pa.Array, ...]
     values: Image
@@ -63,6 +64,7 @@ class Nets:
             effect=self.effect[rows],
             expected=self.expected[rows],
             first=self.first[rows],
+            last=self.last[rows],
             leading=self.leading[rows],
             key=tuple(column.take(picked) for column in self.key),
             values=tuple(
@@ -113,7 +115,16 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
     leading = np.zeros(count, np.int64)
     inserted, unclean = np.zeros(count, bool), np.zeros(count, bool)
     follow_keys(
-        operations.op_type, key, old_key, first, last, last_delete, leading, inserted, unclean
+        operations.op_type,
+        operations.weight,
+        key,
+        old_key,
+        first,
+        last,
+        last_delete,
+        leading,
+        inserted,
+        unclean,
     )
     clean = np.flatnonzero(~unclean)
     first, last, deleted = first[clean], last[clean], last_delete[clean] != NONE
@@ -141,6 +152,7 @@ def net_effects(operations: Operations) -> tuple[Nets, Longs]:
         effect.astype(np.uint8),
         ~fresh,
         first,
+        last,
         leading[clean],
         tuple(column.take(pa.array(first)) for column in operations.key),
         tuple(map(column, operations.values)),

@@ -6,7 +6,7 @@ after it, and the columns in three states. What follows (``nets``, ``replay``) k
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -41,13 +41,15 @@ class Operations:
     """Operations on one target table in their order; every member has one slot an operation.
 
     ``order`` is the number of each in the whole batch, of all tables. ``values`` are the columns after the operation, for a delete those before it; ``key`` and ``old_key`` the key's columns after and before it, which differ in a key update
-    alone. ``transaction`` is a number that is the same for operations of one transaction.
+    alone. ``transaction`` is a number that is the same for operations of one transaction. ``weight`` is how many operations of the trail each stands for, which is
+    more than one after ``fold`` alone.
     """
 
     table: TargetTable
     order: Longs
     op_type: Octets
     transaction: Longs
+    weight: Longs
     position: pa.Array
     csn: pa.Array
     op_ts: Longs
@@ -67,6 +69,7 @@ class Operations:
             order=self.order[rows],
             op_type=self.op_type[rows],
             transaction=self.transaction[rows],
+            weight=self.weight[rows],
             position=self.position.take(picked),
             csn=self.csn.take(picked),
             op_ts=self.op_ts[rows],
@@ -81,6 +84,27 @@ class Operations:
                 for one in self.values
             ),
         )
+
+    def on(self, table: TargetTable) -> Operations:
+        """Return the operations on a table that has all columns of this one, in these types, and perhaps more."""
+        if table == self.table:
+            return self
+        own = {column.name.casefold(): at for at, column in enumerate(self.table.columns)}
+        places = [own.get(column.name.casefold()) for column in table.columns]
+        values = tuple(ABSENT if at is None else self.values[at] for at in places)
+        return replace(self, table=table, values=values)
+
+    def without(self, numbers: Collection[int]) -> Operations:
+        """Return the operations whose numbers are not among these."""
+        if not numbers:
+            return self
+        return self.take(np.flatnonzero(~np.isin(self.order, list(numbers))))
+
+    def without_transactions(self, numbers: Collection[int]) -> Operations:
+        """Return the operations of other transactions than these."""
+        if not numbers:
+            return self
+        return self.take(np.flatnonzero(~np.isin(self.transaction, list(numbers))))
 
     def place(self, row: int) -> str:
         """Return where an operation is in its trail, for an error."""
@@ -113,19 +137,14 @@ def operations_on(
     transactions: Sequence[Longs],
     faults: Faults | None = None,
 ) -> Operations:
-    """Return the operations of blocks, each with the transactions of its rows, on a target table, in their order; without those that have ``faults``.
+    """Return the operations of blocks, each with the transactions of its rows, on a target table, in their order.
 
-    ``order`` of the blocks is that of the whole batch. Faults are an ApplyError for a key that is not logged or NULL, and a DecodeError for a value that the table cannot
-    hold, each with the operation's position; without ``faults`` the first one is raised.
+    ``order`` of the blocks is that of the whole batch. ``faults`` are an ApplyError for a key that is not logged or NULL, and a DecodeError for a value that the table cannot
+    hold, each with the operation's position; such an operation has NULL in that place, and is not to be applied. Without ``faults`` the first one is raised.
     """
     own = faults or Faults()
     parts = [_of_block(table, block, n, own) for block, n in zip(blocks, transactions, strict=True)]
-    whole = parts[0] if len(parts) == 1 else _join(parts)
-    if own.errors:
-        whole = whole.take(np.flatnonzero(~np.isin(whole.order, list(own.errors))))
-    if (whole.order[1:] > whole.order[:-1]).all():
-        return whole
-    return whole.take(np.argsort(whole.order))
+    return join_operations(parts)
 
 
 def _of_block(
@@ -161,6 +180,7 @@ def _of_block(
         block.order,
         kinds,
         transactions,
+        np.ones(rows, np.int64),
         block.position,
         block.csn,
         block.op_ts,
@@ -245,6 +265,14 @@ def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:
     return found
 
 
+def join_operations(parts: Sequence[Operations]) -> Operations:
+    """Return the operations of parts, which are on one table, in their order."""
+    whole = parts[0] if len(parts) == 1 else _join(parts)
+    if (whole.order[1:] >= whole.order[:-1]).all():
+        return whole
+    return whole.take(np.argsort(whole.order, kind="stable"))
+
+
 def _join(parts: Sequence[Operations]) -> Operations:
     def strings(name: str) -> pa.Array:
         return concat([getattr(part, name) for part in parts])
@@ -256,6 +284,7 @@ def _join(parts: Sequence[Operations]) -> Operations:
         order=np.concatenate([part.order for part in parts]),
         op_type=np.concatenate([part.op_type for part in parts]),
         transaction=np.concatenate([part.transaction for part in parts]),
+        weight=np.concatenate([part.weight for part in parts]),
         position=strings("position"),
         csn=strings("csn"),
         op_ts=np.concatenate([part.op_ts for part in parts]),

@@ -117,6 +117,7 @@ class Replay:
             np.array([key in self._begin for key in chosen], bool),
             np.zeros(len(chosen), np.int64),
             np.zeros(len(chosen), np.int64),
+            np.zeros(len(chosen), np.int64),
             tuple(
                 pa.array([key[number] for key in chosen], columns[at].type)
                 for number, at in enumerate(self._table.key)
@@ -138,7 +139,7 @@ class Replay:
         if held:
             _write(held[0], image)
         elif self._collisions is Collisions.OVERLAY:
-            self.ignored += 1
+            self.ignored += int(operations.weight[row])
         elif self._collisions is Collisions.INSERT_MISSING:
             self._rows[key] = [_Row(self._with_key(_whole(image), key))]
         else:
@@ -149,7 +150,7 @@ class Replay:
         if held:
             held.pop(0)
         elif self._collisions is Collisions.OVERLAY:
-            self.ignored += 1
+            self.ignored += int(operations.weight[row])
         else:
             self._refuse(operations, row, expected=True)
 

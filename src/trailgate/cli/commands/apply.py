@@ -16,7 +16,8 @@ from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.options import Flag
 
 if TYPE_CHECKING:
-    from trailgate.jobs.apply import ApplyReport, ApplyRun
+    from trailgate.jobs.apply import ApplyRun
+    from trailgate.jobs.apply_tables import ApplyReport
 
 PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
 COLUMNS: Final = (
@@ -66,11 +67,16 @@ def command(trail: TrailPath, given: ApplyArguments) -> None:
 
 def apply(given: ApplyArguments, trail: str) -> None:
     """Apply a trail, and print what was done."""
-    from trailgate.jobs.apply import ApplyReport, ApplyRun
+    from trailgate.jobs.apply import ApplyRun, Reading
+    from trailgate.jobs.apply_tables import ApplyReport
 
     done = ApplyReport()
     with ApplyRun(
-        trail, given.target, given.options, definitions=given.definitions, threads=given.threads
+        trail,
+        given.target,
+        given.options,
+        definitions=given.definitions,
+        reading=Reading(given.threads),
     ) as run:
         if given.follow:
             _follow(run, as_json=given.as_json)

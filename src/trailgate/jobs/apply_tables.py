@@ -1,0 +1,352 @@
+"""The tables of a target, and how a batch of operations is applied to them: what each table gets is known before any is written.
+
+Operations that a table has already are left out by the position that the target keeps of it. What remains becomes one effect a key (``apply``), which the target writes and commits together with
+the batch's last position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.apply.batch import Effects
+from trailgate.apply.collisions import Collisions
+from trailgate.apply.faults import Faults
+from trailgate.apply.modes import MODES
+from trailgate.apply.nets import Effect, net_effects
+from trailgate.apply.operations import Operations
+from trailgate.apply.tables import TargetTable, with_columns_of
+from trailgate.arrays import Longs, Mask
+from trailgate.errors import DefinitionError, StorageError, Where
+from trailgate.jobs.apply_discards import DiscardFile
+from trailgate.jobs.apply_options import ApplyOptions
+from trailgate.jobs.apply_reading import (
+    KnownTable,
+    SplitRead,
+    join_reads,
+    joined_tables,
+    position_at,
+)
+from trailgate.storage.reading.options import above_csn
+from trailgate.targets.target import Position, Target, open_target
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """What was done to one target table: operations that were applied, and rows by what became of them.
+
+    ``replayed`` operations were on keys that had to be followed row by row; ``ignored`` ones had no effect, by the policy of collisions, and ``discarded`` ones could not be applied.
+    """
+
+    operations: int = 0
+    inserted: int = 0
+    updated: int = 0
+    replaced: int = 0
+    deleted: int = 0
+    emptied: int = 0
+    replayed: int = 0
+    ignored: int = 0
+    discarded: int = 0
+
+    def __add__(self, other: TableReport) -> TableReport:
+        return TableReport(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReport:
+    """What one batch, or a whole run, did to each target table, and how far the trail is applied then."""
+
+    tables: Mapping[str, TableReport] = field(default_factory=lambda: MappingProxyType({}))
+    batches: int = 0
+    position: Position | None = None
+
+    @property
+    def operations(self) -> int:
+        """Return how many operations there were."""
+        return sum(one.operations for one in self.tables.values())
+
+    def __add__(self, other: ApplyReport) -> ApplyReport:
+        names = dict.fromkeys((*self.tables, *other.tables))
+        nothing = TableReport()
+        tables = {
+            name: self.tables.get(name, nothing) + other.tables.get(name, nothing) for name in names
+        }
+        return ApplyReport(tables, self.batches + other.batches, other.position or self.position)
+
+
+class TargetTables:
+    """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them."""
+
+    def __init__(self, to: str, options: ApplyOptions, source: str) -> None:
+        self._options, self._mode = options, MODES["current"]
+        self._target: Target = open_target(to, options.group)
+        self._known: dict[str, KnownTable] = {}
+        self._missing: dict[
+            str, tuple[str, ...]
+        ] = {}  # columns that a table lacks yet; none: it is not there
+        self._discards: DiscardFile | None = None
+        self.done = self._target.position(None)
+        if self.done is not None and self.done.trail != source:
+            self._target.close()
+            raise StorageError(
+                f"group {options.group} applies {self.done.trail} to this target, and this is {source}",
+                where=Where(source=to),
+                hint="What lies before its position would be left out: name another group, --group NAME",
+            )
+
+    def close(self) -> None:
+        """Let go of the target."""
+        self._target.close()
+
+    @property
+    def known(self) -> Mapping[str, KnownTable]:
+        """Return the tables met so far, by the names that created ones would have."""
+        return dict(self._known)
+
+    @property
+    def done_before(self) -> str:
+        """Return the position up to which a table that was not met yet has its operations."""
+        return "" if self.done is None else self.done.position
+
+    @property
+    def keeps(self) -> bool:
+        """Return whether operations that cannot be applied are discarded: they are kept as the trail has them."""
+        return self._options.on_error != "stop"
+
+    @property
+    def folds(self) -> bool:
+        """Return whether operations may be folded before they are applied."""
+        whole = not self.keeps and self._options.overlay_until is None
+        return whole and self._mode.folds and not self._options.dry_run
+
+    def read(self, read: Callable[[], Iterable[SplitRead]]) -> SplitRead:
+        """Return the splits that ``read`` gives as one, read again where tables of the target are met that are not as they were taken to be.
+
+        Raises DefinitionError where a table does not fit.
+        """
+        while True:
+            reads = list(read())
+            for name, one in joined_tables(reads).items():
+                self._meet(name, one.table)
+            if all(
+                self._is_known(name, one) for read in reads for name, one in read.tables.items()
+            ):
+                joined = join_reads(reads)
+                return replace(
+                    joined,
+                    operations={
+                        name: own.on(self._known[name].table)
+                        for name, own in joined.operations.items()
+                    },
+                )
+
+    def _is_known(self, name: str, used: KnownTable) -> bool:
+        """Return whether operations were made for the table as it is."""
+        known = self._known[name]
+        types = {column.name.casefold(): column.type for column in known.table.columns}
+        return used.done == known.done and all(
+            types[column.name.casefold()] == column.type for column in used.table.columns
+        )
+
+    def _meet(self, name: str, wanted: TargetTable) -> None:
+        """Note a table that operations are on, and the columns that the target's one lacks."""
+        known = self._known.get(name)
+        if known is None:
+            held = self._target.held(wanted)
+            if held is None and self._options.no_create:
+                raise DefinitionError("the target has no such table", where=Where(table=name))
+            at = None if held is None else self._target.position(held)
+            # A table that a batch did not change keeps its earlier position.
+            done = max((one.position for one in (at, self.done) if one), default="")
+            known = KnownTable(wanted if held is None else held, done)
+            if held is None:
+                self._missing[name] = ()
+        whole = with_columns_of(known.table, wanted)
+        added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
+        if added and self._missing.get(name) != ():
+            if self._options.schema_changes == "strict":
+                problem = f"the trail has columns that the target's table lacks: {', '.join(added)}"
+                raise DefinitionError(
+                    problem, where=Where(table=name), hint="--schema-changes evolve adds them"
+                )
+            self._missing[name] = self._missing.get(name, ()) + added
+        self._known[name] = replace(known, table=whole)
+
+    def _make(self) -> None:
+        """Create the tables, and add the columns, that operations are on and the target lacks."""
+        for name, columns in self._missing.items():
+            table = self._known[name].table
+            if columns:
+                self._target.add_columns(table, columns)
+            else:
+                self._target.create(table)
+        self._missing.clear()
+
+    def apply(self, batch: SplitRead) -> ApplyReport:
+        """Apply a batch of whole transactions."""
+        policy = Collisions(self._options.on_collision)
+        if self._options.overlay_until is None:
+            return self._apply(batch, policy)
+        early, late = _parted(batch, self._options.overlay_until)
+        done = ApplyReport()
+        for part, own in ((early, Collisions.OVERLAY), (late, policy)):
+            if part is not None:
+                done += self._apply(part, own)
+        return replace(done, batches=1)
+
+    def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
+        assert batch.last is not None
+        try:
+            if not self._options.dry_run:
+                self._make()
+            effects, faults, left_out = self._effects(batch, policy)
+            reports = {str(one.nets.table): report for one, report in effects}
+            if not self._options.dry_run:
+                self._discard(batch, faults, left_out)
+                for one, _ in effects:
+                    self._target.write(one, batch.last)
+                self._target.commit(batch.last)
+                for own in batch.operations.values():
+                    gone = _gone(own.order, own.transaction, faults, left_out)
+                    if gone.any():
+                        name = str(own.table)
+                        known = reports.get(name, TableReport())
+                        reports[name] = replace(known, discarded=int(own.weight[gone].sum()))
+        except BaseException:
+            self._target.rollback()
+            self._known.clear()
+            self._missing.clear()
+            raise
+        self.done = batch.last
+        return ApplyReport(reports, 1, batch.last)
+
+    def _effects(
+        self, batch: SplitRead, policy: Collisions
+    ) -> tuple[list[tuple[Effects, TableReport]], Faults, frozenset[int]]:
+        """Return what is written to each table, the operations that cannot be applied, and the transactions that are left out for these."""
+        reasons = dict(batch.errors)
+        left_out = self._left_out(batch, reasons)
+        while True:
+            faults = Faults(stop=not self.keeps)
+            found = []
+            for operations in batch.operations.values():
+                own = operations.without(reasons).without_transactions(left_out)
+                if len(own):
+                    found.append(self._effects_on(own, policy, faults))
+            known = len(reasons)
+            reasons = faults.errors | reasons
+            more = self._left_out(batch, reasons)
+            several = len(batch.operations) > 1  # an operation may be on two tables
+            if more == left_out and (len(reasons) == known or not several):
+                faults.errors = reasons
+                return found, faults, left_out
+            left_out = more
+
+    def _left_out(self, batch: SplitRead, errors: Iterable[int]) -> frozenset[int]:
+        """Return the transactions that are not applied since operations of them cannot be."""
+        if self._options.on_error != "discard-transaction":
+            return frozenset()
+        wanted = list(errors)
+        return frozenset(
+            number
+            for block, own in batch.blocks
+            for number in own[np.isin(block.order, wanted)].tolist()
+        )
+
+    def _effects_on(
+        self, operations: Operations, policy: Collisions, faults: Faults
+    ) -> tuple[Effects, TableReport]:
+        if self._options.dry_run:
+            return _expected(operations)
+        fetch = partial(_fetch, self._target, operations.table)
+        effects = self._mode.effects(operations, fetch, policy, faults)
+        left_out = int(np.isin(operations.order, list(faults.errors)).sum())
+        return effects, _report(operations, effects, left_out)
+
+    def _discard(self, batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> None:
+        """Write the operations that are not applied to the file of discards."""
+        if not faults.errors:
+            return
+        if self._discards is None:
+            path = self._options.discards or f"{self._options.group}.discards.jsonl"
+            self._discards = DiscardFile(path)
+        for block, transactions in batch.blocks:
+            rows = np.flatnonzero(_gone(block.order, transactions, faults, left_out))
+            if len(rows):
+                self._discards.add(block.take(rows), faults.errors)
+        self._discards.flush()
+
+
+def _gone(order: Longs, transactions: Longs, faults: Faults, left_out: frozenset[int]) -> Mask:
+    """Return which operations are not applied."""
+    found: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(left_out))
+    return found
+
+
+def _parted(batch: SplitRead, csn: str) -> tuple[SplitRead | None, SplitRead | None]:
+    """Return the operations before the first transaction with a later CSN, and the others."""
+    later = [
+        own.order[above_csn(own.csn, csn).fill_null(False).to_numpy(zero_copy_only=False)]
+        for own in batch.operations.values()
+    ]
+    first = min((int(order.min()) for order in later if len(order)), default=None)
+    if first is None:
+        return batch, None
+    return _between(batch, 0, first), _between(batch, first, batch.rows)
+
+
+def _between(batch: SplitRead, start: int, end: int) -> SplitRead | None:
+    """Return the operations of a batch whose numbers are from ``start`` up to, but not including, ``end``; None where there are none."""
+
+    def rows(order: Longs) -> Longs:
+        return np.flatnonzero((order >= start) & (order < end))
+
+    chosen = {name: own.take(rows(own.order)) for name, own in batch.operations.items()}
+    operations = {name: own for name, own in chosen.items() if len(own)}
+    if not operations or batch.last is None:
+        return None
+    end_at = batch.last
+    if end < batch.rows:
+        last = max(operations.values(), key=lambda own: int(own.order.max()))
+        end_at = position_at(batch.last.trail, last, int(last.order.argmax()))
+    return replace(
+        batch,
+        operations=operations,
+        blocks=[
+            (block.take(rows(block.order)), own[rows(block.order)]) for block, own in batch.blocks
+        ],
+        errors={number: one for number, one in batch.errors.items() if start <= number < end},
+        last=end_at,
+    )
+
+
+def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:
+    return target.rows(table, keys, keys_alone=keys_alone)
+
+
+def _expected(operations: Operations) -> tuple[Effects, TableReport]:
+    """Return what operations write to a table whose rows fit them; what is replayed is not followed."""
+    parts = [part for part, _ in operations.between_truncates()]
+    nets, number = net_effects(parts[-1])
+    nets = nets.where(nets.expected | (nets.effect != Effect.DELETE))
+    effects = Effects(nets, len(parts) > 1, replayed=int((number < 0).sum()))
+    return effects, _report(operations, effects)
+
+
+def _report(operations: Operations, effects: Effects, left_out: int = 0) -> TableReport:
+    counts = effects.counts
+    return TableReport(
+        operations=int(operations.weight.sum()) - left_out,
+        inserted=counts["insert"],
+        updated=counts["patch"],
+        replaced=counts["replace"],
+        deleted=counts["delete"],
+        emptied=int(effects.emptied),
+        replayed=effects.replayed,
+        ignored=effects.ignored,
+    )
