@@ -29,10 +29,10 @@ class CollisionError(Exception):
 
 @dataclass
 class Held:
-    """A row, and what was logged since it came to its key; a column that nothing states is not in it."""
+    """A row, and the columns that moves have logged; a column that nothing states is not in its values."""
 
     values: dict[str, Any]
-    since: dict[str, Any] = field(default_factory=dict)
+    moved: set[str] = field(default_factory=set)
 
 
 def replayed(
@@ -73,12 +73,12 @@ class NaiveTable:
             if self.policy != "overlay":
                 raise CollisionError
             for later in held[1:]:
-                held[0].values |= later.since
+                held[0].values |= {name: later.values[name] for name in later.moved}
             del held[1:]
         if held and end:
             if set(held[0].values) != set(COLUMNS):
                 raise CollisionError
-            held[0].since = {}
+            held[0].moved = set()
 
     def _move(self, one: Operation) -> None:
         olds = self.held.get(one.old)
@@ -91,7 +91,7 @@ class NaiveTable:
         else:
             raise CollisionError
         moved.values |= one.logged
-        moved.since |= one.logged
+        moved.moved |= set(one.logged)
         self.held.setdefault(one.key, []).append(moved)
 
     def _insert(self, one: Operation, held: list[Held]) -> None:
