@@ -1,7 +1,8 @@
 """Operations made fewer: those on one key become the one or two that have the same effect.
 
 A transaction longer than memory is folded while it is read, and Spark's tasks fold what they send. What is folded is again operations, so that folds follow one another and join.
-Keys that are to be replayed keep their operations.
+Keys that are to be replayed keep their operations. Where collisions are overlaid nothing is folded: there a row that was moved is looked at whenever a transaction ends, and an update of a
+later one must not have been joined with it.
 """
 
 from __future__ import annotations

@@ -121,8 +121,9 @@ class TargetTables:
     @property
     def folds(self) -> bool:
         """Return whether operations may be folded before they are applied."""
-        whole = not self.keeps and self._options.overlay_until is None
-        return whole and self._mode.folds and not self._options.dry_run
+        given = self._options
+        overlays = given.on_collision == "overlay" or given.overlay_until is not None
+        return self._mode.folds and not (self.keeps or overlays or given.dry_run)
 
     def read(self, read: Callable[[], Iterable[SplitRead]]) -> SplitRead:
         """Return the splits that ``read`` gives as one, read again where tables of the target are met that are not as they were taken to be.
