@@ -21,7 +21,7 @@ from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, UPDATE, Im
 def fold(operations: Operations) -> Operations:
     """Return operations with the same effect on every key, at most three of each whose operations follow one another as they must.
 
-    An operation that stands for others has the place of the first of them, which errors name. As an example, D I U of one key become D I with the values
+    An operation in place of others is where the first of them was, which errors name. As an example, D I U of one key become D I with the values
     after U, I U U become I, and U U D becomes U D, since an update may insert a row that is missing.
     """
     parts = [_folded(part) for part, _ in operations.between_truncates() if len(part)]
@@ -42,7 +42,7 @@ def _folded(operations: Operations) -> Operations:
     transient = deleted & ~expected  # inserted and deleted
     whole = np.flatnonzero((effect == Effect.INSERT) | replaced)
     patched = np.flatnonzero(effect == Effect.PATCH)
-    # Where two stand at the place of one, the sort keeps the order of these parts.
+    # Where two take the place of one, the sort keeps the order of these parts.
     parts = [
         _standing(operations, nets, np.flatnonzero(updated), UPDATE, np.ones_like(total)),
         _standing(operations, nets, np.flatnonzero(replaced & expected), DELETE, before - updated),
