@@ -8,22 +8,16 @@ where the target's positions say, however its batches are cut then.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
-from typing import Final, Self
+from typing import Final, Self, Unpack
 
-from trailgate.jobs.apply_options import (
-    BATCH_BYTES,
-    GROUP,
-    ApplyOptions,
-    OnCollision,
-    OnError,
-    SchemaChanges,
-)
+from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
+from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.message_stream import BatchLimit
@@ -36,24 +30,15 @@ SPLIT_BYTES: Final = 8 << 20
 Progress = Callable[["ApplyReport"], None]
 
 
-def apply_trail(  # noqa: PLR0913  one parameter an option
+@list_names(ApplyKeywords, OPTIONS)
+def apply_trail(
     trail: Address,
     to: str,
     *,
-    tables: Iterable[str] | None = None,
-    group: str = GROUP,
-    on_collision: OnCollision = "stop",
-    after_csn: str | None = None,
-    overlay_until: str | None = None,
-    on_error: OnError = "stop",
-    discards: str | None = None,
-    no_create: bool = False,
-    schema_changes: SchemaChanges = "evolve",
-    batch_bytes: int = BATCH_BYTES,
-    dry_run: bool = False,
     definitions: Address | Definitions | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    **options: Unpack[ApplyKeywords],
 ) -> ApplyReport:
     """Apply what a trail has, up to its last whole transaction, to the tables of a target; return what was done.
 
@@ -65,15 +50,9 @@ def apply_trail(  # noqa: PLR0913  one parameter an option
     Raises OptionError, StorageError for what cannot be read or written, DefinitionError for tables that do not fit, and ApplyError for an operation that does not fit the rows of
     its table; then nothing of its batch is applied where the target has transactions, and the batches before stay.
     """
-    named = locals()
-    options = ApplyOptions(**{one.name: named[one.name] for one in fields(ApplyOptions)})
-    with ApplyRun(trail, to, options, definitions=definitions, reading=Reading(threads)) as run:
-        done = ApplyReport()
-        for report in run.batches():
-            done += report
-            if progress is not None:
-                progress(report)
-        return done
+    given = ApplyOptions(**OPTIONS.read(options))
+    with ApplyRun(trail, to, given, definitions=definitions, reading=Reading(threads)) as run:
+        return run.to_end(progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +99,15 @@ class ApplyRun:
 
     def __exit__(self, *_: object) -> None:
         self._tables.close()
+
+    def to_end(self, progress: Progress | None = None) -> ApplyReport:
+        """Apply all batches there are; return what was done. ``progress`` is called after each batch."""
+        done = ApplyReport()
+        for report in self.batches():
+            done += report
+            if progress is not None:
+                progress(report)
+        return done
 
     def batches(self) -> Iterator[ApplyReport]:
         """Yield what each batch did, up to the last transaction that is whole by now."""

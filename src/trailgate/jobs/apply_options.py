@@ -5,10 +5,11 @@ This loads neither pyarrow nor numpy, since the help of the command needs it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypedDict
 
-from trailgate.options import COUNT, PATH, TEXT, Flag
+from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Options, field_options
 
 GROUP: Final = "trailgate"
 BATCH_BYTES: Final = 64 << 20
@@ -22,7 +23,7 @@ class ApplyOptions:
     """How a trail is applied: each field is a flag of ``trailgate apply``, in the order of its help."""
 
     tables: Annotated[
-        list[str] | None, Flag("PATTERNS"), "Only these tables, as HR.*; repeatable."
+        list[str] | None, NAMES, Flag("PATTERNS"), "Only these tables, as HR.*; repeatable."
     ] = None
     group: Annotated[str, TEXT, Flag("NAME"), "What positions in the target are kept by."] = GROUP
     on_collision: Annotated[
@@ -56,3 +57,22 @@ class ApplyOptions:
         "Bytes of the trail that are applied at once; a longer transaction is not torn.",
     ] = BATCH_BYTES
     dry_run: Annotated[bool, "Count what would be written, and write nothing."] = False
+
+
+class ApplyKeywords(TypedDict, total=False):
+    """The fields of ``ApplyOptions`` as keywords of functions."""
+
+    tables: Iterable[str] | None
+    group: str
+    on_collision: OnCollision
+    after_csn: str | None
+    overlay_until: str | None
+    on_error: OnError
+    discards: str | None
+    no_create: bool
+    schema_changes: SchemaChanges
+    batch_bytes: int
+    dry_run: bool
+
+
+OPTIONS: Final = Options("trailgate_apply", field_options(ApplyOptions))
