@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
+    from trailgate.spark.apply_trail import apply
     from trailgate.spark.frames import decode_copybook, read_messages, read_records, read_trail
     from trailgate.spark.jobs import capture_runner
     from trailgate.spark.local_session import register, session
     from trailgate.spark.message_frames import capture, publish
 
 __all__ = [
+    "apply",
     "capture",
     "capture_runner",
     "decode_copybook",
@@ -32,6 +34,7 @@ __all__ = [
 
 _MODULES = MappingProxyType(
     {
+        "apply": "trailgate.spark.apply_trail",
         "capture": "trailgate.spark.message_frames",
         "capture_runner": "trailgate.spark.jobs",
         "decode_copybook": "trailgate.spark.frames",

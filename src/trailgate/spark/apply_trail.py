@@ -1,0 +1,93 @@
+"""A trail applied to tables by Spark: tasks read the splits of a batch and fold their operations, the driver joins these and commits.
+
+What tasks send is at most three operations a key and split, in Arrow's columns, and not rows of Spark's. The target needs nothing of the session. Only the DataFrame API is used, so a session
+over Spark Connect will do; the target is written where the call is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Unpack
+
+from pyspark.sql import SparkSession
+
+from trailgate.errors import TrailgateError
+from trailgate.jobs.apply import ApplyRun, Progress, Reading
+from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
+from trailgate.jobs.apply_reading import SplitRead, SplitWork
+from trailgate.jobs.apply_tables import ApplyReport
+from trailgate.model.tables import Definitions
+from trailgate.options import list_names
+from trailgate.spark.jobs import on_session, run_numbered
+from trailgate.spark.trail import AHEAD
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.trail_files import TrailFiles
+from trailgate.storage.reading.splits import TrailSplit
+
+SPLIT_BYTES: Final = 32 << 20
+BATCH_BYTES: Final = 1 << 30
+
+
+@list_names(ApplyKeywords, OPTIONS)
+def apply(
+    spark: SparkSession | str,
+    trail: Address,
+    to: str,
+    *,
+    definitions: Address | Definitions | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[ApplyKeywords],
+) -> ApplyReport:
+    """Apply what a trail has, up to its last whole transaction, to the tables of a target; return what was done.
+
+    The options, the errors and what is promised are those of ``trailgate.apply_trail``, and either continues where the other one ended. A batch is 1 GiB of the trail unless ``batch_bytes`` states it.
+    """
+    given = ApplyOptions(**OPTIONS.read({"batch_bytes": BATCH_BYTES, **options}))
+    with (
+        on_session(spark) as running,
+        ApplyRun(
+            trail, to, given, definitions=definitions, reading=TaskReading(spark=running)
+        ) as run,
+    ):
+        return run.to_end(progress)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReading(Reading):
+    """Splits read by tasks, one each, which fold what they read."""
+
+    spark: SparkSession
+    split_bytes: int = SPLIT_BYTES
+    fold_rows: int | None = 0
+
+    def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitRead]:
+        """Yield what each split has; raises the error of the earliest one that has any."""
+        parts = [
+            (work.trail.window(split.start.number, split.end.number + AHEAD).undefined(), split)
+            for split in splits
+        ]
+        bare = replace(work, trail=replace(work.trail, files=()))
+        return _raising(run_numbered(self.spark, parts, _Task(bare)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What a task does: the files that it needs come with its part, the definitions with all."""
+
+    work: SplitWork
+
+    def __call__(self, _: int, part: tuple[TrailFiles, TrailSplit]) -> SplitRead | TrailgateError:
+        files, split = part
+        trail = replace(files, definitions=self.work.trail.definitions)
+        try:
+            return replace(self.work, trail=trail).read(split)
+        except TrailgateError as error:
+            return error
+
+
+def _raising(reports: Iterable[SplitRead | TrailgateError]) -> Iterator[SplitRead]:
+    for report in reports:
+        if isinstance(report, TrailgateError):
+            raise report
+        yield report

@@ -1,0 +1,65 @@
+"""A trail applied by Spark gives the source's tables, however it is split, and continues what one process began."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import trailgate.spark
+from apply.sources import TARGETS, write_log
+from apply.test_net_effects import history
+from laws import chance, examples
+from oracles.apply_naive import Operation
+from trailgate import ApplyError, apply_trail
+from trailgate.jobs.apply import ApplyRun
+from trailgate.jobs.apply_options import ApplyOptions
+from trailgate.spark.apply_trail import TaskReading
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_tasks_give_the_sources_rows(spark: SparkSession, name: str, tmp_path: Path) -> None:
+    address, rows = TARGETS[name]
+    for number in range(examples(3)):
+        own = chance(f"spark {name} {number}")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        source = history(own, 8)
+        write_log(folder / "ot", source.log)
+        reading = TaskReading(spark=spark, split_bytes=own.choice((400, 1 << 20)))
+        to = address.format(folder)
+        with ApplyRun(folder / "ot", to, ApplyOptions(), reading=reading) as run:
+            assert run.to_end().operations == len(source.log)
+        assert rows(folder) == source.rows, source.log
+
+
+def test_one_process_continues_what_spark_began(spark: SparkSession, tmp_path: Path) -> None:
+    address, rows = TARGETS["delta"]
+    to = address.format(tmp_path)
+    source = history(chance("both"), 6)
+    write_log(tmp_path / "ot", source.log)
+    assert trailgate.spark.apply(spark, tmp_path / "ot", to).operations == len(source.log)
+    done = len(source.log)
+    for _ in range(6):
+        source.transaction()
+    write_log(tmp_path / "ot", source.log[done:])
+
+    assert apply_trail(tmp_path / "ot", to).operations == len(source.log) - done
+    assert rows(tmp_path) == source.rows
+    assert trailgate.spark.apply(spark, tmp_path / "ot", to).operations == 0
+
+
+def test_the_error_of_an_operation_is_that_of_one_process(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "ot", [Operation("U", 1, 1, {"a": 7}, 1)])
+    address = TARGETS["duckdb"][0].format(tmp_path)
+    with pytest.raises(ApplyError) as alone:
+        apply_trail(tmp_path / "ot", address)
+    with pytest.raises(ApplyError) as tasks:
+        trailgate.spark.apply(spark, tmp_path / "ot", address)
+
+    assert str(tasks.value) == str(alone.value)
