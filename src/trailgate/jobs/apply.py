@@ -69,6 +69,13 @@ class Reading:
         return in_order(lambda split: [work.read(split)], splits, threads)
 
 
+def source_name(trail: Address, options: ApplyOptions) -> str:
+    """Return what positions in a target are those of: a trail, and the tables that are taken of it."""
+    patterns = options.tables
+    chosen = "" if patterns is None else f"?tables={','.join(sorted(patterns))}"
+    return f"{absolute(trail)}{chosen}"
+
+
 class ApplyRun:
     """A run that applies a trail: batches one after another."""
 
@@ -85,9 +92,7 @@ class ApplyRun:
         patterns = options.tables
         self._wanted = Wanted(None if patterns is None else TablePatterns.read(",".join(patterns)))
         self._find = partial(find_trail, trail, definitions)
-        # Positions are those of a trail and of the tables that are taken of it.
-        chosen = "" if patterns is None else f"?tables={','.join(sorted(patterns))}"
-        self._source = f"{absolute(self._find().prefix)}{chosen}"
+        self._source = source_name(self._find().prefix, options)
         self._stream = TrailStream(self._find)
         self._notices = Notices()
         self._tables = TargetTables(to, options, self._source)

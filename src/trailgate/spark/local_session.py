@@ -201,17 +201,18 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
 
 
 def register(spark: SparkSession) -> None:
-    """Register the formats ``trail``, ``message_capture``, ``copybook`` and ``jms`` with a session.
+    """Register the formats ``trail``, ``message_capture``, ``copybook``, ``jms`` and ``trailgate_apply`` with a session.
 
     Relative paths are from this process's working folder then, wherever Spark plans: over Spark Connect that is a folder of
     Spark's own. Also needed where some broken ``pyspark_*`` package on the path keeps Spark from finding ours.
     """
+    from trailgate.spark.apply_sink import ApplySink  # noqa: PLC0415
     from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
-    from trailgate.spark.sources import HAS_LIMITS, Source  # noqa: PLC0415
+    from trailgate.spark.sources import HAS_LIMITS  # noqa: PLC0415
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415
 
-    sources: list[type[Source]] = [TrailSource, MessageCaptureSource, CopybookSource]
+    sources: list[type] = [TrailSource, MessageCaptureSource, CopybookSource, ApplySink]
     if HAS_LIMITS:
         from trailgate.spark.jms import JmsSource  # noqa: PLC0415
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from trailgate.apply.batch import Effects
 from trailgate.apply.tables import TargetTable
 from trailgate.errors import MissingDependencyError, OptionError, did_you_mean
+from trailgate.storage.files.addresses import Address, absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,7 @@ class TargetKind(NamedTuple):
     module: str
     extra: str
     example: str
+    is_path: bool = True
 
 
 TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
@@ -97,7 +99,10 @@ TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
         "delta": TargetKind("trailgate.targets.delta", "delta", "delta:lake/"),
         "duckdb": TargetKind("trailgate.targets.duckdb", "", "duckdb:shop.duckdb"),
         "postgresql": TargetKind(
-            "trailgate.targets.postgresql", "postgresql", "postgresql://USER@HOST/DATABASE"
+            "trailgate.targets.postgresql",
+            "postgresql",
+            "postgresql://USER@HOST/DATABASE",
+            is_path=False,
         ),
     }
 )
@@ -107,6 +112,14 @@ def open_target(address: str, group: str) -> Target:
     """Return the target of an address, in which positions are kept by a group's name; raises OptionError."""
     target: Target = _module(address).TableTarget(address.partition(":")[2], group)
     return target
+
+
+def absolute_target(address: str, base: Address | None = None) -> str:
+    """Return the address of a target that means the same in every process: a relative path is one from ``base``."""
+    scheme, colon, rest = address.partition(":")
+    if scheme not in TARGETS or not TARGETS[scheme].is_path or not rest:
+        return address
+    return f"{scheme}{colon}{absolute(rest, base)}"
 
 
 def is_target(address: str) -> bool:

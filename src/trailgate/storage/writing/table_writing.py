@@ -16,6 +16,7 @@ from trailgate.columnar.gather import gather_objects
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
 from trailgate.model.operations_table import from_operations
+from trailgate.model.tables import Definitions
 from trailgate.model.transactions import begins_of
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.writing.segments import (
@@ -170,7 +171,7 @@ def _written(
     encoding = target.encoding()
     counts: Counts = {}
     rows = 0
-    for changes in chain.through(_changes(target, batches)):
+    for changes in chain.through(to_changes(target.definitions, batches)):
         with _move(rows):
             encoded = encoding(changes)
         writer.append(EncodedOperations(encoded, changes), 0, changes.rows)
@@ -179,11 +180,14 @@ def _written(
     return StagedPart(writer.close(), counts, chain.ends)
 
 
-def _changes(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterator[ChangeBatch]:
+def to_changes(
+    definitions: Definitions, batches: Iterable[pa.RecordBatch]
+) -> Iterator[ChangeBatch]:
+    """Yield operations tables as changes; raises with the row among all of them."""
     rows = 0
     for batch in gather_objects(batches):
         with _move(rows):
-            changes = from_operations(conform(batch), target.definitions)
+            changes = from_operations(conform(batch), definitions)
         yield changes
         rows += changes.rows
 

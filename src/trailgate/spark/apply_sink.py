@@ -1,0 +1,160 @@
+"""Writing the format ``trailgate_apply``: operations of a frame or a stream land in tables, as ``trailgate apply`` puts them there.
+
+Tasks convert the rows to columns of their tables' types, and the commit puts them in the order of their positions and applies them: the target is written by the driver's
+process, and needs nothing of the session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from trailgate.errors import OptionError
+from trailgate.jobs.apply import source_name
+from trailgate.jobs.apply_frames import FrameOperations
+from trailgate.jobs.apply_options import OPTIONS, ApplyOptions
+from trailgate.model.changes import ChangeBatch
+from trailgate.model.tables import Definitions
+from trailgate.options import FLAG, PATH, TEXT, Option, Options
+from trailgate.spark.errors import with_brief_errors
+from trailgate.spark.options import BASE
+from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.listing import read_definitions
+from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.writing.table_writing import check_columns, to_changes
+from trailgate.targets.target import absolute_target
+
+WRITING: Final = Options(
+    "trailgate_apply",
+    (
+        Option("to", TEXT, "the tables, as delta:lake/, duckdb:FILE or postgresql://..."),
+        Option(
+            "trail",
+            PATH,
+            "the trail that the operations are of: its definitions are used, and positions are its own",
+        ),
+        Option("definitions", PATH, "the definitions file of the tables, where there is no trail"),
+        Option(
+            "skip_applied",
+            FLAG,
+            "a stream leaves out operations that the tables have; without it a batch before these is an error",
+            False,
+        ),
+        *(row for row in OPTIONS if row.name != "batch_bytes"),
+        BASE,
+    ),
+)
+OF_SPARK: Final = (
+    "checkpointlocation",
+    "queryname",
+    "path",
+)  # options that every sink is given too
+
+
+@dataclass
+class Converted(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+    """What a task has converted."""
+
+    batches: list[ChangeBatch]
+
+
+@with_brief_errors
+class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
+    """Applies the operations of a frame."""
+
+    def __init__(self, work: FrameOperations, definitions: Definitions) -> None:
+        self._work, self._definitions = work, definitions
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Converted:
+        """Convert a partition's operations."""
+        return Converted(list(to_changes(self._definitions, iterator)))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Apply what the tasks have converted."""
+        self._work.apply([one for m in messages if isinstance(m, Converted) for one in m.batches])
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        """Do nothing: nothing was written."""
+
+
+@with_brief_errors
+class ApplyStreamWriter(ApplyWriter, DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
+    """Applies the batches of a stream; one that was applied before a restart is left out."""
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
+        """Apply a batch."""
+        del batchId  # positions tell what is applied
+        ApplyWriter.commit(self, messages)
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # type: ignore[override]  # noqa: N803  Spark's name
+        """Do nothing: nothing was written."""
+
+
+class ApplySink(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+    """The format ``trailgate_apply``, which is written only."""
+
+    folder: ClassVar[str | None] = None  # that relative paths are from: register() sends the user's
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "trailgate_apply"
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return the batch writer."""
+        if overwrite:
+            problem = "tables that changes are applied to are not overwritten"
+            raise OptionError(problem, hint='Write with .mode("append")')
+        return ApplyWriter(*self._planned(schema, streams=False))
+
+    def streamWriter(  # noqa: N802  Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamArrowWriter:
+        """Return the stream writer."""
+        if overwrite:
+            problem = "tables that changes are applied to are not overwritten"
+            raise OptionError(problem, hint='Write with .outputMode("append")')
+        return ApplyStreamWriter(*self._planned(schema, streams=True))
+
+    def _planned(self, schema: StructType, *, streams: bool) -> tuple[FrameOperations, Definitions]:
+        return plan(self.options, schema, self.folder, streams=streams)
+
+
+def plan(
+    given: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
+) -> tuple[FrameOperations, Definitions]:
+    """Return how the operations are applied, and the definitions of their tables; raises OptionError."""
+    own = {name: value for name, value in given.items() if name.casefold() not in OF_SPARK}
+    values = WRITING.read(own)
+    check_columns(schema.names)
+    base = absolute(values.pop("base") or ".", folder)
+    to, trail, definitions = (values.pop(name) for name in ("to", "trail", "definitions"))
+    skip = values.pop("skip_applied")
+    if to is None:
+        raise OptionError("the option to is not given", hint="As in .option('to', 'delta:lake/')")
+    if trail is None and definitions is None:
+        problem = "neither the option trail nor the option definitions is given"
+        raise OptionError(problem, hint="Name the trail that the operations were read from")
+    if values["discards"] is not None:
+        values["discards"] = absolute(values["discards"], base)
+    options = ApplyOptions(**values)
+    where = absolute(trail or definitions, base)
+    if trail is None:
+        tables = read_definitions(where)
+    else:
+        given_file = None if definitions is None else absolute(definitions, base)
+        tables = find_trail(where, given_file).definitions
+    work = FrameOperations(
+        absolute_target(to, base), options, source_name(where, options), not streams or skip
+    )
+    return work, tables
