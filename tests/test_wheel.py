@@ -216,7 +216,7 @@ def test_on_spark_a_command_names_the_extra(bare: Environment, tmp_path: Path) -
 
 def test_the_extra_spark_brings_all_that_spark_needs(spark: Environment, tmp_path: Path) -> None:
     code = (
-        "import pyspark_copybook, pyspark_message_capture, pyspark_trail, pandas\n"
+        "import pyspark_copybook, pyspark_message_capture, pyspark_trail, pyspark_trailgate_apply, pandas\n"
         "import trailgate.spark\n"
         "for name in trailgate.spark.__all__: getattr(trailgate.spark, name)\n"
         "print('typer' not in __import__('sys').modules)"

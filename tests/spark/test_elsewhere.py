@@ -31,6 +31,8 @@ SAME = {
     "message frame": 3,
     "records": 2,
     "record frame": 2,
+    "applied": 3,
+    "applied as a stream": 0,
     "written": 3,
     "based": "",
 }

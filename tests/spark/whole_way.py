@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 import trailgate
 from laws import WHOLE, chance
-from trailgate.spark import capture_runner, read_messages, read_records, read_trail, register
+from trailgate.spark import apply, capture_runner, read_messages, read_records, read_trail, register
 from trailgate.spark.local_session import session, spark_java_home
 
 
@@ -84,6 +84,20 @@ def streamed_into_a_trail(spark: SparkSession, folder: str) -> int:
     return sum(batch.num_rows for batch in trailgate.read_trail("od"))
 
 
+def streamed_into_tables(spark: SparkSession, folder: str) -> int:
+    """Return how many operations of a trail remain to be applied after a stream has applied it."""
+    query = (
+        spark.readStream.format("trail")
+        .load("ob")
+        .writeStream.format("trailgate_apply")
+        .options(to="delta:lake/", trail="ob", checkpointLocation=f"{folder}/applied")
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return trailgate.apply_trail("ob", "delta:lake/").operations
+
+
 def whole_way(spark: SparkSession) -> dict[str, Any]:
     """Return what captures, reads, streams and writes give."""
     folder = str(Path.cwd())
@@ -102,6 +116,8 @@ def whole_way(spark: SparkSession) -> dict[str, Any]:
     found["frame"] = read_trail(spark, "ob").count()
     found["streamed"] = streamed(spark, folder)
     found["streamed into a trail"] = streamed_into_a_trail(spark, folder)
+    found["applied"] = apply(spark, "ob", "duckdb:ob.duckdb").operations
+    found["applied as a stream"] = streamed_into_tables(spark, folder)
     properties = message_capture.option("properties", "p.properties")
     found["messages"] = properties.load("messages").count()
     found["message frame"] = read_messages(spark, "messages", "p.properties").count()

@@ -32,7 +32,7 @@ from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.writing.table_writing import check_columns, to_changes
-from trailgate.targets.target import absolute_target
+from trailgate.targets.target import TARGETS
 
 WRITING: Final = Options(
     "trailgate_apply",
@@ -155,6 +155,14 @@ def plan(
         given_file = None if definitions is None else absolute(definitions, base)
         tables = find_trail(where, given_file).definitions
     work = FrameOperations(
-        absolute_target(to, base), options, source_name(where, options), not streams or skip
+        _absolute(to, base), options, source_name(where, options), not streams or skip
     )
     return work, tables
+
+
+def _absolute(address: str, base: str) -> str:
+    """Return the address of a target that means the same in every process."""
+    scheme, _, path = address.partition(":")
+    if scheme not in TARGETS or not TARGETS[scheme].is_path or not path:
+        return address
+    return f"{scheme}:{absolute(path, base)}"

@@ -21,7 +21,7 @@ from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.spark.jobs import on_session, run_numbered
 from trailgate.spark.trail import AHEAD
-from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.splits import TrailSplit
 
@@ -47,7 +47,7 @@ def apply(
     with (
         on_session(spark) as running,
         ApplyRun(
-            trail, to, given, definitions=definitions, reading=TaskReading(spark=running)
+            absolute(trail), to, given, definitions=definitions, reading=TaskReading(spark=running)
         ) as run,
     ):
         return run.to_end(progress)

@@ -17,7 +17,6 @@ import pyarrow as pa
 from trailgate.apply.batch import Effects
 from trailgate.apply.tables import TargetTable
 from trailgate.errors import MissingDependencyError, OptionError, did_you_mean
-from trailgate.storage.files.addresses import Address, absolute
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +111,6 @@ def open_target(address: str, group: str) -> Target:
     """Return the target of an address, in which positions are kept by a group's name; raises OptionError."""
     target: Target = _module(address).TableTarget(address.partition(":")[2], group)
     return target
-
-
-def absolute_target(address: str, base: Address | None = None) -> str:
-    """Return the address of a target that means the same in every process: a relative path is one from ``base``."""
-    scheme, colon, rest = address.partition(":")
-    if scheme not in TARGETS or not TARGETS[scheme].is_path or not rest:
-        return address
-    return f"{scheme}{colon}{absolute(rest, base)}"
 
 
 def is_target(address: str) -> bool:
