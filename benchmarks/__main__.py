@@ -22,6 +22,7 @@ BENCHMARKS: Final = (
     "trail_limits",
     "many",
     "apply",
+    "apply_targets",
     "memory",
     "logdump",
     "check",

@@ -1,19 +1,15 @@
-"""Apply: the net effect of a batch beside its replay row by row, and a second batch into a table of Delta and of DuckDB."""
+"""Apply: the net effect of a batch beside its replay row by row."""
 
 from __future__ import annotations
 
-import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import closing
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from benchmarks.report import Figure, Target, fastest
 
-from trailgate.apply.batch import effects_of
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.nets import net_effects
 from trailgate.apply.operations import Operations, operations_on
@@ -22,12 +18,10 @@ from trailgate.apply.tables import target_table
 from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import ABSENT, INSERT, UPDATE, ChangeBlock, Image, StateColumn
 from trailgate.model.tables import Column, Table
-from trailgate.targets.target import Position, open_target
-from trailgate.targets.target import Target as ApplyTarget
 
 COLUMNS: Final = 8
 REPLAYED: Final = 20_000
-LEAST: Final = Target(5.0)
+LEAST: Final = Target(10.0)
 TABLE: Final = Table(
     "SHOP.ORDERS",
     (Column("ID", 134, 8, key=True), *(Column(f"C{at}", 64, 40) for at in range(1, COLUMNS))),
@@ -37,9 +31,8 @@ EMPTY: Final = TARGET.schema.empty_table()
 
 
 def run(*, quick: bool) -> list[Figure]:
-    """Return rows of net effects, and of writing these to targets."""
-    rows = 100_000 if quick else 1_000_000
-    return [_net_effects(rows), *_targets(rows)]
+    """Return a row of net effects, and rows of a trail applied by one process and by Spark."""
+    return [_net_effects(100_000 if quick else 1_000_000)]
 
 
 def _block(kind: int, keys: npt.NDArray[np.int64], begin: int) -> ChangeBlock:
@@ -95,37 +88,3 @@ def _net_effects(rows: int) -> Figure:
 
 def _types() -> Iterator[tuple[str, pa.DataType]]:
     return ((column.name, column.type) for column in TARGET.columns)
-
-
-def _targets(rows: int) -> Iterator[Figure]:
-    """Yield what a batch of a tenth of a table's rows takes, beside the table's first batch of inserts."""
-    keys = np.arange(rows, dtype=np.int64)
-    some = np.random.default_rng(2).choice(keys, rows // 10, replace=False)
-    for name, place in (("Delta", "delta:{}/lake"), ("DuckDB", "duckdb:{}/shop.duckdb")):
-        with (
-            tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder,
-            closing(open_target(place.format(folder), "bench")) as target,
-        ):
-            target.create(TARGET)
-            first = _written(target, _operations(INSERT, keys), 1)
-            second = _written(target, _operations(UPDATE, some, rows), 2)
-        yield Figure(
-            f"{name}: {rows // 10:,} updates of {rows:,} rows",
-            rows / 10 / second / 1e3,
-            "k rows/s",
-            "the inserts before",
-            rows / first / 1e3,
-        )
-
-
-def _written(target: ApplyTarget, operations: Operations, number: int) -> float:
-    """Return the seconds in which operations are compared with a target's rows, written and committed."""
-    at = Position("bench", f"{number:020d}")
-
-    def fetch(keys: pa.Table, keys_alone: bool) -> Any:
-        return target.rows(TARGET, keys, keys_alone=keys_alone)
-
-    began = time.perf_counter()
-    target.write(effects_of(operations, fetch), at)
-    target.commit(at)
-    return time.perf_counter() - began
