@@ -14,6 +14,7 @@ from trailgate.targets import sql
 from trailgate.targets.target import Position, TablePosition
 
 STAGING: Final = "trailgate_staging"
+WHOLE: Final = "trailgate_whole_rows"
 DATABASE: Final = "trailgate_target"
 EVERY: Final = ""  # the table's name in the row of all tables
 
@@ -91,7 +92,7 @@ class TableTarget:
         self._begin()
         table, rows = effects.nets.table, sql.staging_rows(effects)
         self._connection.register(STAGING, rows)
-        for text, expected in sql.statements(effects, rows, STAGING):
+        for text, expected in sql.replacing_statements(effects, rows, STAGING, WHOLE):
             ((changed,),) = self._execute(text, table=table)
             if changed != expected >= 0:
                 raise sql.changed_meanwhile(table, expected, changed)

@@ -62,6 +62,37 @@ def statements(effects: Effects, rows: pa.Table, staging: str) -> list[tuple[str
     return [(f"DELETE FROM {name}", -1), *needed] if effects.emptied else needed
 
 
+def replacing_statements(
+    effects: Effects, rows: pa.Table, staging: str, whole: str
+) -> list[tuple[str, int]]:
+    """Return such statements for a database that deletes and inserts rows faster than it updates columns: rows are made ``whole`` in a temporary table first."""
+    table = effects.nets.table
+    name, same = quoted(*table.name), match(table, "t", "s")
+    kinds = np.bincount(rows["e"].to_numpy(), minlength=len(Effect))
+    deleted, patched, inserted = (
+        int(kinds[one]) for one in (Effect.DELETE, Effect.PATCH, Effect.INSERT)
+    )
+    names = [quoted(column.name) for column in table.columns]
+    values = ", ".join(
+        f"s.c{at}" if at in table.key else f"CASE WHEN s.m{at} THEN t.{one} ELSE s.c{at} END"
+        for at, one in enumerate(names)
+    )
+    joined = f"{staging} AS s LEFT JOIN {name} AS t ON s.e = {Effect.PATCH:d} AND {same}"
+    every = [
+        (
+            f"CREATE OR REPLACE TEMP TABLE {whole} AS SELECT {values} FROM {joined} WHERE s.e <> {Effect.DELETE:d}",
+            patched + inserted,
+        ),
+        (
+            f"DELETE FROM {name} AS t USING {staging} AS s WHERE s.e <> {Effect.INSERT:d} AND {same}",
+            deleted + patched,
+        ),
+        (f"INSERT INTO {name} ({', '.join(names)}) SELECT * FROM {whole}", patched + inserted),
+    ]
+    needed = [one for one in every if one[1]]
+    return [(f"DELETE FROM {name}", -1), *needed] if effects.emptied else needed
+
+
 def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyError:
     """Return the error of a statement that changed another number of rows than the effects have."""
     return ApplyError(
