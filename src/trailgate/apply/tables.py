@@ -112,7 +112,7 @@ def target_table(table: Table, name: str | None = None) -> TargetTable:
         )
         for column in table.columns
     )
-    keys = table.keys
+    keys = table.marked_keys
     return TargetTable(parts, columns, keys or tuple(range(len(columns))), keyless=not keys)
 
 

@@ -69,6 +69,16 @@ def strings(value: Expression, block: ChangeBlock, environment: Environment = NO
     return pa.repeat(found, len(block)) if isinstance(found, pa.Scalar) else found
 
 
+def evaluated(
+    value: Expression, block: ChangeBlock, environment: Environment = NOTHING
+) -> StateColumn:
+    """Return a value of each row as text; it is missing where a column is that it is made of."""
+    found = _Scope(block, environment, value.text).value(value.node)
+    text = found.text()
+    whole = pa.repeat(text, len(block)) if isinstance(text, pa.Scalar) else text
+    return StateColumn(whole, found.missing)
+
+
 def no_rows(table: Table) -> ChangeBlock:
     """Return an empty block of a table; what fits it fits all of the table's blocks."""
     none, text = np.zeros(0, np.int64), pa.array([], pa.string())

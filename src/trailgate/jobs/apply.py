@@ -13,18 +13,17 @@ from functools import partial
 from typing import Final, Self, Unpack
 
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
+from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
-from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
-from trailgate.storage.files.addresses import Address, absolute
+from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import Notices, TrailSplit
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
-from trailgate.trail.reading.images import Wanted
 
 SPLIT_BYTES: Final = 8 << 20
 Progress = Callable[["ApplyReport"], None]
@@ -69,13 +68,6 @@ class Reading:
         return in_order(lambda split: [work.read(split)], splits, threads)
 
 
-def source_name(trail: Address, options: ApplyOptions) -> str:
-    """Return what positions in a target are those of: a trail, and the tables that are taken of it."""
-    patterns = options.tables
-    chosen = "" if patterns is None else f"?tables={','.join(sorted(patterns))}"
-    return f"{absolute(trail)}{chosen}"
-
-
 class ApplyRun:
     """A run that applies a trail: batches one after another."""
 
@@ -88,14 +80,13 @@ class ApplyRun:
         definitions: Address | Definitions | None = None,
         reading: Reading | None = None,
     ) -> None:
-        self._options, self._reading = options, reading or Reading()
-        patterns = options.tables
-        self._wanted = Wanted(None if patterns is None else TablePatterns.read(",".join(patterns)))
-        self._find = partial(find_trail, trail, definitions)
-        self._source = source_name(self._find().prefix, options)
+        self.mapped = mapped = mapped_options(options)
+        self._options, self._reading = mapped.options, reading or Reading()
+        self._find = partial(find_trail, trail, definitions or mapped.definitions)
+        self._source = mapped.source(self._find().prefix)
         self._stream = TrailStream(self._find)
         self._notices = Notices()
-        self._tables = TargetTables(to, options, self._source)
+        self._tables = TargetTables(to, self._options, self._source, mapped.collisions)
         known = self._tables.done
         self._place = self._stream.initial(EARLIEST if known is None else known.position)
 
@@ -132,9 +123,10 @@ class ApplyRun:
             work = SplitWork(
                 trail,
                 self._source,
-                self._wanted,
+                self.mapped.wanted,
                 tables.known,
                 tables.done_before,
+                prepare=self.mapped.prepare,
                 after_csn=self._options.after_csn,
                 keep=tables.keeps,
                 fold_rows=self._reading.fold_rows if tables.folds else None,

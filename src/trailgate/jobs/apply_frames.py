@@ -6,8 +6,8 @@ transaction must be whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -21,14 +21,14 @@ from trailgate.arrays import Longs
 from trailgate.columnar.digits import short_position
 from trailgate.errors import OptionError, TransactionError, Where
 from trailgate.jobs.apply_options import ApplyOptions
-from trailgate.jobs.apply_reading import SplitWork
+from trailgate.jobs.apply_parameters import MappedOptions, mapped_options
+from trailgate.jobs.apply_reading import Prepare, SplitWork
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import begins_of, ends_of
 from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles
-from trailgate.trail.reading.images import Wanted
 
 TORN: Final = "Apply whole transactions: filter the frame by none of its columns, and name tables by the option tables"
 EARLIER: Final = (
@@ -39,11 +39,11 @@ EARLIER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FrameOperations:
-    """How the operations of frames are applied. ``source`` is what positions are those of: the trail, as ``trailgate apply`` names it."""
+    """How the operations of frames are applied. ``trail`` is what positions are those of, as ``trailgate apply`` names it."""
 
     to: str
     options: ApplyOptions
-    source: str
+    trail: str
     skip_applied: bool = True
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
@@ -56,7 +56,9 @@ class FrameOperations:
         if not batch.rows:
             return ApplyReport()
         _check_whole(batch)
-        with self._tables() as tables:
+        mapped = mapped_options(self.options)
+        source = mapped.source(self.trail)
+        with closing(TargetTables(self.to, mapped.options, source, mapped.collisions)) as tables:
             positions = batch.in_order("position")
             first, last = positions[0].as_py(), positions[-1].as_py()
             done = tables.done_before
@@ -66,15 +68,13 @@ class FrameOperations:
                 return ApplyReport()
             if first <= done and not self.skip_applied:
                 raise _earlier(first, done)
-            patterns = self.options.tables
-            chosen = None if patterns is None else TablePatterns.read(",".join(patterns))
             work = SplitWork(
-                TrailFiles(self.source, (), NO_DEFINITIONS),
-                self.source,
-                Wanted(None),
+                TrailFiles(source, (), NO_DEFINITIONS),
+                source,
+                mapped.wanted,
                 tables.known,
                 done,
-                prepare=_named(chosen),
+                prepare=_of_tables(mapped),
                 after_csn=self.options.after_csn,
                 keep=tables.keeps,
                 fold_rows=None,
@@ -82,25 +82,21 @@ class FrameOperations:
             read = tables.read(lambda: [replace(work, tables=tables.known).read_batches([batch])])
             return tables.apply(read)
 
-    @contextmanager
-    def _tables(self) -> Iterator[TargetTables]:
-        tables = TargetTables(self.to, self.options, self.source)
-        try:
-            yield tables
-        finally:
-            tables.close()
-
 
 def _earlier(first: str, done: str) -> OptionError:
     problem = f"the batch begins at position {short_position(first)}, and the tables are applied up to {short_position(done)}"
     return OptionError(problem, hint=EARLIER)
 
 
-def _named(
-    patterns: TablePatterns | None,
-) -> Callable[[ChangeBlock, Faults], Sequence[ChangeBlock]]:
-    def prepare(block: ChangeBlock, _: Faults) -> Sequence[ChangeBlock]:
-        return (block,) if patterns is None or patterns.fits(block.table.name) else ()
+def _of_tables(mapped: MappedOptions) -> Prepare:
+    """Return what makes operations of source tables those of target tables, of the tables that are wanted."""
+    patterns = mapped.options.tables
+    chosen = None if patterns is None else TablePatterns.read(",".join(patterns))
+
+    def prepare(block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
+        if chosen is not None and not chosen.fits(block.table.name):
+            return ()
+        return mapped.prepare(block, faults)
 
     return prepare
 

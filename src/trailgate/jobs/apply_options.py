@@ -15,13 +15,16 @@ GROUP: Final = "trailgate"
 BATCH_BYTES: Final = 64 << 20
 OnCollision = Literal["stop", "overlay", "insert-missing"]
 SchemaChanges = Literal["evolve", "strict"]
-OnError = Literal["stop", "discard", "discard-transaction"]
+OnError = Literal["stop", "discard", "discard-transaction", "ignore"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
     """How a trail is applied: each field is a flag of ``trailgate apply``, in the order of its help."""
 
+    params: Annotated[
+        str | None, PATH, Flag("FILE"), "A Replicat parameter file, which states what lands where."
+    ] = None
     tables: Annotated[
         list[str] | None, NAMES, Flag("PATTERNS"), "Only these tables, as HR.*; repeatable."
     ] = None
@@ -41,7 +44,7 @@ class ApplyOptions:
     ] = None
     on_error: Annotated[
         OnError,
-        "What an operation does that cannot be applied: it stops the run, or it, or its whole transaction, goes to the file of --discards.",
+        "What an operation does that cannot be applied: it stops the run, it, or its whole transaction, goes to the file of --discards, or it is ignored.",
     ] = "stop"
     discards: Annotated[
         str | None, PATH, Flag("FILE"), "Where discards go; default GROUP.discards.jsonl."
@@ -62,6 +65,7 @@ class ApplyOptions:
 class ApplyKeywords(TypedDict, total=False):
     """The fields of ``ApplyOptions`` as keywords of functions."""
 
+    params: str | None
     tables: Iterable[str] | None
     group: str
     on_collision: OnCollision

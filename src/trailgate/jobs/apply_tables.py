@@ -82,8 +82,15 @@ class ApplyReport:
 class TargetTables:
     """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them."""
 
-    def __init__(self, to: str, options: ApplyOptions, source: str) -> None:
+    def __init__(
+        self,
+        to: str,
+        options: ApplyOptions,
+        source: str,
+        collisions: Callable[[str], Collisions | None] = lambda _: None,
+    ) -> None:
         self._options, self._mode = options, MODES["current"]
+        self._collisions = collisions
         self._target: Target = open_target(to, options.group)
         self._known: dict[str, KnownTable] = {}
         self._missing: dict[
@@ -123,7 +130,8 @@ class TargetTables:
         """Return whether operations may be folded before they are applied."""
         given = self._options
         overlays = given.on_collision == "overlay" or given.overlay_until is not None
-        return self._mode.folds and not (self.keeps or overlays or given.dry_run)
+        may_overlay = overlays or given.params is not None  # HANDLECOLLISIONS of a statement
+        return self._mode.folds and not (self.keeps or may_overlay or given.dry_run)
 
     def read(self, read: Callable[[], Iterable[SplitRead]]) -> SplitRead:
         """Return the splits that ``read`` gives as one, read again where tables of the target are met that are not as they were taken to be.
@@ -235,10 +243,11 @@ class TargetTables:
         while True:
             faults = Faults(stop=not self.keeps)
             found = []
-            for operations in batch.operations.values():
+            for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
                 if len(own):
-                    found.append(self._effects_on(own, policy, faults))
+                    chosen = self._collisions(name) or policy
+                    found.append(self._effects_on(own, chosen, faults))
             known = len(reasons)
             reasons = faults.errors | reasons
             more = self._left_out(batch, reasons)
@@ -271,7 +280,7 @@ class TargetTables:
 
     def _discard(self, batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> None:
         """Write the operations that are not applied to the file of discards."""
-        if not faults.errors:
+        if not faults.errors or self._options.on_error == "ignore":
             return
         if self._discards is None:
             path = self._options.discards or f"{self._options.group}.discards.jsonl"

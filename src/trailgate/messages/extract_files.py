@@ -39,7 +39,7 @@ TRANSACTION_LOG: Final[Mapping[str, LogOption]] = MappingProxyType(
 )
 
 
-def _by_reason(names: Mapping[str, str]) -> Mapping[str, str]:
+def by_reason(names: Mapping[str, str]) -> Mapping[str, str]:
     """Return the reason of each name, of the names that share one."""
     return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
 
@@ -51,7 +51,7 @@ _NO_EXITS: Final = "there are no user exits"
 _IN_UTF_8: Final = "messages are UTF-8"
 _AS_IS: Final = "text is captured as it is"
 _BAD_TEXT: Final = "text that is not UTF-8 is an error of its message"
-NOTED: Final = _by_reason(
+NOTED: Final = by_reason(
     {
         "an operation is always written once": "ALLOWDUPTARGETMAP NOALLOWDUPTARGETMAP",
         "memory is bounded by itself": "CACHEMGR NUMFILES",
@@ -72,7 +72,7 @@ NOTED: Final = _by_reason(
         "wildcards are resolved when the run begins": "WILDCARDRESOLVE",
     }
 )
-REFUSED: Final = _by_reason(
+REFUSED: Final = by_reason(
     {
         "all messages are captured": "BEGIN END",
         _IN_UTF_8: "CHARSET",
@@ -102,7 +102,7 @@ _LIMIT: Final = re.compile(r"(ON|IGNORE)\s+(INSERT|UPDATE|DELETE)S?", re.IGNOREC
 
 def _table(draft: _Draft, statement: Statement) -> None:
     """Take a TABLE statement with its options."""
-    pattern, rest = _pattern(statement)
+    pattern, rest = table_pattern(statement)
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
     rule = TableRule(pattern, ignored, line=statement.line)
     for clause in statement.clauses(rest):
@@ -123,7 +123,7 @@ def _table(draft: _Draft, statement: Statement) -> None:
     draft.add("tables", rule)
 
 
-def _names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
+def column_names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
     """Return what reads the names of columns."""
 
     def read(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
@@ -139,7 +139,7 @@ def _names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
     return read
 
 
-def _condition(rule: TableRule, clause: Clause, _: Statement) -> TableRule:
+def read_condition(rule: TableRule, clause: Clause, _: Statement) -> TableRule:
     """Return the rule with a FILTER or WHERE; FILTER may limit itself to some operations."""
     limits, words = "", list(parts(clause.argument or ""))
     ignored = ""
@@ -169,17 +169,17 @@ def _tokens(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
 CLAUSES: Final[Mapping[str, Callable[[TableRule, Clause, Statement], TableRule]]] = (
     MappingProxyType(
         {
-            "KEYCOLS": _names("key"),
-            "COLS": _names("columns"),
-            "COLSEXCEPT": _names("without"),
-            "FILTER": _condition,
-            "WHERE": _condition,
+            "KEYCOLS": column_names("key"),
+            "COLS": column_names("columns"),
+            "COLSEXCEPT": column_names("without"),
+            "FILTER": read_condition,
+            "WHERE": read_condition,
             "TOKENS": _tokens,
         }
     )
 )
 
-REASONS: Final = _by_reason(
+REASONS: Final = by_reason(
     {
         _NOT_MAPPED: "COLMAP TARGET TARGETDEF",
         "the properties file names the definitions": "DEF",
@@ -412,12 +412,13 @@ def _trail(draft: _Draft, statement: Statement) -> None:
 
 
 def _tableexclude(draft: _Draft, statement: Statement) -> None:
-    pattern, rest = _pattern(statement)
+    pattern, rest = table_pattern(statement)
     draft.add("excluded", pattern)
     draft.refuse(statement, rest)
 
 
-def _pattern(statement: Statement) -> tuple[str, str]:
+def table_pattern(statement: Statement) -> tuple[str, str]:
+    """Return the pattern of tables that a statement begins with, and what follows."""
     pattern, rest = statement.first("a table name")
     parts = NAME_PART.findall(pattern)
     if ".".join(parts) != pattern or (len(parts) < 2 and pattern != "*"):

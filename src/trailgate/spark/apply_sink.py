@@ -20,7 +20,6 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
-from trailgate.jobs.apply import source_name
 from trailgate.jobs.apply_frames import FrameOperations
 from trailgate.jobs.apply_options import OPTIONS, ApplyOptions
 from trailgate.model.changes import ChangeBatch
@@ -28,7 +27,7 @@ from trailgate.model.tables import Definitions
 from trailgate.options import FLAG, PATH, TEXT, Option, Options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE
-from trailgate.storage.files.addresses import absolute
+from trailgate.storage.files.addresses import absolute, absolute_value
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.writing.table_writing import check_columns, to_changes
@@ -145,8 +144,8 @@ def plan(
     if trail is None and definitions is None:
         problem = "neither the option trail nor the option definitions is given"
         raise OptionError(problem, hint="Name the trail that the operations were read from")
-    if values["discards"] is not None:
-        values["discards"] = absolute(values["discards"], base)
+    for name in ("discards", "params"):
+        values[name] = absolute_value(values[name], base)
     options = ApplyOptions(**values)
     where = absolute(trail or definitions, base)
     if trail is None:
@@ -154,9 +153,7 @@ def plan(
     else:
         given_file = None if definitions is None else absolute(definitions, base)
         tables = find_trail(where, given_file).definitions
-    work = FrameOperations(
-        _absolute(to, base), options, source_name(where, options), not streams or skip
-    )
+    work = FrameOperations(_absolute(to, base), options, where, not streams or skip)
     return work, tables
 
 

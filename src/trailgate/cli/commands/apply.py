@@ -78,6 +78,8 @@ def apply(given: ApplyArguments, trail: str) -> None:
         definitions=given.definitions,
         reading=Reading(given.threads),
     ) as run:
+        for one in run.mapped.unused:
+            say(f"line {one.line}: {one.text} changes nothing: {one.reason}")
         if given.follow:
             _follow(run, as_json=given.as_json)
             return
@@ -90,7 +92,7 @@ def apply(given: ApplyArguments, trail: str) -> None:
         if given.as_json:
             print(json.dumps(_as_values(done), ensure_ascii=False))
         else:
-            _print(done, given)
+            _print(done, given, run.mapped.options)
 
 
 def _follow(run: ApplyRun, *, as_json: bool) -> None:
@@ -137,7 +139,7 @@ def _sentence(report: ApplyReport) -> str:
     return f"{many(report.operations, 'operation')} up to {at}{old}: {rows}"
 
 
-def _print(report: ApplyReport, given: ApplyArguments) -> None:
+def _print(report: ApplyReport, given: ApplyArguments, options: ApplyOptions) -> None:
     from trailgate.columnar.digits import short_position
 
     shown = [
@@ -154,8 +156,9 @@ def _print(report: ApplyReport, given: ApplyArguments) -> None:
         return
     discarded = sum(one.discarded for one in report.tables.values())
     if discarded:
-        file = given.options.discards or f"{given.group}.discards.jsonl"
-        say(f"{many(discarded, 'operation')} could not be applied: {file}")
+        file = options.discards or f"{options.group}.discards.jsonl"
+        where = "ignored" if options.on_error == "ignore" else file
+        say(f"{many(discarded, 'operation')} could not be applied: {where}")
     at = short_position(report.position.position)
     verb = "would be applied" if given.dry_run else "applied"
     say(f"{many(report.operations, 'operation')} {verb} up to position {at}: {given.target}")

@@ -1,0 +1,224 @@
+"""Operations of source tables as those of target tables: what the MAP statements of a parameter file state."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trailgate.apply.collisions import Collisions
+from trailgate.apply.faults import Faults
+from trailgate.apply.replicat_files import MapRule, ReplicatParameters
+from trailgate.arrays import Longs, Octets
+from trailgate.columnar.digits import short_position
+from trailgate.errors import ApplyError, OptionError, Where
+from trailgate.expressions.evaluation import evaluated, no_rows
+from trailgate.expressions.syntax import ColumnName, Expression
+from trailgate.expressions.values import Environment
+from trailgate.messages.selection import MISSING_HINT, TableSelection, column_index
+from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
+from trailgate.model.operations_table import image_of
+from trailgate.model.table_patterns import NAME_PART, TablePatterns
+from trailgate.model.tables import Column, Table
+
+VARCHAR = 64  # the type of a column that an expression gives
+LONGEST = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class _TableMap:
+    """One MAP statement for one source table: each target column is a source column, by its index, or an expression."""
+
+    given: MapRule
+    selection: TableSelection
+    table: Table
+    columns: tuple[int | Expression, ...]
+
+
+class Mapping:
+    """The MAP statements of a parameter file.
+
+    All statements that name a source table are obeyed. Of those with the same target the first one that takes an operation has it.
+    """
+
+    def __init__(self, parameters: ReplicatParameters) -> None:
+        self._parameters = parameters
+        self._environment = Environment(group=parameters.group or "")
+        self._known: dict[Table, list[_TableMap]] = {}
+
+    @property
+    def sources(self) -> TablePatterns:
+        """Return the patterns of source tables."""
+        return TablePatterns(tuple(one.rule.pattern for one in self._parameters.maps))
+
+    @property
+    def name(self) -> str:
+        """Return what tells positions by these statements from those by others."""
+        return ",".join(
+            sorted({f"{one.rule.pattern}>{one.target}" for one in self._parameters.maps})
+        )
+
+    def collisions(self, target: str) -> Collisions | None:
+        """Return what a statement with a target of this name does at collisions; None where none states it."""
+        for one in self._parameters.maps:
+            if one.collisions is not None and TablePatterns((one.target,)).fits_end(target):
+                return one.collisions
+        return None
+
+    def blocks(self, block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
+        """Return the operations of a source table as those of its target tables.
+
+        An ApplyError of each operation that a missing column decides is added to ``faults``. Raises OptionError for a statement that does not fit the table.
+        """
+        found = []
+        taken: dict[str, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
+        for one in self._of_table(block.table):
+            own = taken.setdefault(one.table.name, np.zeros(len(block), bool))
+            rows = self._rows(one, block, np.flatnonzero(~own), faults)
+            own[rows] = True
+            if len(rows):
+                found.append(_mapped(one, block.take(rows), self._environment))
+        return found
+
+    def _rows(self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: Faults) -> Longs:
+        """Return which of some rows a statement takes."""
+        chosen = [rows[:0]]
+        kinds = block.op_type[rows]
+        for kind in np.unique(kinds):
+            own = rows[kinds == kind]
+            part = block.take(own)
+            selection = one.selection.select(part)
+            chosen.append(own[selection.selected])
+            for row in np.flatnonzero(selection.undecided).tolist():
+                problem = one.selection.missing(part, row).replace("the message", "the operation")
+                place = f"position {short_position(part.position[row].as_py())}"
+                where = Where(source=place, table=block.table.name)
+                error = ApplyError(problem, where=where, hint=MISSING_HINT)
+                faults.add(int(part.order[row]), error)
+        return np.sort(np.concatenate(chosen))
+
+    def _of_table(self, table: Table) -> list[_TableMap]:
+        if table not in self._known:
+            excluded = TablePatterns(self._parameters.excluded).fits_end(table.name)
+            self._known[table] = [
+                _table_map(one, table, self._environment)
+                for one in self._parameters.maps
+                if not excluded and TablePatterns((one.rule.pattern,)).fits_end(table.name)
+            ]
+        return self._known[table]
+
+
+def _table_map(given: MapRule, table: Table, environment: Environment) -> _TableMap:
+    """Return a statement bound to a source table; raises OptionError where it does not fit."""
+    rule = given.rule
+    selection = TableSelection(table, (rule,), environment)
+    selection.check()
+    named: dict[str, int | Expression] = {}
+    if given.defaults:
+        named = {column.name: at for at, column in enumerate(table.columns)}
+    spelled = {name.casefold(): name for name in named}
+    for name, value in given.columns:
+        named[spelled.get(name.casefold(), name)] = _source_column(value, table, given)
+    for source in named.values():
+        if not isinstance(source, int):
+            try:
+                evaluated(source, no_rows(table), environment)
+            except OptionError as error:
+                raise error.with_place(line=rule.line or None, field="COLMAP") from None
+    columns = tuple(
+        replace(table.columns[value], name=name)
+        if isinstance(value, int)
+        else Column(name, VARCHAR, LONGEST)
+        for name, value in named.items()
+    )
+    target = Table(_target_name(given, table), columns)
+    keyed = _with_key(given, table, target, list(named.values()))
+    return _TableMap(given, selection, keyed, tuple(named.values()))
+
+
+def _source_column(value: Expression, table: Table, given: MapRule) -> int | Expression:
+    node = value.node
+    if isinstance(node, ColumnName) and node.image is None:
+        return column_index(table, node.name, given.rule, "COLMAP")
+    return value
+
+
+def _with_key(
+    given: MapRule, source: Table, target: Table, values: Sequence[int | Expression]
+) -> Table:
+    """Return the target's table with its key: that of KEYCOLS, else the columns that the source's key became."""
+    if given.rule.key:
+        key = {column_index(target, name, given.rule, "KEYCOLS") for name in given.rule.key}
+    else:
+        lost = set(source.marked_keys) - set(values)
+        if lost:
+            name = source.columns[min(lost)].name
+            problem = f"COLMAP leaves out the key column {name} of {source.name}"
+            raise given.rule.error(problem, "COLMAP", "Map it too, or name another key by KEYCOLS")
+        key = {at for at, value in enumerate(values) if value in source.marked_keys}
+    columns = tuple(replace(column, key=at in key) for at, column in enumerate(target.columns))
+    return replace(target, columns=columns)
+
+
+def _target_name(given: MapRule, source: Table) -> str:
+    """Return the target's name for a source table: what ``*`` stands for in the source is in the target's place."""
+    if "*" not in given.target:
+        return given.target
+    wanted, own = NAME_PART.findall(given.rule.pattern), NAME_PART.findall(source.name)
+    own = own[len(own) - len(wanted) :] if len(wanted) <= len(own) else own
+    parts = []
+    targets = NAME_PART.findall(given.target)
+    for at, part in enumerate(targets):
+        if "*" not in part:
+            parts.append(part)
+            continue
+        back = at - len(targets)
+        if -back > len(own):
+            raise given.rule.error(
+                f"the target {given.target} has more parts than {source.name}", "TARGET"
+            )
+        pattern = wanted[back] if -back <= len(wanted) else "*"
+        held = re.fullmatch(
+            "(.*)".join(map(re.escape, pattern.split("*", 1))), own[back], re.IGNORECASE | re.DOTALL
+        )
+        parts.append(part.replace("*", held[1] if held and held.groups() else own[back]))
+    return ".".join(parts)
+
+
+def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:
+    """Return operations that a statement takes as those of its target."""
+    block = _retyped(block, one.given.types)
+    earlier = replace(block, after=block.before)
+
+    def image(own: Image, of: ChangeBlock) -> Image:
+        return tuple(
+            own[value] if isinstance(value, int) else evaluated(value, of, environment)
+            for value in one.columns
+        )
+
+    return replace(
+        block,
+        table=one.table,
+        before=image(block.before, earlier),
+        after=image(block.after, block),
+    )
+
+
+def _retyped(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> ChangeBlock:
+    """Return operations with the types that INSERTUPDATES, INSERTDELETES and UPDATEDELETES give them; a delete's row is then that before it."""
+    kinds: Octets = block.op_type.copy()
+    for old, new in types:
+        chosen = block.op_type == ord(old)
+        if ord(old) == UPDATE:
+            chosen |= block.op_type == KEY_UPDATE
+        kinds[chosen] = ord(new)
+    deletes = (block.op_type == DELETE) & (kinds != DELETE)
+    if not deletes.any():
+        return replace(block, op_type=kinds)
+    after = tuple(
+        image_of(before, own, deletes)
+        for before, own in zip(block.before, block.after, strict=True)
+    )
+    return replace(block, op_type=kinds, after=after)

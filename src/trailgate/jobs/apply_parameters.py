@@ -1,0 +1,85 @@
+"""The options of apply together with those of a Replicat parameter file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from trailgate.apply.collisions import Collisions
+from trailgate.apply.mapping import Mapping
+from trailgate.apply.replicat_files import parse_replicat
+from trailgate.errors import OptionError, Where
+from trailgate.jobs.apply_options import ApplyOptions
+from trailgate.jobs.apply_reading import Prepare, as_it_is
+from trailgate.messages.extract_files import Remark
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.storage.files.addresses import Address, absolute, read_whole
+from trailgate.trail.reading.images import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class MappedOptions:
+    """Options as they hold with a parameter file: what it maps, its definitions, and its parameters that change nothing."""
+
+    options: ApplyOptions
+    mapping: Mapping | None = None
+    definitions: str | None = None
+    unused: tuple[Remark, ...] = ()
+
+    @property
+    def collisions(self) -> Callable[[str], Collisions | None]:
+        """Return what is done at collisions of a table, where its statement says so."""
+        return (lambda _: None) if self.mapping is None else self.mapping.collisions
+
+    @property
+    def prepare(self) -> Prepare:
+        """Return what makes operations of source tables those of target tables."""
+        return as_it_is if self.mapping is None else self.mapping.blocks
+
+    @property
+    def wanted(self) -> Wanted:
+        """Return which tables of a trail are read."""
+        if self.mapping is not None:
+            return Wanted(self.mapping.sources)
+        patterns = self.options.tables
+        return Wanted(None if patterns is None else TablePatterns.read(",".join(patterns)))
+
+    def source(self, trail: Address) -> str:
+        """Return what positions in a target are those of: a trail, and what is taken of it."""
+        chosen = ""
+        if self.options.tables is not None:
+            chosen = f"?tables={','.join(sorted(self.options.tables))}"
+        if self.mapping is not None:
+            chosen = f"?map={self.mapping.name}"
+        return f"{absolute(trail)}{chosen}"
+
+
+def mapped_options(options: ApplyOptions) -> MappedOptions:
+    """Return the options with those of their parameter file; raises OptionError for what both state differently, and StorageError."""
+    if options.params is None:
+        return MappedOptions(options)
+    path = str(options.params)
+    try:
+        text = read_whole(path, "parameter file").decode()
+    except UnicodeDecodeError as error:
+        problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
+        raise OptionError(problem, where=Where(source=path)) from None
+    found = parse_replicat(text, path)
+    if options.tables is not None:
+        raise OptionError(
+            "MAP statements name the tables, and so does --tables", where=Where(source=path)
+        )
+    defaults = {one.name: one.default for one in fields(ApplyOptions)}
+    stated = {"group": found.group, "discards": found.discards, "on_error": found.on_error}
+    chosen: dict[str, Any] = {}
+    for name, value in stated.items():
+        own = getattr(options, name)
+        if value is None or own == value:
+            continue
+        if own != defaults[name]:
+            flag = "--" + name.replace("_", "-")
+            problem = f"{flag} is {own}, and the parameter file states {value}"
+            raise OptionError(problem, where=Where(source=path), hint="State it in one place")
+        chosen[name] = value
+    return MappedOptions(replace(options, **chosen), Mapping(found), found.sourcedefs, found.unused)

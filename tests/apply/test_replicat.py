@@ -1,0 +1,171 @@
+"""Replicat parameter files: what they state lands in the tables, and what cannot be obeyed is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import duckdb
+import pytest
+
+from apply.sources import write_log
+from oracles.apply_naive import Operation
+from trailgate import ApplyError, ApplyReport, OptionError, TrailgateError, apply_trail
+from trailgate.apply.mapping import Mapping
+from trailgate.apply.replicat_files import parse_replicat
+
+FULL = {"a": 1, "b": 2, "c": 3}
+WAYS = {
+    "whole": """\
+-- current rows of HR, as production does it
+REPLICAT rshop
+USERIDALIAS shop DOMAIN prod
+ASSUMETARGETDEFS
+BATCHSQL
+DISCARDFILE {0}/rshop.dsc, APPEND, MEGABYTES 50
+REPERROR (DEFAULT, DISCARD)
+IGNORETRUNCATES
+MAP hr.t, TARGET copy.t2, COLMAP (USEDEFAULTS, b = c, note = @STRCAT ('a=', a, ', was ', BEFORE.id)),
+  FILTER (ON UPDATE, a <> 9);
+""",
+}
+
+
+def applied(folder: Path, parameters: str, log: list[Operation], **options: Any) -> ApplyReport:
+    """Apply a log as a parameter file states it to a file of DuckDB."""
+    write_log(folder / "ot", log)
+    params = folder / "rep.prm"
+    params.write_text(parameters)
+    return apply_trail(folder / "ot", f"duckdb:{folder}/x.duckdb", params=str(params), **options)
+
+
+def rows(folder: Path, name: str, columns: str = "*") -> list[tuple[Any, ...]]:
+    """Return the rows of a table in their order."""
+    with duckdb.connect(str(folder / "x.duckdb"), read_only=True) as connection:
+        found: list[tuple[Any, ...]] = connection.sql(
+            f"SELECT {columns} FROM x.{name} ORDER BY ALL"
+        ).fetchall()
+        return found
+
+
+def inserted(key: int, transaction: int, **values: Any) -> Operation:
+    return Operation("I", key, key, FULL | values, transaction)
+
+
+def test_a_whole_file_as_production_has_it(tmp_path: Path) -> None:
+    log = [
+        inserted(1, 1),
+        Operation("U", 1, 1, {"a": 7, "c": 8}, 2),
+        Operation("U", 1, 1, {"a": 9}, 3),
+        Operation("T", 0, 0, {}, 4),
+        Operation("U", 5, 5, {"a": 1}, 5),
+    ]
+    report = applied(tmp_path, WAYS["whole"].format(tmp_path), log)
+
+    assert rows(tmp_path, "copy.t2", "id, a, b, c, note") == [(1, 7, 8, 8, "a=7, was 1")]
+    assert report.operations == 2
+    assert (tmp_path / "rshop.dsc").read_text().count("\n") == 1
+    with pytest.raises(OptionError, match="--tables"):
+        applied(tmp_path, WAYS["whole"].format(tmp_path), [], tables=["HR.T"])
+
+
+def test_a_wildcard_target_has_what_the_star_stands_for(tmp_path: Path) -> None:
+    applied(tmp_path, "MAP hr.*, TARGET copy.x_*;", [inserted(1, 1)])
+    assert rows(tmp_path, "copy.x_t") == [(1, 1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("clause", "expected"),
+    [
+        ("KEYCOLS (a), COLMAP (USEDEFAULTS)", [(2, 1, 2, 3)]),
+        ("COLMAP (id = id, total = a)", [(1, 1), (2, 5)]),
+        ("COLMAP (id = id, kind = @STRUP ('new'))", [(1, "NEW"), (2, "NEW")]),
+        ("COLMAP (id = id, kind = @GETENV ('GGHEADER', 'OPTYPE'))", [(1, "INSERT"), (2, "INSERT")]),
+        ("WHERE (id > 1)", [(2, 5, 2, 3)]),
+    ],
+)
+def test_an_option_of_map_is_obeyed(
+    tmp_path: Path, clause: str, expected: list[tuple[Any, ...]]
+) -> None:
+    log = [inserted(1, 1), inserted(2, 2, a=5)]
+    if "KEYCOLS" in clause:
+        log = [inserted(1, 1), Operation("U", 1, 2, {"a": 1}, 2)]
+    applied(tmp_path, f"MAP hr.t, TARGET hr.u, {clause};", log)
+    assert rows(tmp_path, "hr.u") == expected
+
+
+def test_one_table_lands_in_two(tmp_path: Path) -> None:
+    parameters = """\
+IGNOREDELETES
+MAP hr.t, TARGET hr.low, FILTER (a < 5);
+MAP hr.t, TARGET hr.high, FILTER (a >= 5);
+GETDELETES
+MAP hr.t, TARGET hr.every;
+"""
+    log = [inserted(1, 1), inserted(2, 2, a=5), Operation("D", 2, 2, FULL, 3)]
+    applied(tmp_path, parameters, log)
+    assert rows(tmp_path, "hr.low", "id") == [(1,)]
+    assert rows(tmp_path, "hr.high", "id") == [(2,)]
+    assert rows(tmp_path, "hr.every", "id") == [(1,)]
+
+
+def test_collisions_are_those_of_each_statement(tmp_path: Path) -> None:
+    parameters = """\
+HANDLECOLLISIONS
+MAP hr.t, TARGET hr.over;
+MAP hr.t, TARGET hr.missing, NOHANDLECOLLISIONS, INSERTMISSINGUPDATES;
+"""
+    applied(tmp_path, parameters, [Operation("U", 1, 1, {"a": 4}, 1)])
+    assert rows(tmp_path, "hr.missing") == [(1, 4, None, None)]
+    assert rows(tmp_path, "hr.over") == []
+    with pytest.raises(ApplyError, match="there is no such row"):
+        applied(tmp_path, "MAP hr.t, TARGET hr.plain;", [], group="other")
+
+
+def test_operations_get_other_types(tmp_path: Path) -> None:
+    log = [inserted(1, 1), Operation("U", 1, 1, FULL | {"a": 2}, 2), Operation("D", 1, 1, {}, 3)]
+    parameters = "MAP hr.t, TARGET hr.u, KEYCOLS (id, a), INSERTUPDATES, IGNOREDELETES;"
+    applied(tmp_path, parameters, log)
+    assert rows(tmp_path, "hr.u", "id, a") == [(1, 1), (1, 2)]
+
+
+def test_a_filter_over_a_column_that_is_not_logged_is_an_error(tmp_path: Path) -> None:
+    log = [inserted(1, 1), Operation("U", 1, 1, {"b": 4}, 2)]
+    with pytest.raises(ApplyError, match=r"FILTER cannot be decided.*does not have a.*position"):
+        applied(tmp_path, "MAP hr.t, TARGET hr.t, FILTER (a > 0);", log)
+    asked = "MAP hr.t, TARGET hr.t, FILTER (@COLTEST (a, MISSING) = 1 OR a > 0);"
+    applied(tmp_path, asked, [])
+    assert rows(tmp_path, "hr.t") == [(1, 1, 4, 3)]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("SQLEXEC 'update x'", "SQLEXEC 'update x' is not obeyed: there is no database"),
+        ("DDL INCLUDE ALL", "DDL INCLUDE ALL is not obeyed: definitions in the trail"),
+        ("INSERTALLRECORDS", "INSERTALLRECORDS is not obeyed"),
+        ("REPERROR (1403, DISCARD)", "1403, DISCARD.* is not obeyed"),
+        ("REPERROR (DEFAULT, EXCEPTION)", "the response EXCEPTION is not obeyed"),
+        ("HANDLECOLISIONS", "unknown parameter; did you mean HANDLECOLLISIONS"),
+        ("MAP a.b, TARGET c.d, EVENTACTIONS (STOP);", "there are no events"),
+        ("MAP a.b;", "expected TARGET"),
+        ("MAP a.b, TARGET c.d, COLMAP (x);", "expected COLUMN = value in COLMAP"),
+        ("MAP a.b, TARGET c.d", "MAP hr.t is not obeyed: unknown parameter"),
+    ],
+)
+def test_what_is_not_obeyed_is_refused_with_its_line(line: str, problem: str) -> None:
+    with pytest.raises(OptionError, match=problem) as found:
+        parse_replicat(f"REPLICAT r\n{line}\nMAP hr.t, TARGET hr.t;\n", "rep.prm")
+    assert "rep.prm, line 2" in str(found.value)
+
+
+def test_any_text_gives_parameters_or_our_error() -> None:
+    own = Random(7)
+    words = [*WAYS["whole"].split(), *"(),'\"&;\n*", "MAP", "COLMAP"]
+    for _ in range(2000):
+        text = " ".join(own.choice(words) for _ in range(own.randrange(30)))
+        try:
+            Mapping(parse_replicat(text))
+        except TrailgateError:
+            continue
