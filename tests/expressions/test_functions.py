@@ -13,7 +13,7 @@ from expressions.blocks import MISSING, block_of
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError
-from trailgate.expressions.evaluation import select_rows, strings
+from trailgate.expressions.evaluation import evaluated, select_rows, strings
 from trailgate.expressions.functions import ITEMS
 from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.values import Environment
@@ -67,6 +67,17 @@ BLOCK = block_of(COLUMNS, tx_owner=pa.array(["ann", "bob", None]))
         ("@STRCAT (ID, '-', CITY) = '3-OSLO'", [2]),
         ("@COLTEST (NAME, NULL)", [2]),
         ("@COLTEST (NAME, PRESENT, MISSING) = 1", [0, 1]),
+        ("@IF (ID > 1 AND NAME <> 'X', ID, 7) = 2", [1]),
+        ("@IF (ID > 1, 'many', 'one') = 'many'", [1, 2]),
+        ("@IF (ID = 1, PRICE, 0) = 1.5", [0]),
+        ("@CASE (CITY, 'ROME', 'it', 'OSLO', 'no') = 'it'", [0, 1]),
+        ("@CASE (ID, 1, 'a', 2, 'b', 'c') = 'c'", [2]),
+        ("@EVAL (ID < 2, 'low', ID < 3, 'mid') = 'mid'", [1]),
+        ("@STRLEN (@EVAL (ID < 2, 'low', 'rest')) = 4", [1, 2]),
+        ("@VALONEOF (CITY, 'OSLO', 'PARIS')", [2]),
+        ("@STRSUB (CITY, 'O', '0', 'S', '$') = '0$L0'", [2]),
+        ("@NUMSTR (@STRCAT (' ', ID, '0 ')) = 20", [1]),
+        ("@COLTEST (NAME, NULL) AND @STRLEN (@TOKEN ('T')) = 1", []),
         ("@GETENV ('TRANSACTION', 'USERNAME') = 'bob'", [1]),
         ("GGS_TRANS_TIMESTAMP = '2026-01-05 09:00:00.000000'", [0, 1, 2]),
         ("@BEFORE (NAME) = @ABSENT", [0, 1, 2]),
@@ -175,3 +186,24 @@ def test_a_missing_key_leaves_the_range_open() -> None:
     block = block_of({"ID": [1, MISSING]})
 
     assert select_rows(parse_condition("@RANGE (1, 2)"), block).undecided.tolist() == [False, True]
+
+
+def test_a_value_that_a_missing_column_decides_is_missing() -> None:
+    block = block_of({"ID": [1, 2, 3], "NAME": ["a", MISSING, None]})
+    chosen = evaluated(parse_value("@IF (NAME = 'a', 'yes', 'no')"), block)
+    assert chosen.is_missing(3).tolist() == [False, True, False]
+    assert chosen.values is not None
+    assert [chosen.values.to_pylist()[at] for at in (0, 2)] == ["yes", "no"]
+    only = evaluated(parse_value("@IF (ID = 1, NAME, 'else')"), block)
+    assert only.is_missing(3).tolist() == [False, False, False]
+    states = [evaluated(parse_value(f"@COLSTAT ({one})"), block) for one in ("NULL", "MISSING")]
+    assert [one.is_missing(3).any() for one in states] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["@STRUP (ID = 1)", "@EVAL (ID = 1, 'a', ID = 2)", "@COLSTAT (INVALID)", "@STRSUB (NAME, 'a')"],
+)
+def test_what_a_function_does_not_take_is_an_error(text: str) -> None:
+    with pytest.raises(OptionError):
+        parse_value(text)

@@ -5,7 +5,8 @@ What @GETENV gives: one row an item, by its group and its name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -13,17 +14,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Octets
+from trailgate.arrays import Mask, Octets
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.expressions.comparing import compare_values, key_text
-from trailgate.expressions.syntax import Call, ColumnName, Literal, Number, expression_error
+from trailgate.expressions.syntax import (
+    CONDITIONS,
+    Call,
+    ColumnName,
+    Comparison,
+    Literal,
+    Node,
+    Number,
+    expression_error,
+)
 from trailgate.expressions.values import (
     Environment,
     Kind,
     Scope,
     Value,
+    Verdicts,
     missing_of,
     number_value,
     text_value,
@@ -46,6 +57,7 @@ Check = Callable[[Call, str], None]
 ANY_NUMBER: Final = 99
 BETWEEN_KEYS: Final = "\x1f"  # joins the columns of @RANGE; a NULL is the sign after it
 NULL_KEY: Final = "\x1e"
+NULL: Final = Value(pa.scalar(None, pa.string()), Kind.TEXT)
 SEPARATOR: Final = pa.scalar(BETWEEN_KEYS, pa.string())
 
 
@@ -53,13 +65,26 @@ def _nothing(call: Call, text: str) -> None:
     """Accept every argument."""
 
 
+def _no_condition(_: int) -> bool:
+    return False
+
+
+def _first(at: int) -> bool:
+    return at == 0
+
+
+def _every_other(at: int) -> bool:
+    return at % 2 == 0
+
+
 class Function(NamedTuple):
-    """How many arguments a function takes, its value, and what is checked before there are any rows."""
+    """How many arguments a function takes, its value, what is checked before there are any rows, and which arguments may be conditions."""
 
     least: int
     most: int
     apply: Callable[[Scope, Call], Value]
     check: Check = _nothing
+    takes_condition: Callable[[int], bool] = _no_condition
 
     @property
     def taken(self) -> str:
@@ -191,6 +216,109 @@ def _check_range(call: Call, text: str) -> None:
         raise expression_error(problem, text, numbers[0].at)
 
 
+def _if(scope: Scope, call: Call) -> Value:
+    condition, *values = call.arguments
+    return _choose(scope, [(scope.verdicts(condition), values[0])], values[1])
+
+
+def _evaluate(scope: Scope, call: Call) -> Value:
+    """Return the value after the first condition that is true, else the last one, else NULL."""
+    given = call.arguments
+    pairs = [(scope.verdicts(given[at]), given[at + 1]) for at in range(0, len(given) - 1, 2)]
+    return _choose(scope, pairs, given[-1] if len(given) % 2 else None)
+
+
+def _check_default(call: Call, text: str) -> None:
+    last = call.arguments[-1]
+    if len(call.arguments) % 2 and isinstance(last, CONDITIONS):
+        raise expression_error("expected a value after the condition", text, last.at)
+
+
+def _case(scope: Scope, call: Call) -> Value:
+    """Return the value after the first one that the first argument is equal to, else the last one, else NULL."""
+    value, *given = call.arguments
+    pairs = [
+        (scope.verdicts(Comparison("=", value, given[at], call.at)), given[at + 1])
+        for at in range(0, len(given) - 1, 2)
+    ]
+    return _choose(scope, pairs, given[-1] if len(given) % 2 else None)
+
+
+def _choose(scope: Scope, pairs: Sequence[tuple[Verdicts, Node]], default: Node | None) -> Value:
+    """Return by row the value of the first outcome that is true; missing where a missing column decides that."""
+    rows = len(scope.block)
+    last = NULL if default is None else scope.value(default)
+    values = [scope.value(node) for _, node in pairs]
+    data = last.text()
+    missing = _missing(last, rows)
+    for (verdicts, _), value in zip(reversed(pairs), reversed(values), strict=True):
+        true = verdicts.true_rows
+        data = pc.if_else(pa.array(true), value.text(), data)
+        missing = np.where(true, _missing(value, rows), missing) | verdicts.undecided_rows
+    kinds = {value.kind for value in (*values, *([last] if default is not None else ()))}
+    return Value(data, Kind.NUMBER if kinds == {Kind.NUMBER} else Kind.TEXT, missing)
+
+
+def _missing(value: Value, rows: int) -> Mask:
+    return np.zeros(rows, bool) if value.missing is None else value.missing
+
+
+def _one_of(scope: Scope, call: Call) -> Value:
+    """Return 1 where the first argument is equal to another one, else 0."""
+    value, *others = call.arguments
+    found = reduce(
+        Verdicts.__or__,
+        (scope.verdicts(Comparison("=", value, other, call.at)) for other in others),
+    )
+    true = pa.array(found.true_rows.astype(np.int64))
+    return Value(true, Kind.NUMBER, found.undecided_rows)
+
+
+def _column_state(scope: Scope, call: Call) -> Value:
+    """Return a value that is NULL or missing in all rows."""
+    node = call.arguments[0]
+    assert isinstance(node, ColumnName)
+    rows = len(scope.block)
+    missing = np.full(rows, node.name.upper() == "MISSING")
+    return Value(pa.nulls(rows, pa.string()), Kind.TEXT, missing)
+
+
+def _check_column_state(call: Call, text: str) -> None:
+    node = call.arguments[0]
+    if not isinstance(node, ColumnName) or node.name.upper() not in ("NULL", "MISSING"):
+        raise expression_error("expected NULL or MISSING", text, node.at)
+
+
+def _substitute(scope: Scope, call: Call) -> Value:
+    value = scope.value(call.arguments[0])
+    data = value.text()
+    for at in range(1, len(call.arguments), 2):
+        node = call.arguments[at + 1]
+        if not isinstance(node, Literal):
+            raise scope.error("expected a literal, as in 'text'", node)
+        data = pc.replace_substring(data, _literal(scope, call, at), node.text)
+    return text_value(data, value)
+
+
+def _check_pairs(call: Call, text: str) -> None:
+    if len(call.arguments) % 2 == 0:
+        problem = f"@{call.function} takes a text, and pairs of what is replaced and by what"
+        raise expression_error(problem, text, call.at)
+
+
+def _number_of_text(scope: Scope, call: Call) -> Value:
+    value = scope.value(call.arguments[0])
+    return Value(pc.utf8_trim(value.text(), " "), Kind.NUMBER, value.missing)
+
+
+def _token(scope: Scope, call: Call) -> Value:
+    """Return the record's token of a name, NULL where it has none."""
+    name, tokens = _literal(scope, call, 0), scope.block.tokens
+    if tokens is None:
+        return NULL
+    return Value(pc.map_lookup(tokens, pa.scalar(name), "first"), Kind.TEXT)
+
+
 _STATES: Final = ("PRESENT", "NULL", "MISSING", "INVALID")
 
 
@@ -268,8 +396,13 @@ def _unknown_item(group: str, item: str, call: Call, text: str) -> OptionError:
 
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
+        "CASE": Function(3, ANY_NUMBER, _case),
+        "COLSTAT": Function(1, 1, _column_state, _check_column_state),
         "COLTEST": Function(2, 5, _test, _check_test),
+        "EVAL": Function(2, ANY_NUMBER, _evaluate, _check_default, _every_other),
         "GETENV": Function(1, 2, _environment, _check_environment),
+        "IF": Function(3, 3, _if, takes_condition=_first),
+        "NUMSTR": Function(1, 1, _number_of_text),
         "RANGE": Function(2, ANY_NUMBER, _range, _check_range),
         "STRCAT": Function(1, ANY_NUMBER, _join),
         "STRCMP": Function(2, 2, _compare),
@@ -280,8 +413,11 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         "STRLTRIM": Function(1, 1, _change(lambda text: pc.utf8_ltrim(text, " "))),
         "STRNCMP": Function(3, 3, _compare),
         "STRRTRIM": Function(1, 1, _change(lambda text: pc.utf8_rtrim(text, " "))),
+        "STRSUB": Function(3, ANY_NUMBER, _substitute, _check_pairs),
         "STRTRIM": Function(1, 1, _change(lambda text: pc.utf8_trim(text, " "))),
         "STRUP": Function(1, 1, _change(pc.utf8_upper)),
+        "TOKEN": Function(1, 1, _token),
+        "VALONEOF": Function(2, ANY_NUMBER, _one_of),
     }
 )
 

@@ -182,6 +182,9 @@ class _Parser:
         given = self.arguments()
         if not row.least <= len(given) <= row.most:
             raise self.error(f"@{name} takes {row.taken}, not {len(given)}", token)
+        for at, argument in enumerate(given):
+            if isinstance(argument, CONDITIONS) and not row.takes_condition(at):
+                raise self.error(f"@{name} takes no condition there", token)
         call = Call(name, given, token.at)
         row.check(call, self.text)
         return call
@@ -198,10 +201,10 @@ class _Parser:
         if self.next.is_sign(")"):
             self.take()
             return ()
-        found = [self.deeper(self.value)]
+        found = [self.deeper(self.condition)]
         while self.next.is_sign(","):
             self.take()
-            found.append(self.deeper(self.value))
+            found.append(self.deeper(self.condition))
         self.expect(")")
         return tuple(found)
 

@@ -121,6 +121,10 @@ class Scope(Protocol):
         """Return a node's value in each row."""
         ...
 
+    def verdicts(self, node: Node) -> Verdicts:
+        """Return the outcomes of a node as a condition."""
+        ...
+
     def error(self, problem: str, node: Node, hint: str = "") -> OptionError:
         """Return an error with a caret below a node."""
         ...
