@@ -123,6 +123,17 @@ MAP hr.t, TARGET hr.missing, NOHANDLECOLLISIONS, INSERTMISSINGUPDATES;
         applied(tmp_path, "MAP hr.t, TARGET hr.plain;", [], group="other")
 
 
+def test_insertallrecords_makes_every_operation_a_row(tmp_path: Path) -> None:
+    log = [inserted(1, 1), Operation("U", 1, 1, {"a": 2}, 2)]
+    applied(tmp_path, "INSERTALLRECORDS\nMAP hr.t, TARGET hr.u;", log)
+    assert rows(tmp_path, "hr.u", "_position, id, a, _op_type, _missing")[1][1:] == (
+        1,
+        2,
+        "U",
+        '["b", "c"]',
+    )
+
+
 def test_operations_get_other_types(tmp_path: Path) -> None:
     log = [inserted(1, 1), Operation("U", 1, 1, FULL | {"a": 2}, 2), Operation("D", 1, 1, {}, 3)]
     parameters = "MAP hr.t, TARGET hr.u, KEYCOLS (id, a), INSERTUPDATES, IGNOREDELETES;"
@@ -144,7 +155,7 @@ def test_a_filter_over_a_column_that_is_not_logged_is_an_error(tmp_path: Path) -
     [
         ("SQLEXEC 'update x'", "SQLEXEC 'update x' is not obeyed: there is no database"),
         ("DDL INCLUDE ALL", "DDL INCLUDE ALL is not obeyed: definitions in the trail"),
-        ("INSERTALLRECORDS", "INSERTALLRECORDS is not obeyed"),
+        ("MAP a.b, TARGET c.d; INSERTALLRECORDS", "INSERTALLRECORDS follows a MAP"),
         ("REPERROR (1403, DISCARD)", "1403, DISCARD.* is not obeyed"),
         ("REPERROR (DEFAULT, EXCEPTION)", "the response EXCEPTION is not obeyed"),
         ("HANDLECOLISIONS", "unknown parameter; did you mean HANDLECOLLISIONS"),

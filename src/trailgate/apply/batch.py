@@ -28,12 +28,16 @@ Fetch = Callable[[pa.Table, bool], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What is written to a target table: effects by key, after it was emptied if it is ``emptied``; and how many operations were replayed and ignored."""
+    """What is written to a target table: effects by key, after it was emptied if it is ``emptied``; and how many operations were replayed and ignored.
+
+    ``appended``: all are rows that the table gets beside those it has, whatever these are.
+    """
 
     nets: Nets
     emptied: bool = False
     replayed: int = 0
     ignored: int = 0
+    appended: bool = False
 
     @property
     def counts(self) -> dict[str, int]:

@@ -6,18 +6,20 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from trailgate.apply.append import COLUMNS, appended, appending_table
 from trailgate.apply.batch import Effects, Fetch, effects_of
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.faults import Faults
 from trailgate.apply.operations import Operations
-from trailgate.apply.tables import TargetTable
+from trailgate.apply.tables import TargetColumn, TargetTable
 
 
 class Mode(NamedTuple):
-    """A mode: the columns that it adds to a table, what operations write to that, and whether these may be folded first."""
+    """A mode: the table that it writes, the columns which that has beside the source's, what operations write to it, and whether these may be folded first."""
 
     table: Callable[[TargetTable], TargetTable]
     effects: Callable[[Operations, Fetch, Collisions, Faults], Effects]
+    columns: tuple[TargetColumn, ...]
     folds: bool
 
 
@@ -26,5 +28,8 @@ def _as_it_is(table: TargetTable) -> TargetTable:
 
 
 MODES: Final[Mapping[str, Mode]] = MappingProxyType(
-    {"current": Mode(_as_it_is, effects_of, folds=True)}
+    {
+        "current": Mode(_as_it_is, effects_of, (), folds=True),
+        "append": Mode(appending_table, appended, COLUMNS, folds=False),
+    }
 )

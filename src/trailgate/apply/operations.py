@@ -173,8 +173,10 @@ def _of_block(
         keys.append(pa.nulls(rows, kind) if key.values is None else key.values)
         old_keys.append(pa.nulls(rows, kind) if old.values is None else old.values)
     updates = (block.op_type == UPDATE) | (block.op_type == KEY_UPDATE)
-    moved = updates & _differing(keys, old_keys)
-    kinds = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), block.op_type).astype(np.uint8)
+    kinds = block.op_type
+    if table.key:
+        moved = updates & _differing(keys, old_keys)
+        kinds = np.where(updates, np.where(moved, KEY_UPDATE, UPDATE), kinds).astype(np.uint8)
     return Operations(
         table,
         block.order,

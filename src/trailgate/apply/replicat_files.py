@@ -112,6 +112,7 @@ class ReplicatParameters:
     sourcedefs: str | None = None
     discards: str | None = None
     on_error: str | None = None
+    mode: str | None = None
     unused: tuple[Remark, ...] = ()
 
 
@@ -308,9 +309,13 @@ def _reperror(draft: _Draft, statement: Statement) -> None:
 
 
 def _insertallrecords(draft: _Draft, statement: Statement) -> None:
-    del draft
-    problem = f"{statement.keyword} is not obeyed: operations are applied to current rows only"
-    raise statement.error(problem, ALTERED)
+    if draft.parameters.maps:
+        hint = "Write it before the first MAP: it holds for all here"
+        raise statement.error(
+            f"{statement.keyword} follows a MAP, which it would not hold for", hint
+        )
+    draft.set_once(statement, mode="append")
+    _nothing_more(statement, statement.rest)
 
 
 def _not_obeyed(draft: _Draft, statement: Statement) -> None:

@@ -126,6 +126,7 @@ class ApplyRun:
                 self.mapped.wanted,
                 tables.known,
                 tables.done_before,
+                extend=tables.extend,
                 prepare=self.mapped.prepare,
                 after_csn=self._options.after_csn,
                 keep=tables.keeps,

@@ -74,6 +74,7 @@ class FrameOperations:
                 mapped.wanted,
                 tables.known,
                 done,
+                extend=tables.extend,
                 prepare=_of_tables(mapped),
                 after_csn=self.options.after_csn,
                 keep=tables.keeps,

@@ -14,6 +14,7 @@ from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Options, field_opt
 GROUP: Final = "trailgate"
 BATCH_BYTES: Final = 64 << 20
 OnCollision = Literal["stop", "overlay", "insert-missing"]
+ModeName = Literal["current", "append"]
 SchemaChanges = Literal["evolve", "strict"]
 OnError = Literal["stop", "discard", "discard-transaction", "ignore"]
 
@@ -29,6 +30,9 @@ class ApplyOptions:
         list[str] | None, NAMES, Flag("PATTERNS"), "Only these tables, as HR.*; repeatable."
     ] = None
     group: Annotated[str, TEXT, Flag("NAME"), "What positions in the target are kept by."] = GROUP
+    mode: Annotated[
+        ModeName, "What tables hold: current rows, or with append a row an operation."
+    ] = "current"
     on_collision: Annotated[
         OnCollision,
         "Where a row is there that should not be, or is not there: stop, overlay (HANDLECOLLISIONS) or insert-missing (INSERTMISSINGUPDATES).",
@@ -68,6 +72,7 @@ class ApplyKeywords(TypedDict, total=False):
     params: str | None
     tables: Iterable[str] | None
     group: str
+    mode: ModeName
     on_collision: OnCollision
     after_csn: str | None
     overlay_until: str | None

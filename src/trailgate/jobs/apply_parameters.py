@@ -52,6 +52,8 @@ class MappedOptions:
             chosen = f"?tables={','.join(sorted(self.options.tables))}"
         if self.mapping is not None:
             chosen = f"?map={self.mapping.name}"
+        if self.options.mode != "current":
+            chosen += f"{'&' if chosen else '?'}mode={self.options.mode}"
         return f"{absolute(trail)}{chosen}"
 
 
@@ -71,7 +73,8 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
             "MAP statements name the tables, and so does --tables", where=Where(source=path)
         )
     defaults = {one.name: one.default for one in fields(ApplyOptions)}
-    stated = {"group": found.group, "discards": found.discards, "on_error": found.on_error}
+    names = ("group", "discards", "on_error", "mode")
+    stated = {name: getattr(found, name) for name in names}
     chosen: dict[str, Any] = {}
     for name, value in stated.items():
         own = getattr(options, name)

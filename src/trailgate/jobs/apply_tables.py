@@ -89,9 +89,9 @@ class TargetTables:
         source: str,
         collisions: Callable[[str], Collisions | None] = lambda _: None,
     ) -> None:
-        self._options, self._mode = options, MODES["current"]
+        self._options, self._mode = options, MODES[options.mode]
         self._collisions = collisions
-        self._target: Target = open_target(to, options.group)
+        self._target: Target = open_target(to, options.group, options.mode)
         self._known: dict[str, KnownTable] = {}
         self._missing: dict[
             str, tuple[str, ...]
@@ -119,6 +119,11 @@ class TargetTables:
     def done_before(self) -> str:
         """Return the position up to which a table that was not met yet has its operations."""
         return "" if self.done is None else self.done.position
+
+    @property
+    def extend(self) -> Callable[[TargetTable], TargetTable]:
+        """Return what makes a table of the source's columns the one that the mode writes."""
+        return self._mode.table
 
     @property
     def keeps(self) -> bool:
@@ -167,6 +172,8 @@ class TargetTables:
         known = self._known.get(name)
         if known is None:
             held = self._target.held(wanted)
+            if held is not None:
+                self._check_mode(held)
             if held is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
             at = None if held is None else self._target.position(held)
@@ -185,6 +192,17 @@ class TargetTables:
                 )
             self._missing[name] = self._missing.get(name, ()) + added
         self._known[name] = replace(known, table=whole)
+
+    def _check_mode(self, held: TargetTable) -> None:
+        """Raise DefinitionError where a table is one of another mode."""
+        names = {column.name for column in held.columns}
+        for name, mode in MODES.items():
+            own = {column.name for column in mode.columns}
+            if own and (own <= names) != (name == self._options.mode):
+                is_one = "is one" if own <= names else "is none"
+                raise DefinitionError(
+                    f"the target's table {is_one} of --mode {name}", where=Where(table=str(held))
+                )
 
     def _make(self) -> None:
         """Create the tables, and add the columns, that operations are on and the target lacks."""
@@ -271,7 +289,7 @@ class TargetTables:
     def _effects_on(
         self, operations: Operations, policy: Collisions, faults: Faults
     ) -> tuple[Effects, TableReport]:
-        if self._options.dry_run:
+        if self._options.dry_run and operations.table.key:
             return _expected(operations)
         fetch = partial(_fetch, self._target, operations.table)
         effects = self._mode.effects(operations, fetch, policy, faults)

@@ -152,6 +152,12 @@ class TableTarget:
                     found, rows, mode="overwrite", commit_properties=properties
                 ),
             )
+        elif effects.appended:
+            rows = pa.table([one.values for one in whole_rows(nets)], schema=table.schema)
+            _refusing(
+                path,
+                lambda: write_deltalake(found, rows, mode="append", commit_properties=properties),
+            )
         elif len(nets):
             _refusing(path, lambda: self._merge(found, effects, properties))
         else:

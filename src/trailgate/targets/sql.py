@@ -67,7 +67,7 @@ def replacing_statements(
 ) -> list[tuple[str, int]]:
     """Return such statements for a database that deletes and inserts rows faster than it updates columns: rows are made ``whole`` in a temporary table first."""
     table = effects.nets.table
-    name, same = quoted(*table.name), match(table, "t", "s")
+    name, same = quoted(*table.name), match(table, "t", "s") or "false"
     kinds = np.bincount(rows["e"].to_numpy(), minlength=len(Effect))
     deleted, patched, inserted = (
         int(kinds[one]) for one in (Effect.DELETE, Effect.PATCH, Effect.INSERT)

@@ -91,12 +91,16 @@ class TargetKind(NamedTuple):
     extra: str
     example: str
     is_path: bool = True
+    modes: tuple[str, ...] = ()  # none: all
 
 
 TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
     {
         "delta": TargetKind("trailgate.targets.delta", "delta", "delta:lake/"),
         "duckdb": TargetKind("trailgate.targets.duckdb", "", "duckdb:shop.duckdb"),
+        "parquet": TargetKind(
+            "trailgate.targets.parquet", "", "parquet:history/", modes=("append",)
+        ),
         "postgresql": TargetKind(
             "trailgate.targets.postgresql",
             "postgresql",
@@ -107,8 +111,12 @@ TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
 )
 
 
-def open_target(address: str, group: str) -> Target:
-    """Return the target of an address, in which positions are kept by a group's name; raises OptionError."""
+def open_target(address: str, group: str, mode: str = "") -> Target:
+    """Return the target of an address, in which positions are kept by a group's name; raises OptionError, also where it does not take the mode."""
+    scheme = address.partition(":")[0]
+    if scheme in TARGETS and mode and mode not in (TARGETS[scheme].modes or (mode,)):
+        taken = " or ".join(f"--mode {one}" for one in TARGETS[scheme].modes)
+        raise OptionError(f"{scheme}: takes no rows of --mode {mode}", hint=f"It takes {taken}")
     target: Target = _module(address).TableTarget(address.partition(":")[2], group)
     return target
 

@@ -1,0 +1,97 @@
+"""Every operation as a row: what the log has, in each target, once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apply.sources import write_log
+from apply.test_net_effects import history
+from laws import chance, examples
+from oracles.apply_naive import COLUMNS, Operation
+from trailgate import DefinitionError, OptionError, StorageError, apply_trail
+from trailgate.targets.target import table_rows
+
+TABLES = {
+    "delta": ("delta:{}/lake", "delta:{}/lake/hr/t"),
+    "duckdb": ("duckdb:{}/x.duckdb", "duckdb:{}/x.duckdb/hr/t"),
+    "parquet": ("parquet:{}/history", "parquet:{}/history/hr/t"),
+}
+
+
+def expected(log: list[Operation]) -> list[tuple[str, tuple[Any, ...]]]:
+    """Return what the rows of a log are; a delete of this source logs its key alone."""
+    found = []
+    for one in log:
+        logged = {} if one.kind == "T" else {"id": one.key, **one.logged}
+        found.append((one.kind, tuple(logged.get(name) for name in ("id", *COLUMNS))))
+    return found
+
+
+def rows(address: str) -> list[tuple[Any, ...]]:
+    """Return the rows of a target's table in the order of their positions."""
+    found = table_rows(address).read_all().sort_by("_position").to_pylist()
+    assert len({row["_position"] for row in found}) == len(found)
+    return [(row["_op_type"], tuple(row[name] for name in ("id", *COLUMNS))) for row in found]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_operation_is_a_row_once(name: str, tmp_path: Path) -> None:
+    to, table = TABLES[name]
+    for number in range(examples(5)):
+        own = chance(f"append {name} {number}")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        source = history(own, 6)
+        write_log(folder / "ot", source.log)
+        for _ in range(2):
+            apply_trail(folder / "ot", to.format(folder), mode="append", batch_bytes=300)
+        assert rows(table.format(folder)) == expected(source.log)
+
+
+def test_what_is_not_logged_is_named(tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", [Operation("U", 1, 1, {"a": None}, 1), Operation("T", 0, 0, {}, 2)])
+    apply_trail(tmp_path / "ot", f"parquet:{tmp_path}/h", mode="append")
+    found = table_rows(f"parquet:{tmp_path}/h/hr/t").read_all().to_pylist()
+    assert [row["_missing"] for row in found] == ['["b", "c"]', None]
+
+
+@pytest.mark.parametrize("name", ["delta", "duckdb"])
+def test_a_table_has_one_mode(name: str, tmp_path: Path) -> None:
+    to = TABLES[name][0].format(tmp_path)
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, dict.fromkeys(COLUMNS, 1), 1)])
+    apply_trail(tmp_path / "ot", to)
+    with pytest.raises(StorageError, match=r"mode=append"):
+        apply_trail(tmp_path / "ot", to, mode="append")
+    with pytest.raises(DefinitionError, match="the target's table is none of --mode append"):
+        apply_trail(tmp_path / "ot", to, mode="append", group="other")
+
+
+def test_parquet_holds_appended_rows_only(tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, dict.fromkeys(COLUMNS, 1), 1)])
+    with pytest.raises(OptionError, match=r"takes no rows of --mode current.*--mode append"):
+        apply_trail(tmp_path / "ot", f"parquet:{tmp_path}/h")
+
+
+def test_a_killed_run_leaves_nothing_twice(tmp_path: Path) -> None:
+    own = chance("append killed")
+    source = history(own, 40)
+    write_log(tmp_path / "ot", source.log)
+    command = [sys.executable, "-m", "trailgate", "apply", str(tmp_path / "ot")]
+    command += ["--to", f"parquet:{tmp_path}/h", "--mode", "append", "--batch-bytes", "200"]
+    for _ in range(3):
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL) as run:
+            try:
+                run.wait(own.uniform(0.4, 1.2))
+            except subprocess.TimeoutExpired:
+                os.kill(run.pid, signal.SIGKILL)
+    apply_trail(tmp_path / "ot", f"parquet:{tmp_path}/h", mode="append")
+
+    assert rows(f"parquet:{tmp_path}/h/hr/t") == expected(source.log)
+    assert not list((tmp_path / "h").rglob(".*.parquet"))
