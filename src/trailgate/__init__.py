@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from trailgate.capture.capture import Capture, Parsed
     from trailgate.jobs.apply import apply_trail
     from trailgate.jobs.apply_tables import ApplyReport
+    from trailgate.jobs.apply_verify import VerifyReport, verify_tables
     from trailgate.jobs.capture.job import CaptureSummary, capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.publishing import PublishSummary, publish_trail
@@ -87,6 +88,7 @@ __all__ = [
     "TransactionState",
     "TruncatedError",
     "UpdateFormat",
+    "VerifyReport",
     "Where",
     "WriteError",
     "__version__",
@@ -100,6 +102,7 @@ __all__ = [
     "read_records",
     "read_trail",
     "redact_trail",
+    "verify_tables",
     "write_records",
 ]
 
@@ -108,6 +111,8 @@ _MODULES = MappingProxyType(
         "AppendOptions": "trailgate.storage.live.appender",
         "ApplyReport": "trailgate.jobs.apply_tables",
         "apply_trail": "trailgate.jobs.apply",
+        "VerifyReport": "trailgate.jobs.apply_verify",
+        "verify_tables": "trailgate.jobs.apply_verify",
         "ByteOrder": "trailgate.trail.format.tokens",
         "Capture": "trailgate.capture.capture",
         "CaptureRules": "trailgate.messages.selection",

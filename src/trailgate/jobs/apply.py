@@ -7,15 +7,17 @@ where the target's positions say, however its batches are cut then.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Self, Unpack
 
+from trailgate.apply.operations import Operations
+from trailgate.errors import StorageError
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
-from trailgate.jobs.apply_tables import ApplyReport, TargetTables
+from trailgate.jobs.apply_tables import ApplyReport, BoundedTarget, TargetTables
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
@@ -24,6 +26,7 @@ from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import Notices, TrailSplit
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
+from trailgate.targets.target import Position
 
 SPLIT_BYTES: Final = 8 << 20
 Progress = Callable[["ApplyReport"], None]
@@ -79,6 +82,7 @@ class ApplyRun:
         *,
         definitions: Address | Definitions | None = None,
         reading: Reading | None = None,
+        target: BoundedTarget | None = None,
     ) -> None:
         self.mapped = mapped = mapped_options(options)
         self._options, self._reading = mapped.options, reading or Reading()
@@ -86,7 +90,7 @@ class ApplyRun:
         self._source = mapped.source(self._find().prefix)
         self._stream = TrailStream(self._find)
         self._notices = Notices()
-        self._tables = TargetTables(to, self._options, self._source, mapped.collisions)
+        self._tables = TargetTables(to, self._options, self._source, mapped.collisions, target)
         known = self._tables.done
         self._place = self._stream.initial(EARLIEST if known is None else known.position)
 
@@ -115,8 +119,24 @@ class ApplyRun:
             if report is not None:
                 yield report
 
-    def _apply(self, trail: TrailFiles, splits: list[TrailSplit]) -> ApplyReport | None:
-        """Apply the operations of splits; return None where all of them were applied before."""
+    def check_source(self, known: Position) -> None:
+        """Raise StorageError where a position is that of another trail, or of other tables of it."""
+        if known.trail != self._source:
+            raise StorageError(
+                f"{known.trail} was applied, and this is {self._source}",
+                hint="Give the options that it was applied with",
+            )
+
+    def reads(self) -> Iterator[Mapping[str, Operations]]:
+        """Yield the operations of each batch by target table, and apply none."""
+        limit = BatchLimit(bytes=self._options.batch_bytes)
+        while (end := self._stream.latest(self._place, limit)) != self._place:
+            planned = self._stream.splits(self._place, end, self._reading.split_bytes)
+            if planned is not None:
+                yield self._read(*planned).operations
+            self._place = end
+
+    def _read(self, trail: TrailFiles, splits: list[TrailSplit]) -> SplitRead:
         tables = self._tables
 
         def read() -> Iterable[SplitRead]:
@@ -135,7 +155,12 @@ class ApplyRun:
             )
             return self._reading.run(work, splits)
 
-        batch = tables.read(read)
+        return tables.read(read)
+
+    def _apply(self, trail: TrailFiles, splits: list[TrailSplit]) -> ApplyReport | None:
+        """Apply the operations of splits; return None where all of them were applied before."""
+        tables = self._tables
+        batch = self._read(trail, splits)
         if batch.last is None or (
             tables.done is not None and batch.last.position <= tables.done.position
         ):

@@ -42,10 +42,11 @@ def as_it_is(block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A table of the target as operations are made for it, and the position (20 digits) up to which it has them."""
+    """A table of the target as operations are made for it, and the position (20 digits) up to which it has them; ``until`` the one up to which it gets them, if not all."""
 
     table: TargetTable
     done: str = ""
+    until: str = ""
 
 
 @dataclass(slots=True)
@@ -158,6 +159,8 @@ class SplitWork:
         keep = np.ones(len(block), bool)
         if known.done:
             keep &= pc.greater(block.position, known.done).to_numpy(zero_copy_only=False)
+        if known.until:
+            keep &= pc.less_equal(block.position, known.until).to_numpy(zero_copy_only=False)
         if self.after_csn is not None:
             later = above_csn(block.csn, self.after_csn)
             keep &= pc.fill_null(later, False).to_numpy(zero_copy_only=False)

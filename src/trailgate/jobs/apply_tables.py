@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -79,6 +80,14 @@ class ApplyReport:
         return ApplyReport(tables, self.batches + other.batches, other.position or self.position)
 
 
+class BoundedTarget(Target, Protocol):
+    """A target whose tables take operations up to a position each."""
+
+    def bound(self, table: TargetTable) -> str:
+        """Return the position, in 20 digits, of the last operation that a table takes."""
+        ...
+
+
 class TargetTables:
     """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them."""
 
@@ -88,10 +97,12 @@ class TargetTables:
         options: ApplyOptions,
         source: str,
         collisions: Callable[[str], Collisions | None] = lambda _: None,
+        bounded: BoundedTarget | None = None,
     ) -> None:
         self._options, self._mode = options, MODES[options.mode]
         self._collisions = collisions
-        self._target: Target = open_target(to, options.group, options.mode)
+        self._target: Target = bounded or open_target(to, options.group, options.mode)
+        self._bound = None if bounded is None else bounded.bound
         self._known: dict[str, KnownTable] = {}
         self._missing: dict[
             str, tuple[str, ...]
@@ -163,7 +174,7 @@ class TargetTables:
         """Return whether operations were made for the table as it is."""
         known = self._known[name]
         types = {column.name.casefold(): column.type for column in known.table.columns}
-        return used.done == known.done and all(
+        return (used.done, used.until) == (known.done, known.until) and all(
             types[column.name.casefold()] == column.type for column in used.table.columns
         )
 
@@ -179,7 +190,8 @@ class TargetTables:
             at = None if held is None else self._target.position(held)
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
-            known = KnownTable(wanted if held is None else held, done)
+            until = "" if self._bound is None else self._bound(wanted)
+            known = KnownTable(wanted if held is None else held, done, until)
             if held is None:
                 self._missing[name] = ()
         whole = with_columns_of(known.table, wanted)

@@ -131,6 +131,16 @@ class TableTarget:
             path, lambda: found.to_pyarrow_dataset().to_table(columns=names, filter=chosen)
         ).cast(pa.schema([table.schema.field(name) for name in names]))
 
+    def scan(self, table: TargetTable) -> pa.RecordBatchReader:
+        """Return a reader of all rows."""
+        found = self._open(table)
+        assert found is not None
+        path = self._path(table)
+        reader: pa.RecordBatchReader = _refusing(
+            path, lambda: found.to_pyarrow_dataset().scanner().to_reader()
+        )
+        return reader
+
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table, and commit it with the position."""
         nets, table = effects.nets, effects.nets.table

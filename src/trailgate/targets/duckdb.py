@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import duckdb
@@ -86,6 +87,32 @@ class TableTarget:
         found = self._arrow(sql.selection(table, STAGING, keys_alone=keys_alone))
         self._connection.unregister(STAGING)
         return found
+
+    def scan(self, table: TargetTable) -> pa.RecordBatchReader:
+        """Return a reader of all rows."""
+        rows: pa.RecordBatchReader = (
+            self._connection.cursor()
+            .sql(f"SELECT * FROM {DATABASE}.{sql.quoted(*_parts(table))}")
+            .to_arrow_reader()
+        )
+        return rows
+
+    def limit_memory(self, most: str, folder: str) -> None:
+        """Let statements take no more memory than that, and write what needs more to files in a folder."""
+        quoted = folder.replace("'", "''")
+        self._execute(f"SET memory_limit = '{most}'")
+        self._execute(f"SET temp_directory = '{quoted}'")
+
+    def compare(
+        self, table: TargetTable, rows: pa.RecordBatchReader, names: Sequence[str], most: int
+    ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
+        """Return how many of a table's rows are in others by key, by kind, and the first that differ, as ``sql.comparison`` has them."""
+        self._connection.register(STAGING, rows)
+        self._execute(f"CREATE OR REPLACE TEMP TABLE {WHOLE} AS SELECT * FROM {STAGING}")
+        self._connection.unregister(STAGING)
+        key = table.key_names or ("_position",)
+        counts, differing = sql.comparison(sql.quoted(*table.name), WHOLE, names, key, most)
+        return dict(self._execute(counts)), self._execute(differing)
 
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table."""

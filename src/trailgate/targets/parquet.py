@@ -102,6 +102,10 @@ class TableTarget:
         del table, keys, keys_alone
         raise OptionError("parquet: has no rows by their keys")
 
+    def scan(self, table: TargetTable) -> pa.RecordBatchReader:
+        """Return a reader of all rows."""
+        return table_rows(str(self._folder(table)))
+
     def write(self, effects: Effects, at: Position) -> None:
         """Write the rows of one table under a hidden name."""
         table = effects.nets.table

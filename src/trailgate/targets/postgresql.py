@@ -6,6 +6,7 @@ Arrow's own writer makes the text of COPY, whole columns at a time.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from trailgate.targets.target import Position, TablePosition
 STAGING: Final = "trailgate_staging"
 KEYS: Final = "trailgate_keys"
 EVERY: Final = ""  # the table's name in the row of all tables
+FETCHED: Final = 50_000  # rows of one part of a scan
 LONGEST: Final = 63  # bytes of a name; PostgreSQL cuts longer ones off without a word
 DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this order: make foreign keys and further unique constraints DEFERRABLE"
 
@@ -116,6 +118,24 @@ class TableTarget:
         values = list(zip(*found, strict=True)) or [()] * len(columns)
         arrays = [_array(own, column.type) for own, column in zip(values, columns, strict=True)]
         return pa.table(arrays, names=[column.name for column in columns])
+
+    def scan(self, table: TargetTable) -> pa.RecordBatchReader:
+        """Return a reader of all rows, which are fetched in parts."""
+        names = ", ".join(sql.quoted(column.name) for column in table.columns)
+        cursor = self._connection.cursor(name="trailgate_scan")
+        cursor.execute(f"SELECT {names} FROM {_quoted(table)}".encode())
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            while found := cursor.fetchmany(FETCHED):
+                columns = zip(*found, strict=True)
+                arrays = [
+                    _array(own, column.type)
+                    for own, column in zip(columns, table.columns, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+            cursor.close()
+
+        return pa.RecordBatchReader.from_batches(table.schema, batches())
 
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table."""

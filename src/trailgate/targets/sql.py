@@ -5,6 +5,8 @@ The staging table has the columns ``c0``, ``c1``, ... of the values, ``m1``, ...
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -120,3 +122,27 @@ def selection(table: TargetTable, staging: str, *, keys_alone: bool) -> str:
 def key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
     """Return keys under the names that staging tables have."""
     return keys.rename_columns([f"c{at}" for at in table.key])
+
+
+def comparison(
+    expected: str, actual: str, names: Sequence[str], key: Sequence[str], most: int
+) -> tuple[str, str]:
+    """Return statements that compare two tables by key: one counts the rows of each kind, one gives the first rows that differ.
+
+    The kinds are equal, missing, surplus and different. A row of the second has its kind and then each column twice, as expected and as it is.
+    """
+    same = {one: f"e.{quoted(one)} IS NOT DISTINCT FROM a.{quoted(one)}" for one in names}
+    joined = (
+        f"(SELECT *, true AS here FROM {expected}) AS e FULL OUTER JOIN (SELECT *, true AS here FROM {actual}) AS a "
+        f"ON {' AND '.join(same[one] for one in key)}"
+    )
+    kind = (
+        "CASE WHEN a.here IS NULL THEN 'missing' WHEN e.here IS NULL THEN 'surplus' "
+        f"WHEN {' AND '.join(same.values())} THEN 'equal' ELSE 'different' END"
+    )
+    columns = ", ".join(f"e.{quoted(one)}, a.{quoted(one)}" for one in names)
+    order = ", ".join(f"coalesce(e.{quoted(one)}, a.{quoted(one)})" for one in key)
+    return (
+        f"SELECT {kind}, count(*) FROM {joined} GROUP BY 1",
+        f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} <> 'equal' ORDER BY {order} LIMIT {most:d}",
+    )

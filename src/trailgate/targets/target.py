@@ -60,6 +60,10 @@ class Target(Protocol):
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
         ...
 
+    def scan(self, table: TargetTable) -> pa.RecordBatchReader:
+        """Return a reader of all rows."""
+        ...
+
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table."""
         ...

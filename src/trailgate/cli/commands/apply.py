@@ -7,6 +7,8 @@ import time
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import typer
+
 from trailgate.cli.capture_output import many
 from trailgate.cli.layout import print_rows
 from trailgate.cli.options import AsJson, DefinitionsFile, Threads, TrailPath, takes
@@ -18,6 +20,7 @@ from trailgate.options import Flag
 if TYPE_CHECKING:
     from trailgate.jobs.apply import ApplyRun
     from trailgate.jobs.apply_tables import ApplyReport
+    from trailgate.jobs.apply_verify import VerifyReport
 
 PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
 COLUMNS: Final = (
@@ -43,6 +46,9 @@ class ApplyArguments(ApplyOptions):
     ]
     follow: Annotated[bool, "Continue with what the trail grows by, until stopped."] = False
     status: Annotated[bool, "Show how far the tables are applied, and apply nothing."] = False
+    verify: Annotated[
+        bool, "Compare the tables with what the trail makes of empty ones, and apply nothing."
+    ] = False
     definitions: DefinitionsFile = None
     threads: Threads = None
     as_json: AsJson = False
@@ -56,11 +62,14 @@ class ApplyArguments(ApplyOptions):
 @takes
 def command(trail: TrailPath, given: ApplyArguments) -> None:
     """Apply the operations of a trail to tables."""
-    if given.follow and (given.dry_run or given.status):
-        other = "--dry-run" if given.dry_run else "--status"
-        raise OptionError(f"--follow and {other} are given together")
+    ways = {name: getattr(given, name) for name in ("follow", "dry_run", "status", "verify")}
+    chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]
+    if len(chosen) > 1:
+        raise OptionError(f"{' and '.join(chosen)} are given together")
     if given.status:
         _show_status(given)
+    elif given.verify:
+        _verify(given, trail)
     else:
         apply(given, trail)
 
@@ -201,3 +210,62 @@ def _show_status(given: ApplyArguments) -> None:
         say(
             f"{name_of(whole.trail).replace('?tables=', ': ')} is applied up to position {short_position(whole.position)}{csn}"
         )
+
+
+def _verify(given: ApplyArguments, trail: str) -> None:
+    """Print how the tables compare; exits with 1 where rows differ."""
+    from trailgate.jobs.apply_verify import verify_tables
+
+    options = asdict(given.options)
+    with progress_bar("comparing", unit="operations", show=not given.as_json) as progress:
+        done = 0
+
+        def count(report: ApplyReport) -> None:
+            nonlocal done
+            done += report.operations
+            if progress is not None:
+                progress(done)
+
+        found = verify_tables(
+            trail,
+            given.target,
+            definitions=given.definitions,
+            threads=given.threads,
+            progress=count,
+            **options,
+        )
+    with done_already():
+        if given.as_json:
+            print(json.dumps(_compared(found), ensure_ascii=False, default=str))
+        else:
+            _print_comparison(found, given.target)
+    if not found.is_equal:
+        raise typer.Exit(1)
+
+
+def _compared(found: VerifyReport) -> dict[str, Any]:
+    return {
+        "equal": found.is_equal,
+        "position": found.position.position,
+        "tables": {name: asdict(one) for name, one in found.tables.items()},
+    }
+
+
+def _print_comparison(found: VerifyReport, target: str) -> None:
+    from trailgate.columnar.digits import short_position
+
+    kinds = ("equal", "missing", "surplus", "different")
+    rows = found.tables.items()
+    print_rows(
+        ("table", *kinds), [(name, *(getattr(one, kind) for kind in kinds)) for name, one in rows]
+    )
+    for name, one in rows:
+        for row in one.rows:
+            key = ", ".join(f"{column}={value!r}" for column, value in row.key.items())
+            print(f"{name} {key} is {row.kind}: operations {', '.join(row.positions) or 'none'}")
+            if row.kind == "different":
+                for column, (expected, actual) in row.columns.items():
+                    print(f"  {column}: {expected!r} in the trail, {actual!r} in the table")
+    at = short_position(found.position.position)
+    verdict = "as the trail makes them" if found.is_equal else "not as the trail makes them"
+    say(f"{target} up to position {at}: the rows are {verdict}")

@@ -1,0 +1,251 @@
+"""The tables of a target compared with what the trail makes of empty ones: rows that are missing, surplus or different, and the operations that made them.
+
+The trail is applied to a file of DuckDB, in the types of the target's tables and as far as each of them is applied. That file and the target's rows are joined by key there, within a bound of
+memory; what needs more goes to files beside it. So the same engine is used twice, and what it does wrong is not found: what others did to the tables is.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final, Unpack
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.apply.operations import Operations
+from trailgate.apply.tables import TargetTable
+from trailgate.columnar.digits import short_position
+from trailgate.errors import OptionError, StorageError, Where
+from trailgate.jobs.apply import ApplyRun, Progress, Reading
+from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
+from trailgate.model.tables import Definitions
+from trailgate.options import list_names
+from trailgate.storage.files.addresses import Address
+from trailgate.targets.duckdb import TableTarget as Scratch
+from trailgate.targets.target import Position, TablePosition, Target, open_target
+
+SCHEMA: Final = "trailgate_verify"
+ACTUAL: Final = "trailgate_actual"
+MEMORY: Final = "1GB"
+SHOWN: Final = 20  # differing rows of a table that are shown
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A row that is not as the trail makes it: ``kind`` is missing, surplus or different.
+
+    ``columns`` are those that differ, each with the value that the trail gives and the one in the target. ``positions`` are those of the operations on its key.
+    """
+
+    kind: str
+    key: Mapping[str, Any]
+    columns: Mapping[str, tuple[Any, Any]]
+    positions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableComparison:
+    """How many rows of a table are as the trail makes them, and how many are not; the first of these."""
+
+    equal: int = 0
+    missing: int = 0
+    surplus: int = 0
+    different: int = 0
+    rows: tuple[Difference, ...] = ()
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether all rows are as the trail makes them."""
+        return not (self.missing or self.surplus or self.different)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """The comparison of each target table, and how far the tables are applied."""
+
+    tables: Mapping[str, TableComparison]
+    position: Position
+
+    @property
+    def is_equal(self) -> bool:
+        """Return whether all tables are as the trail makes them."""
+        return all(one.is_equal for one in self.tables.values())
+
+
+@dataclass(slots=True)
+class _Expected(Target):
+    """The target of the comparison: tables of a scratch file in the types of the real ones, each up to the position that the real one is applied to."""
+
+    scratch: Scratch
+    real: Target
+    whole: Position
+    tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
+
+    def position(self, table: TargetTable | None) -> Position | None:
+        return self.scratch.position(table)
+
+    def bound(self, table: TargetTable) -> str:
+        """Return the position up to which the real table is applied."""
+        theirs = self.tables[str(table)][1]
+        own = None if theirs is None else self.real.position(theirs)
+        return max(self.whole.position, "" if own is None else own.position)
+
+    def held(self, table: TargetTable) -> TargetTable | None:
+        theirs = self.real.held(table)
+        self.tables[str(table)] = (table, theirs)
+        flat = self._flat(table)
+        found = self.scratch.held(flat)
+        if found is None:
+            self.scratch.create(flat if theirs is None else replace(theirs, name=flat.name))
+            found = self.scratch.held(flat)
+        return found
+
+    def _flat(self, table: TargetTable) -> TargetTable:
+        return replace(table, name=(SCHEMA, str(table)))
+
+    def create(self, table: TargetTable) -> None:
+        self.scratch.create(table)  # not called: held() creates a table
+
+    def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        self.scratch.add_columns(table, names)
+
+    def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
+        return self.scratch.rows(table, keys, keys_alone=keys_alone)
+
+    def write(self, effects: Any, at: Position) -> None:
+        self.scratch.write(effects, at)
+
+    def commit(self, at: Position) -> None:
+        self.scratch.commit(at)
+
+    def rollback(self) -> None:
+        self.scratch.rollback()
+
+    def positions(self) -> list[TablePosition]:
+        return self.scratch.positions()
+
+    def scan(self, table: TargetTable) -> pa.RecordBatchReader:
+        return self.scratch.scan(table)
+
+    def close(self) -> None:
+        self.scratch.close()
+
+
+@list_names(ApplyKeywords, OPTIONS)
+def verify_tables(
+    trail: Address,
+    to: str,
+    *,
+    shown: int = SHOWN,
+    definitions: Address | Definitions | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[ApplyKeywords],
+) -> VerifyReport:
+    """Compare the tables that a trail was applied to with what it makes of empty ones; return what differs.
+
+    The options are those that the trail was applied with. Of each table the first ``shown`` rows that differ are returned, with the positions of the operations on them.
+
+    Raises OptionError where tables were loaded first, since the trail does not have all of their rows, and else what ``apply_trail`` raises.
+    """
+    given = ApplyOptions(**OPTIONS.read(options))
+    if given.after_csn is not None or given.overlay_until is not None:
+        problem = (
+            "tables that were loaded are not compared: the trail does not have all of their rows"
+        )
+        raise OptionError(problem, hint="Compare tables that were empty when the trail began")
+    given = replace(given, dry_run=False, no_create=False)
+    reading = Reading(threads)
+    with (
+        tempfile.TemporaryDirectory(prefix="trailgate-verify-") as folder,
+        closing(open_target(to, given.group)) as real,
+    ):
+        whole = real.position(None)
+        if whole is None:
+            raise StorageError(f"group {given.group} has applied nothing", where=Where(source=to))
+
+        def run(file: str) -> tuple[ApplyRun, _Expected]:
+            expected = _Expected(Scratch(str(Path(folder, file)), given.group), real, whole)
+            expected.scratch.limit_memory(MEMORY, folder)
+            made = ApplyRun(
+                trail, to, given, definitions=definitions, reading=reading, target=expected
+            )
+            made.check_source(whole)
+            return made, expected
+
+        first, expected = run("expected.duckdb")
+        with first:
+            first.to_end(progress)
+            found = {name: _compare(expected, name, shown) for name in expected.tables}
+        wanted = {name: one.rows for name, one in found.items() if one.rows}
+        if wanted:
+            again, _ = run("positions.duckdb")
+            with again:
+                made = _positions(again.reads(), wanted)
+            for name, rows in wanted.items():
+                own = [
+                    replace(row, positions=tuple(places))
+                    for row, places in zip(rows, made[name], strict=True)
+                ]
+                found[name] = replace(found[name], rows=tuple(own))
+    return VerifyReport(found, whole)
+
+
+def _compare(expected: _Expected, name: str, shown: int) -> TableComparison:
+    """Compare one table of the scratch file with the real one."""
+    wanted, theirs = expected.tables[name]
+    ours = expected.scratch.held(replace(wanted, name=(SCHEMA, name)))
+    assert ours is not None
+    asked = {column.name.casefold() for column in wanted.columns}
+    names = [column.name for column in ours.columns if column.name.casefold() in asked]
+    key = list(ours.key_names) or ["_position"]
+    rows = ours.schema.empty_table().to_reader() if theirs is None else expected.real.scan(theirs)
+    counts, differing = expected.scratch.compare(ours, rows, names, shown)
+    return TableComparison(
+        **{one: int(counts.get(one, 0)) for one in ("equal", "missing", "surplus", "different")},
+        rows=tuple(_difference(row, names, key) for row in differing),
+    )
+
+
+def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Difference:
+    kind, values = row[0], row[1:]
+    pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
+    own = {name: pairs[name][kind == "surplus"] for name in key}
+    differing = {
+        name: pair for name, pair in pairs.items() if pair[0] != pair[1] or kind != "different"
+    }
+    return Difference(kind, own, differing)
+
+
+def _positions(
+    reads: Iterable[Mapping[str, Operations]], wanted: Mapping[str, tuple[Difference, ...]]
+) -> dict[str, list[list[str]]]:
+    """Return for each row the positions of the operations on its key."""
+    found: dict[str, list[list[str]]] = {name: [[] for _ in rows] for name, rows in wanted.items()}
+    for read in reads:
+        for name, rows in wanted.items():
+            operations = read.get(name)
+            if operations is not None and operations.key:
+                for at, row in enumerate(rows):
+                    found[name][at] += _places(operations, row)
+    return found
+
+
+def _places(operations: Operations, row: Difference) -> Iterator[str]:
+    chosen = np.zeros(len(operations), bool)
+    for columns in (operations.key, operations.old_key):
+        own = np.ones(len(operations), bool)
+        for column, value in zip(columns, row.key.values(), strict=True):
+            sought = pa.scalar(value, column.type)
+            equal = (
+                column.is_null() if value is None else pc.fill_null(pc.equal(column, sought), False)
+            )
+            own &= np.asarray(equal)
+        chosen |= own
+    for at in np.flatnonzero(chosen).tolist():
+        yield short_position(operations.position[at].as_py())

@@ -1,0 +1,119 @@
+"""Tables compared with what the trail makes of empty ones: each kind of difference is found, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+
+from apply.sources import TARGETS, write_log
+from apply.test_net_effects import history
+from laws import chance, examples
+from oracles.apply_naive import Operation
+from trailgate import OptionError, StorageError, apply_trail, verify_tables
+from trailgate.cli.main import run
+
+FULL = {"a": 1, "b": 2, "c": 3}
+LOG = [
+    *(Operation("I", key, key, FULL, key) for key in range(1, 6)),
+    Operation("U", 2, 2, {"a": 9}, 6),
+    Operation("K", 5, 6, {"b": None}, 7),
+]
+
+
+def changed(folder: Path, *statements: str) -> None:
+    """Change the table of DuckDB's file by others."""
+    with duckdb.connect(str(folder / "hr.duckdb")) as connection:
+        for text in statements:
+            connection.execute(text)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_tables_that_nobody_else_changed_are_equal(name: str, tmp_path: Path) -> None:
+    address, rows = TARGETS[name]
+    for number in range(examples(3)):
+        own = chance(f"verify {name} {number}")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        source = history(own, 6)
+        write_log(folder / "ot", source.log)
+        to = address.format(folder)
+        apply_trail(folder / "ot", to, batch_bytes=400)
+        done, count = len(source.log), len(source.rows)
+        for _ in range(3):  # the target does not have these yet
+            source.transaction()
+        write_log(folder / "ot", source.log[done:])
+        found = verify_tables(folder / "ot", to)
+        assert found.is_equal
+        assert [one.equal for one in found.tables.values()] == [count] == [len(rows(folder))]
+
+
+def test_each_difference_has_its_row_and_its_operations(tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", LOG)
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    apply_trail(tmp_path / "ot", to)
+    changed(
+        tmp_path,
+        "DELETE FROM hr.hr.t WHERE id = 1",
+        "UPDATE hr.hr.t SET c = 7, b = NULL WHERE id = 2",
+        "INSERT INTO hr.hr.t (id, a) VALUES (99, 5)",
+        "UPDATE hr.hr.t SET b = 0 WHERE id = 6",
+    )
+    found = verify_tables(tmp_path / "ot", to).tables["hr.t"]
+
+    assert (found.equal, found.missing, found.surplus, found.different) == (2, 1, 1, 2)
+    kinds: dict[Any, Any] = {row.key["id"]: (row.kind, dict(row.columns)) for row in found.rows}
+    assert kinds[1][0] == "missing"
+    assert kinds[99] == (
+        "surplus",
+        {"id": (None, 99), "a": (None, 5), "b": (None, None), "c": (None, None)},
+    )
+    assert kinds[2] == ("different", {"c": (3, 7), "b": (2, None)})
+    assert kinds[6] == ("different", {"b": (None, 0)})
+    assert [len(row.positions) for row in found.rows] == [1, 2, 1, 0]
+
+
+def test_a_delta_table_that_was_changed_is_told(tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", LOG)
+    to = TARGETS["delta"][0].format(tmp_path)
+    apply_trail(tmp_path / "ot", to)
+    DeltaTable(tmp_path / "lake/hr/t").delete("id = 3")
+    found = verify_tables(tmp_path / "ot", to).tables["hr.t"]
+    assert (found.equal, found.missing) == (4, 1)
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", LOG)
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    with pytest.raises(StorageError, match="has applied nothing"):
+        verify_tables(tmp_path / "ot", to)
+    apply_trail(tmp_path / "ot", to)
+    with pytest.raises(OptionError, match="tables that were loaded are not compared"):
+        verify_tables(tmp_path / "ot", to, after_csn="1")
+    with pytest.raises(StorageError, match="Give the options that it was applied with"):
+        verify_tables(tmp_path / "ot", to, tables=["HR.*"])
+
+
+def test_the_command_shows_what_differs_and_exits_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_log(tmp_path / "ot", LOG)
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    command = ["apply", str(tmp_path / "ot"), "--to", to]
+    assert run(command) == 0
+    assert run([*command, "--verify"]) == 0
+    changed(tmp_path, "UPDATE hr.hr.t SET a = 0 WHERE id = 2")
+    capsys.readouterr()
+    assert run([*command, "--verify"]) == 1
+    shown = capsys.readouterr()
+    assert "hr.t id=2 is different: operations 0:" in shown.out
+    assert "  a: 9 in the trail, 0 in the table" in shown.out
+    assert "the rows are not as the trail makes them" in shown.err
+    assert run([*command, "--verify", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["tables"]["hr.t"]
+    assert (found["different"], found["rows"][0]["columns"]) == (1, {"a": [9, 0]})
+    assert run([*command, "--verify", "--follow"]) == 2
