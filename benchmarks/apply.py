@@ -1,27 +1,47 @@
-"""Apply: the net effect of a batch beside its replay row by row."""
+"""Apply: the net effect of a batch beside its replay row by row, a trail into a Delta table by one process and by Spark, and the memory of a long transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from benchmarks.memory import peak
 from benchmarks.report import Figure, Target, fastest
 
+from trailgate import TrailAppender, apply_trail
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.nets import net_effects
 from trailgate.apply.operations import Operations, operations_on
 from trailgate.apply.replay import Replay
 from trailgate.apply.tables import target_table
 from trailgate.columnar.digits import format_positions
-from trailgate.model.changes import ABSENT, INSERT, UPDATE, ChangeBlock, Image, StateColumn
-from trailgate.model.tables import Column, Table
+from trailgate.model.changes import (
+    ABSENT,
+    INSERT,
+    UPDATE,
+    ChangeBatch,
+    ChangeBlock,
+    Image,
+    StateColumn,
+    indicators,
+)
+from trailgate.model.tables import Column, Definitions, Table
+from trailgate.spark import apply, session
 
 COLUMNS: Final = 8
+BLOCK: Final = 100_000  # operations of one block, on as many keys
 REPLAYED: Final = 20_000
 LEAST: Final = Target(10.0)
+FLAT: Final = Target(1.2, at_most=True)
 TABLE: Final = Table(
     "SHOP.ORDERS",
     (Column("ID", 134, 8, key=True), *(Column(f"C{at}", 64, 40) for at in range(1, COLUMNS))),
@@ -31,8 +51,11 @@ EMPTY: Final = TARGET.schema.empty_table()
 
 
 def run(*, quick: bool) -> list[Figure]:
-    """Return a row of net effects, and rows of a trail applied by one process and by Spark."""
-    return [_net_effects(100_000 if quick else 1_000_000)]
+    """Return a row of net effects, rows of a trail applied by one process and by Spark, and one of the memory of a long transaction."""
+    figures = [_net_effects(100_000 if quick else 1_000_000)]
+    with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
+        figures += _trail_to_tables(Path(folder), 1 if quick else 10)
+    return figures
 
 
 def _block(kind: int, keys: npt.NDArray[np.int64], begin: int) -> ChangeBlock:
@@ -88,3 +111,54 @@ def _net_effects(rows: int) -> Figure:
 
 def _types() -> Iterator[tuple[str, pa.DataType]]:
     return ((column.name, column.type) for column in TARGET.columns)
+
+
+def _write_trail(prefix: Path, blocks: int, *, whole: bool) -> None:
+    """Write inserts and then updates of the same keys: transactions of 10 operations, or ``whole`` one of all."""
+    begins, ends = (np.arange(BLOCK) % 10 == at for at in (0, 9))
+    with TrailAppender(str(prefix), Definitions((TABLE,))) as trail:
+        for number in range(blocks):
+            block = _block(INSERT if number == 0 else UPDATE, np.arange(BLOCK), number * BLOCK)
+            if whole:
+                begins, ends = np.zeros(BLOCK, bool), np.zeros(BLOCK, bool)
+                begins[0], ends[-1] = number == 0, number == blocks - 1
+            ids = np.zeros(BLOCK, np.int64) if whole else np.arange(BLOCK) // 10 + number * BLOCK
+            text = pa.array(ids).cast(pa.string())
+            block = replace(block, tx_ind=indicators(begins, ends), tx_id=text, csn=text)
+            trail.append(ChangeBatch([block], BLOCK))
+            if not whole or ends[-1]:
+                trail.commit(str(number))
+
+
+def _trail_to_tables(folder: Path, blocks: int) -> Iterator[Figure]:
+    """Yield how fast a trail lands in a Delta table, and what memory one transaction of millions of operations takes."""
+    _write_trail(folder / "ot", blocks, whole=False)
+    operations = blocks * BLOCK
+    alone = _seconds_of(lambda: apply_trail(folder / "ot", f"delta:{folder}/alone"))
+    spark = session("local[2]", "trailgate-benchmarks")
+    apply(spark, folder / "ot", f"delta:{folder}/warm")
+    tasks = _seconds_of(lambda: apply(spark, folder / "ot", f"delta:{folder}/spark"))
+    spark.stop()
+    unit = "k operations/s"
+    own, by_spark = (operations / taken / 1e3 for taken in (alone, tasks))
+    yield Figure("trail -> Delta, Spark local[2]", by_spark, unit, "one process", own)
+    peaks = []
+    for name, size in (("short", blocks), ("long", 10 * blocks)):
+        _write_trail(folder / name, size, whole=True)
+        command = [sys.executable, "-m", "benchmarks.apply", str(folder / name)]
+        root = Path(__file__).parents[1]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=root)
+        peaks.append(float(done.stdout))
+    what = f"{operations / 1e5:g} M operations in one transaction"
+    yield Figure(what, peaks[1], "MB peak", f"{operations / 1e6:g} M", peaks[0], FLAT)
+
+
+def _seconds_of(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    apply_trail(sys.argv[1], f"delta:{sys.argv[1]}-lake")
+    print(peak())
