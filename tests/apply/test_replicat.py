@@ -70,9 +70,16 @@ def test_a_whole_file_as_production_has_it(tmp_path: Path) -> None:
         applied(tmp_path, WAYS["whole"].format(tmp_path), [], tables=["HR.T"])
 
 
-def test_a_wildcard_target_has_what_the_star_stands_for(tmp_path: Path) -> None:
-    applied(tmp_path, "MAP hr.*, TARGET copy.x_*;", [inserted(1, 1)])
-    assert rows(tmp_path, "copy.x_t") == [(1, 1, 2, 3)]
+@pytest.mark.assumed
+@pytest.mark.parametrize(
+    ("source", "target", "name"),
+    [("hr.*", "copy.x_*", "copy.x_t"), ("hr.t*", "copy.*", "copy.t"), ("h*.t*", "z*.n*", "zr.n")],
+)
+def test_a_target_is_named_by_what_a_star_stands_for(
+    tmp_path: Path, source: str, target: str, name: str
+) -> None:
+    applied(tmp_path, f"MAP {source}, TARGET {target};", [inserted(1, 1)])
+    assert rows(tmp_path, name) == [(1, 1, 2, 3)]
 
 
 @pytest.mark.parametrize(

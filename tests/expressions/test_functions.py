@@ -207,3 +207,9 @@ def test_a_value_that_a_missing_column_decides_is_missing() -> None:
 def test_what_a_function_does_not_take_is_an_error(text: str) -> None:
     with pytest.raises(OptionError):
         parse_value(text)
+
+
+@pytest.mark.assumed
+def test_functions_without_a_default_give_null() -> None:
+    for text in ("@CASE (ID, 1, 'a')", "@EVAL (ID = 1, 'a')"):
+        assert strings(parse_value(text), BLOCK).to_pylist() == ["a", None, None]

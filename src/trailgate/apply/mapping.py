@@ -55,7 +55,7 @@ class Mapping:
 
     @property
     def name(self) -> str:
-        """Return what tells positions by these statements from those by others."""
+        """Return what sets positions by these statements apart from others."""
         return ",".join(
             sorted({f"{one.rule.pattern}>{one.target}" for one in self._parameters.maps})
         )
@@ -163,7 +163,7 @@ def _with_key(
 
 
 def _target_name(given: MapRule, source: Table) -> str:
-    """Return the target's name for a source table: what ``*`` stands for in the source is in the target's place."""
+    """Return the target's name for a source table: ``*`` alone is the source's whole name, and one beside other characters what the source's stands for (assumed)."""
     if "*" not in given.target:
         return given.target
     wanted, own = NAME_PART.findall(given.rule.pattern), NAME_PART.findall(source.name)
@@ -179,7 +179,7 @@ def _target_name(given: MapRule, source: Table) -> str:
             raise given.rule.error(
                 f"the target {given.target} has more parts than {source.name}", "TARGET"
             )
-        pattern = wanted[back] if -back <= len(wanted) else "*"
+        pattern = wanted[back] if -back <= len(wanted) and part != "*" else "*"
         held = re.fullmatch(
             "(.*)".join(map(re.escape, pattern.split("*", 1))), own[back], re.IGNORECASE | re.DOTALL
         )

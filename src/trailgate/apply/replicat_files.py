@@ -299,7 +299,7 @@ def _reperror(draft: _Draft, statement: Statement) -> None:
     which, response, more = found[1].upper(), found[2].upper(), found[3]
     policy = POLICIES.get(response)
     if which != "DEFAULT":
-        problem = f"REPERROR ({which}, {response}) is not obeyed: errors of a database's numbers are not told apart"
+        problem = f"REPERROR ({which}, {response}) is not obeyed: errors of a database's numbers are not distinguished"
         raise statement.error(problem, "One response holds for all: REPERROR (DEFAULT, ...)")
     if policy is None or more.strip(" ,"):
         known = ", ".join(POLICIES)

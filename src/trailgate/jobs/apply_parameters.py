@@ -29,7 +29,7 @@ class MappedOptions:
 
     @property
     def collisions(self) -> Callable[[str], Collisions | None]:
-        """Return what is done at collisions of a table, where its statement says so."""
+        """Return what is done at collisions of a table, where its statement states it."""
         return (lambda _: None) if self.mapping is None else self.mapping.collisions
 
     @property
