@@ -46,7 +46,12 @@ def test_options_of_writing_on_spark_are_flags_of_the_capture_and_documented() -
 
 def test_each_field_of_a_captures_arguments_is_a_flag_in_their_order() -> None:
     rows = field_options(CaptureArguments)
-    other = {"source": "--from", "target": "--to", "as_json": "--json"}
+    other = {
+        "source": "--from",
+        "target": "--to",
+        "apply_to": "--apply",
+        "as_json": "--json",
+    }
     assert [other.get(row.name, flag(row)) for row in rows] == options_of("capture")[:-1]
 
 
@@ -73,7 +78,7 @@ def test_the_page_of_a_command_has_a_row_for_each_option(command: str) -> None:
 
 
 # Of a function and its command: the keywords that only the function has, and the flags that only the command has.
-OF_RUNS = {"target", "as_json", "master", "threads"}
+OF_RUNS = {"target", "apply_to", "as_json", "master", "threads"}
 OF_BROKERS = {"follow", "until_empty", "remember_ids", "metrics"}
 OF_RULES = {"no_compress_updates", "update_befores", "no_compress_deletes"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -9,9 +10,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from brokers.classic import LOGIN, Classic
 from brokers.live_place import LivePlace, messages, row, transactions
+from brokers.receivers import PATIENCE
 from brokers.stomp_sender import Sender
 from laws import chance
 
@@ -47,6 +50,31 @@ def test_ids_of_a_jms_client_of_activemq_have_one_length_and_ascend(
     assert len({len(own) for own in ids}) == 1
     assert all(a < b for a, b in pairwise(ids))
     assert sum(report["duplicates"] for report in reports) == 0
+
+
+def test_what_is_captured_lands_in_tables_while_the_capture_runs(
+    classic: Classic, place: LivePlace
+) -> None:
+    lake = place.folder / "lake"
+    address = classic.address("tables")
+    to = ("--apply", f"delta:{lake}")
+    process = place.start("--from", address, "--follow", *to, output=subprocess.DEVNULL)
+
+    def rows() -> int:
+        found = [one.parent for one in lake.glob("*/*/_delta_log") if "_trailgate" not in one.parts]
+        return sum(DeltaTable(one).to_pyarrow_table().num_rows for one in found)
+
+    for count in (1, 2):
+        classic.produce("tables", row(count, "W"))
+        until = time.monotonic() + PATIENCE
+        while rows() < count:
+            assert process.poll() is None, place.log.read_text()
+            assert time.monotonic() < until
+            time.sleep(0.1)
+    process.terminate()
+    assert process.wait(PATIENCE) == 0, place.log.read_text()
+    place.run("--from", address, *to)
+    assert rows() == 2
 
 
 def test_each_operation_is_captured_once_whatever_is_killed(

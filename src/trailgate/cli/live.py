@@ -183,8 +183,10 @@ class LiveOutput:
         return self.view and sys.stdout.isatty() and not plain
 
 
-def print_live(live: LiveCapture, output: LiveOutput) -> Statistics:
-    """Run a live capture until it is stopped, and print what each batch did; return what all did."""
+def print_live(
+    live: LiveCapture, output: LiveOutput, published: Callable[[bool], None] = lambda _: None
+) -> Statistics:
+    """Run a live capture until it is stopped, and print what each batch did; return what all did. ``published`` is called after each batch, and, with False, between them."""
     _log_brokers()
     with ExitStack() as held:
         watch = _Watch(output, held)
@@ -193,10 +195,12 @@ def print_live(live: LiveCapture, output: LiveOutput) -> Statistics:
         def is_asked() -> bool:
             watch.link(live.link)
             watch.tick()
+            published(False)
             return is_stopped()
 
         for report in live.run(is_asked):
             watch.batch(report)
+            published(True)
         watch.tick()
     total = watch.statistics
     if output.as_json:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -18,6 +20,7 @@ from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.options import Flag
 
 if TYPE_CHECKING:
+    from trailgate.cli.live import LiveOutput
     from trailgate.jobs.apply import ApplyRun
     from trailgate.jobs.apply_tables import ApplyReport
     from trailgate.jobs.apply_verify import VerifyReport
@@ -111,15 +114,56 @@ def _follow(run: ApplyRun, *, as_json: bool) -> None:
     with stoppable() as stopped:
         while not stopped():
             for report in run.batches():
-                with quiet_pipe():
-                    if as_json:
-                        line = {**_as_values(report), "lag_seconds": _lag(report)}
-                        print(json.dumps(line, ensure_ascii=False), flush=True)
-                    else:
-                        say(_sentence(report))
+                _show_batch(report, as_json=as_json)
                 if stopped():
                     return
             time.sleep(PAUSE)
+
+
+def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
+    """Apply what was captured into a trail, and print what was done."""
+    apply(ApplyArguments(target=to, as_json=as_json), trail)
+
+
+@contextmanager
+def applied_while_captured(
+    trail: str, to: str, output: LiveOutput
+) -> Iterator[Callable[[bool], None]]:
+    """Yield what applies the operations that a live capture has published, at most every ``PAUSE`` seconds; at the end all are applied."""
+    from trailgate.jobs.apply import ApplyRun
+    from trailgate.storage.files.trail_files import find_begun_trail
+
+    with ExitStack() as held:
+        run: ApplyRun | None = None
+        due, waits = time.monotonic(), False
+
+        def apply_all() -> None:
+            nonlocal run, due, waits
+            if run is None:  # the trail is there from the first batch on
+                run = held.enter_context(ApplyRun(trail, to, ApplyOptions()))
+            for report in run.batches():
+                if not output.is_viewed:
+                    _show_batch(report, as_json=output.as_json)
+            due, waits = time.monotonic() + PAUSE, False
+
+        def published(new: bool) -> None:
+            nonlocal waits
+            waits |= new
+            if waits and time.monotonic() >= due:
+                apply_all()
+
+        yield published
+        if run is not None or find_begun_trail(trail) is not None:
+            apply_all()
+
+
+def _show_batch(report: ApplyReport, *, as_json: bool) -> None:
+    with quiet_pipe():
+        if as_json:
+            line = {**_as_values(report), "lag_seconds": _lag(report)}
+            print(json.dumps(line, ensure_ascii=False), flush=True)
+        else:
+            say(_sentence(report))
 
 
 def _lag(report: ApplyReport) -> float | None:

@@ -89,6 +89,10 @@ def _capture(loaded: Loaded, given: CaptureArguments) -> None:
             print(json.dumps(asdict(summary), ensure_ascii=False))
         else:
             print_summary(summary)
+    if given.apply_to is not None and not given.dry_run:
+        from trailgate.cli.commands.apply import apply_captured
+
+        apply_captured(location.prefix, given.apply_to, as_json=given.as_json)
     if is_bad(summary, given.max_bad, stop=given.on_error == "stop"):
         raise typer.Exit(1)
 
@@ -107,6 +111,10 @@ def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
     appending = AppendOptions(**loaded.writing(given))
     repaired = capture_repaired(loaded.capture, given.source, prefix, appending)
     print_repaired(repaired, as_json=given.as_json)
+    if given.apply_to is not None:
+        from trailgate.cli.commands.apply import apply_captured
+
+        apply_captured(prefix, given.apply_to, as_json=given.as_json)
 
 
 def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) -> None:
@@ -139,7 +147,13 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
         view=given.follow,
     )
     with open_live(loaded.capture, address, output.trail, options) as live:
-        total = print_live(live, output)
+        if given.apply_to is None:
+            total = print_live(live, output)
+        else:
+            from trailgate.cli.commands.apply import applied_while_captured
+
+            with applied_while_captured(output.trail, given.apply_to, output) as apply:
+                total = print_live(live, output, apply)
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)
 

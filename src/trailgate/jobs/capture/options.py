@@ -44,6 +44,12 @@ class CaptureArguments:
     properties: Properties = None
     extract: Extract = None
     target: Annotated[str | None, PATH, Flag("PREFIX", "--to"), "The trail, as dirdat/ot."] = None
+    apply_to: Annotated[
+        str | None,
+        TEXT,
+        Flag("ADDRESS", "--apply"),
+        "Apply the trail to tables too, as delta:lake/.",
+    ] = None
     definitions: Annotated[
         str | None,
         PATH,
