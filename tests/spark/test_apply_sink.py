@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
 from laws import chance
 from oracles.apply_naive import Source
-from trailgate import apply_trail
+from trailgate import OptionError, apply_trail
+from trailgate.model.changes import OPERATIONS_SCHEMA
+from trailgate.spark.apply_sink import plan
 
 pytestmark = pytest.mark.spark
 ADDRESS, ROWS = TARGETS["delta"]
@@ -103,20 +106,21 @@ def test_a_stream_follows_its_trail(spark: SparkSession, tmp_path: Path) -> None
     follow(spark, tmp_path, "third", skipApplied="true")
 
 
+def test_an_option_that_is_not_known_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    logged(tmp_path, "options", 1)
+    with pytest.raises(Exception, match="the format trailgate_apply has no option colision"):
+        apply(frame_of(spark, tmp_path), tmp_path, colision="stop")
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"to": None}, "the option to is not given"),
-        ({"to": "delta"}, "'delta' is not the address of a target"),
-        ({"trail": None}, "neither the option trail nor the option definitions is given"),
-        ({"onCollision": "never"}, "onCollision must be stop, overlay or insert-missing"),
-        ({"colision": "stop"}, "the format trailgate_apply has no option colision"),
+        ({"trail": "ot"}, "the option to is not given"),
+        ({"to": "duckdb:x"}, "neither the option trail nor the option definitions is given"),
+        ({"to": "duckdb:x", "onCollision": "never"}, "onCollision must be stop, overlay or"),
     ],
 )
-def test_what_cannot_be_obeyed_is_refused(
-    spark: SparkSession, tmp_path: Path, options: dict[str, Any], problem: str
-) -> None:
-    logged(tmp_path, "options", 1)
-    frame = frame_of(spark, tmp_path)
-    with pytest.raises(Exception, match=problem):
-        apply(frame, tmp_path, **options)
+def test_what_cannot_be_obeyed_is_refused(options: dict[str, Any], problem: str) -> None:
+    schema = from_arrow_schema(OPERATIONS_SCHEMA)
+    with pytest.raises(OptionError, match=problem):
+        plan(options, schema, None, streams=False)
