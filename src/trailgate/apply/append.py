@@ -34,7 +34,9 @@ def appending_table(table: TargetTable) -> TargetTable:
     return TargetTable(table.name, (*table.columns, *COLUMNS), (), keyless=True)
 
 
-def appended(operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults) -> Effects:
+def appended(
+    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
+) -> list[Effects]:
     """Return a row for each operation: the columns after it, for a delete those before it, then what the operation is.
 
     ``_op_ts`` is UTC, ``_missing`` a list of the columns that were not logged, as JSON; it is NULL for a truncate.
@@ -64,7 +66,7 @@ def appended(operations: Operations, fetch: Fetch, policy: Collisions, faults: F
         (),
         values,
     )
-    return Effects(nets, appended=True)
+    return [Effects(nets, appended=True)]
 
 
 def _missing(operations: Operations) -> pa.Array:

@@ -6,9 +6,10 @@ columns and compared with the keys that the target has; the other keys' rows are
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,10 +27,19 @@ from trailgate.model.changes import ABSENT, Image, StateColumn
 Fetch = Callable[[pa.Table, bool], pa.Table]
 
 
+class Closing(NamedTuple):
+    """Values that all rows get whose boolean ``column`` is true, or, with ``when`` False, is not true."""
+
+    column: str
+    when: bool
+    values: Mapping[str, pa.Scalar]
+
+
 @dataclass(frozen=True, slots=True)
 class Effects:
     """What is written to a target table: effects by key, after it was emptied if it is ``emptied``; and how many operations were replayed and ignored.
 
+    ``closing``: before these, and beside them, rows get values. ``at``: the position of the last operation, where a batch has several effects on a table.
     ``appended``: all are rows that the table gets beside those it has, whatever these are.
     """
 
@@ -38,6 +48,8 @@ class Effects:
     replayed: int = 0
     ignored: int = 0
     appended: bool = False
+    closing: Closing | None = None
+    at: str = ""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -59,7 +71,7 @@ def effects_of(
     parts = list(operations.between_truncates())
     between = _Barriers(collisions, faults or Faults())
     done = [
-        between.effects(part, _nothing(part.table) if number else fetch, unended)
+        between.effects(part, no_rows(part.table) if number else fetch, unended)
         for number, (part, unended) in enumerate(parts)
     ]
     replayed, ignored = (
@@ -125,7 +137,9 @@ def _table_of(table: TargetTable, keys: list[Key]) -> pa.Table:
     return pa.table(columns, names=list(table.key_names))
 
 
-def _nothing(table: TargetTable) -> Fetch:
+def no_rows(table: TargetTable) -> Fetch:
+    """Return what gives the rows of an empty table."""
+
     def fetch(_: pa.Table, keys_alone: bool) -> pa.Table:
         schema = table.schema
         return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -11,6 +11,8 @@ from trailgate.apply.batch import Effects, Fetch, effects_of
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.faults import Faults
 from trailgate.apply.operations import Operations
+from trailgate.apply.soft_delete import COLUMNS as MARKS
+from trailgate.apply.soft_delete import soft_deleted, soft_deleting_table
 from trailgate.apply.tables import TargetColumn, TargetTable
 
 
@@ -18,7 +20,7 @@ class Mode(NamedTuple):
     """A mode: the table that it writes, the columns which that has beside the source's, what operations write to it, and whether these may be folded first."""
 
     table: Callable[[TargetTable], TargetTable]
-    effects: Callable[[Operations, Fetch, Collisions, Faults], Effects]
+    effects: Callable[[Operations, Fetch, Collisions, Faults], Sequence[Effects]]
     columns: tuple[TargetColumn, ...]
     folds: bool
 
@@ -27,9 +29,16 @@ def _as_it_is(table: TargetTable) -> TargetTable:
     return table
 
 
+def _current(
+    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
+) -> Sequence[Effects]:
+    return (effects_of(operations, fetch, policy, faults),)
+
+
 MODES: Final[Mapping[str, Mode]] = MappingProxyType(
     {
-        "current": Mode(_as_it_is, effects_of, (), folds=True),
+        "current": Mode(_as_it_is, _current, (), folds=True),
+        "soft-delete": Mode(soft_deleting_table, soft_deleted, MARKS, folds=False),
         "append": Mode(appending_table, appended, COLUMNS, folds=False),
     }
 )

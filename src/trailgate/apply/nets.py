@@ -81,6 +81,22 @@ class Nets:
         return pa.table(list(self.key), names=list(self.table.key_names))
 
 
+def no_nets(table: TargetTable) -> Nets:
+    """Return effects on no row."""
+    none = np.zeros(0, np.int64)
+    kinds = [table.columns[at].type for at in table.key]
+    return Nets(
+        table,
+        none.astype(np.uint8),
+        none.astype(bool),
+        none,
+        none,
+        none,
+        tuple(pa.nulls(0, kind) for kind in kinds),
+        (ABSENT,) * len(table.columns),
+    )
+
+
 def key_codes(columns: Sequence[pa.Array]) -> tuple[Longs, int]:
     """Return a number for each row, the same where all columns are equal, and how many numbers there are."""
     codes, count = _codes(columns[0])

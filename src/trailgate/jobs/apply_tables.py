@@ -6,7 +6,7 @@ the batch's last position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -78,6 +78,9 @@ class ApplyReport:
             name: self.tables.get(name, nothing) + other.tables.get(name, nothing) for name in names
         }
         return ApplyReport(tables, self.batches + other.batches, other.position or self.position)
+
+
+TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its name
 
 
 class BoundedTarget(Target, Protocol):
@@ -244,11 +247,15 @@ class TargetTables:
             if not self._options.dry_run:
                 self._make()
             effects, faults, left_out = self._effects(batch, policy)
-            reports = {str(one.nets.table): report for one, report in effects}
+            reports = {name: report for name, _, report in effects}
             if not self._options.dry_run:
                 self._discard(batch, faults, left_out)
-                for one, _ in effects:
-                    self._target.write(one, batch.last)
+                for _, steps, _ in effects:
+                    for one in steps:
+                        at = batch.last
+                        if one is not steps[-1]:
+                            at = replace(at, position=one.at)
+                        self._target.write(one, at)
                 self._target.commit(batch.last)
                 for own in batch.operations.values():
                     gone = _gone(own.order, own.transaction, faults, left_out)
@@ -266,13 +273,13 @@ class TargetTables:
 
     def _effects(
         self, batch: SplitRead, policy: Collisions
-    ) -> tuple[list[tuple[Effects, TableReport]], Faults, frozenset[int]]:
+    ) -> tuple[list[TableEffects], Faults, frozenset[int]]:
         """Return what is written to each table, the operations that cannot be applied, and the transactions that are left out for these."""
         reasons = dict(batch.errors)
         left_out = self._left_out(batch, reasons)
         while True:
             faults = Faults(stop=not self.keeps)
-            found = []
+            found: list[TableEffects] = []
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
                 if len(own):
@@ -300,13 +307,15 @@ class TargetTables:
 
     def _effects_on(
         self, operations: Operations, policy: Collisions, faults: Faults
-    ) -> tuple[Effects, TableReport]:
+    ) -> TableEffects:
+        steps: Sequence[Effects]
         if self._options.dry_run and operations.table.key:
-            return _expected(operations)
-        fetch = partial(_fetch, self._target, operations.table)
-        effects = self._mode.effects(operations, fetch, policy, faults)
+            steps = (_expected(operations),)
+        else:
+            fetch = partial(_fetch, self._target, operations.table)
+            steps = self._mode.effects(operations, fetch, policy, faults)
         left_out = int(np.isin(operations.order, list(faults.errors)).sum())
-        return effects, _report(operations, effects, left_out)
+        return str(operations.table), steps, _report(operations, steps, left_out)
 
     def _discard(self, batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> None:
         """Write the operations that are not applied to the file of discards."""
@@ -369,24 +378,25 @@ def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool)
     return target.rows(table, keys, keys_alone=keys_alone)
 
 
-def _expected(operations: Operations) -> tuple[Effects, TableReport]:
+def _expected(operations: Operations) -> Effects:
     """Return what operations write to a table whose rows fit them; what is replayed is not followed."""
     parts = [part for part, _ in operations.between_truncates()]
     nets, number = net_effects(parts[-1])
     nets = nets.where(nets.expected | (nets.effect != Effect.DELETE))
-    effects = Effects(nets, len(parts) > 1, replayed=int((number < 0).sum()))
-    return effects, _report(operations, effects)
+    return Effects(nets, len(parts) > 1, replayed=int((number < 0).sum()))
 
 
-def _report(operations: Operations, effects: Effects, left_out: int = 0) -> TableReport:
-    counts = effects.counts
-    return TableReport(
-        operations=int(operations.weight.sum()) - left_out,
-        inserted=counts["insert"],
-        updated=counts["patch"],
-        replaced=counts["replace"],
-        deleted=counts["delete"],
-        emptied=int(effects.emptied),
-        replayed=effects.replayed,
-        ignored=effects.ignored,
-    )
+def _report(operations: Operations, steps: Sequence[Effects], left_out: int = 0) -> TableReport:
+    done = TableReport(operations=int(operations.weight.sum()) - left_out)
+    for one in steps:
+        counts = one.counts
+        done += TableReport(
+            inserted=counts["insert"],
+            updated=counts["patch"],
+            replaced=counts["replace"],
+            deleted=counts["delete"],
+            emptied=int(one.emptied or one.closing is not None),
+            replayed=one.replayed,
+            ignored=one.ignored,
+        )
+    return done

@@ -162,6 +162,15 @@ class TableTarget:
                     found, rows, mode="overwrite", commit_properties=properties
                 ),
             )
+        elif effects.closing is not None:
+            closing = effects.closing
+            updates = {name: sql.literal(one) for name, one in closing.values.items()}
+            _refusing(
+                path,
+                lambda: found.update(
+                    updates, predicate=sql.is_open(closing), commit_properties=properties
+                ),
+            )
         elif effects.appended:
             rows = pa.table([one.values for one in whole_rows(nets)], schema=table.schema)
             _refusing(

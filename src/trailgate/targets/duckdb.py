@@ -118,6 +118,8 @@ class TableTarget:
         """Write the effects on one table."""
         self._begin()
         table, rows = effects.nets.table, sql.staging_rows(effects)
+        if closing := sql.closing_statement(effects):
+            self._execute(closing, table=table)
         self._connection.register(STAGING, rows)
         for text, expected in sql.replacing_statements(effects, rows, STAGING, WHOLE):
             ((changed,),) = self._execute(text, table=table)

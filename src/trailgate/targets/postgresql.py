@@ -143,6 +143,8 @@ class TableTarget:
         kinds = {f"c{at}": self._type(table, at) for at in range(len(table.columns))}
         marks = {f"m{number}": "boolean" for number in range(len(table.columns))}
         self._execute("SET CONSTRAINTS ALL DEFERRED")
+        if closing := sql.closing_statement(effects):
+            self._change(closing, table)
         self._copy(STAGING, rows, {**kinds, **marks, "e": "integer"}, table)
         for text, expected in sql.statements(effects, rows, STAGING):
             changed = self._change(text, table)

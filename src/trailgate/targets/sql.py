@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.batch import Effects
+from trailgate.apply.batch import Closing, Effects
 from trailgate.apply.nets import Effect
 from trailgate.apply.tables import TargetTable
 from trailgate.errors import ApplyError, Where
@@ -93,6 +93,28 @@ def replacing_statements(
     ]
     needed = [one for one in every if one[1]]
     return [(f"DELETE FROM {name}", -1), *needed] if effects.emptied else needed
+
+
+def closing_statement(effects: Effects) -> str | None:
+    """Return the statement that gives values to the rows that a step closes; None where it closes none."""
+    closing = effects.closing
+    if closing is None:
+        return None
+    values = ", ".join(f"{quoted(name)} = {literal(one)}" for name, one in closing.values.items())
+    return f"UPDATE {quoted(*effects.nets.table.name)} SET {values} WHERE {is_open(closing)}"
+
+
+def is_open(closing: Closing) -> str:
+    """Return the condition of the rows that are closed."""
+    return f"{quoted(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
+
+
+def literal(value: pa.Scalar) -> str:
+    """Return a boolean, a time or a text as SQL has it."""
+    if pa.types.is_boolean(value.type):
+        return str(value.as_py()).lower()
+    text = str(value.as_py()).replace("'", "''")
+    return f"TIMESTAMP '{text}'" if pa.types.is_timestamp(value.type) else f"'{text}'"
 
 
 def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyError:

@@ -1,0 +1,108 @@
+"""Rows that are deleted stay, marked, whatever batches a log is cut into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+
+from apply.sources import TARGETS, write_log
+from apply.test_net_effects import history
+from laws import chance, examples
+from oracles.apply_naive import COLUMNS, Operation
+from trailgate import ApplyError, apply_trail
+
+Marked = dict[int, tuple[dict[str, Any], bool]]
+FULL = {"a": 1, "b": 2, "c": 3}
+
+
+def soft_deleted(log: Sequence[Operation]) -> Marked:
+    """Return the rows after a log that fits them, each with whether it is deleted."""
+    live: dict[int, list[dict[str, Any]]] = {}
+    gone: dict[int, dict[str, Any]] = {}
+    for one in log:
+        if one.kind == "T":
+            gone |= {key: rows[0] for key, rows in live.items() if rows}
+            live = {}
+        elif one.kind == "D":
+            gone[one.key] = live[one.key].pop(0)
+        elif one.kind == "U":
+            live[one.key][0] |= one.logged
+        else:
+            row = dict.fromkeys(COLUMNS) if one.kind == "I" else live[one.old].pop(0)
+            live.setdefault(one.key, []).append(row | one.logged)
+            gone.pop(one.key, None)
+    return {key: (row, True) for key, row in gone.items()} | {
+        key: (rows[0], False) for key, rows in live.items() if rows
+    }
+
+
+def duckdb_rows(folder: Path) -> list[dict[str, Any]]:
+    with duckdb.connect(str(folder / "hr.duckdb")) as connection:
+        found: list[dict[str, Any]] = (
+            connection.sql("SELECT * FROM hr.hr.t").to_arrow_reader().read_all().to_pylist()
+        )
+        return found
+
+
+def delta_rows(folder: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = DeltaTable(folder / "lake/hr/t").to_pyarrow_table().to_pylist()
+    return found
+
+
+READ: dict[str, Callable[[Path], list[dict[str, Any]]]] = {
+    "delta": delta_rows,
+    "duckdb": duckdb_rows,
+}
+
+
+def marked(rows: list[dict[str, Any]]) -> Marked:
+    """Return rows by their keys; the time of a delete is there where the row is deleted."""
+    for row in rows:
+        assert (row["_deleted_at"] is not None) == row["_deleted"]
+    found = {row["id"]: ({name: row[name] for name in COLUMNS}, row["_deleted"]) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_rows_are_marked_as_a_row_by_row_replay_marks_them(name: str, tmp_path: Path) -> None:
+    for number in range(examples(12)):
+        own = chance(f"soft {name} {number}")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        source = history(own, 8)
+        write_log(folder / "ot", source.log)
+        to = TARGETS[name][0].format(folder)
+        apply_trail(
+            folder / "ot", to, mode="soft-delete", batch_bytes=own.choice((1, 400, 1 << 20))
+        )
+        assert marked(READ[name](folder)) == soft_deleted(source.log), source.log
+        assert apply_trail(folder / "ot", to, mode="soft-delete").operations == 0
+
+
+def test_a_row_that_comes_again_has_nothing_of_the_old_one(tmp_path: Path) -> None:
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, FULL, 1), Operation("D", 1, 1, {}, 2)])
+    apply_trail(tmp_path / "ot", to, mode="soft-delete")
+    assert marked(duckdb_rows(tmp_path)) == {1: (FULL, True)}
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 9}, 3)])
+    apply_trail(tmp_path / "ot", to, mode="soft-delete")
+    assert marked(duckdb_rows(tmp_path)) == {1: ({"a": 9, "b": None, "c": None}, False)}
+
+
+def test_a_marked_row_is_one_that_is_not_there(tmp_path: Path) -> None:
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    log = [
+        Operation("I", 1, 1, FULL, 1),
+        Operation("D", 1, 1, {}, 2),
+        Operation("U", 1, 1, {"a": 4}, 3),
+    ]
+    write_log(tmp_path / "ot", log)
+    with pytest.raises(ApplyError, match="there is no such row"):
+        apply_trail(tmp_path / "ot", to, mode="soft-delete", batch_bytes=1)
+    assert marked(duckdb_rows(tmp_path)) == {1: (FULL, True)}
