@@ -114,6 +114,7 @@ class ReplicatParameters:
     on_error: str | None = None
     mode: str | None = None
     unused: tuple[Remark, ...] = ()
+    source: str = ""  # the file, for errors
 
 
 @dataclass(slots=True)
@@ -144,7 +145,7 @@ def parse_replicat(text: str, source: str = "") -> ReplicatParameters:
     if not draft.parameters.maps:
         hint = "As in MAP HR.*, TARGET HR.*;"
         raise OptionError("no MAP statement", where=Where(source=source or None), hint=hint)
-    return draft.parameters
+    return replace(draft.parameters, source=source)
 
 
 def _nothing_more(statement: Statement, rest: str) -> None:
@@ -221,7 +222,8 @@ def _mapped_collisions(
     def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
         if taken:
             return replace(found, collisions=policy)
-        return replace(found, collisions=None if found.collisions is policy else found.collisions)
+        stated = found.collisions in (policy, None)
+        return replace(found, collisions=Collisions.STOP if stated else found.collisions)
 
     return apply
 

@@ -366,6 +366,9 @@ def _environment(scope: Scope, call: Call) -> Value:
     if row.of_transaction and not scope.environment.has_transactions:
         problem = f"{item} is known only after operations are selected"
         raise scope.error(problem, call, "Use it in TOKENS")
+    if row.of_messages and scope.environment.group_type != "EXTRACT":
+        problem = f"{item} is not known of operations that are read from a trail"
+        raise scope.error(problem, call, "_position of --mode append is the position in the trail")
     return Value(row.give(scope.block, scope.environment), Kind.TEXT)
 
 
@@ -438,10 +441,11 @@ NO_POSITION: Final = "0"  # messages have no transaction log (trail format §5.2
 
 
 class Item(NamedTuple):
-    """What an item gives, and whether the operation's transaction must be known for it."""
+    """What an item gives, and whether the operation's transaction must be known for it, and whether it is given of messages alone."""
 
     give: Give
     of_transaction: bool = False
+    of_messages: bool = False
 
 
 def commit_time(block: ChangeBlock, _: Environment) -> Data:
@@ -487,8 +491,8 @@ ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
         "GGHEADER": {
             "BEFOREAFTERINDICATOR": Item(_image),
             "COMMITTIMESTAMP": Item(commit_time),
-            "LOGPOSITION": Item(_always(NO_POSITION)),
-            "LOGRBA": Item(_always(NO_POSITION)),
+            "LOGPOSITION": Item(_always(NO_POSITION), of_messages=True),
+            "LOGRBA": Item(_always(NO_POSITION), of_messages=True),
             "OBJECTNAME": Item(_table),
             "TABLENAME": Item(_table),
             "OPTYPE": Item(lambda block, _: _letters(block.op_type, OPERATIONS)),
@@ -502,7 +506,7 @@ ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
         },
         "GGENVIRONMENT": {
             "GROUPNAME": Item(lambda _, around: pa.scalar(around.group, pa.string())),
-            "GROUPTYPE": Item(_always("EXTRACT")),
+            "GROUPTYPE": Item(lambda _, around: pa.scalar(around.group_type, pa.string())),
             "HOSTNAME": Item(lambda _, around: pa.scalar(around.host, pa.string())),
             "OSUSERNAME": Item(lambda _, around: pa.scalar(around.user, pa.string())),
         },
