@@ -116,11 +116,14 @@ def test_an_option_that_is_not_known_is_refused(spark: SparkSession, tmp_path: P
     ("options", "problem"),
     [
         ({"trail": "ot"}, "the option to is not given"),
+        ({"to": "duckdb:x", "trail": "ot"}, "without the column position have no order"),
         ({"to": "duckdb:x"}, "neither the option trail nor the option definitions is given"),
         ({"to": "duckdb:x", "onCollision": "never"}, "onCollision must be stop, overlay or"),
     ],
 )
 def test_what_cannot_be_obeyed_is_refused(options: dict[str, Any], problem: str) -> None:
     schema = from_arrow_schema(OPERATIONS_SCHEMA)
+    if "no order" in problem:
+        schema = schema.__class__([one for one in schema if one.name != "position"])
     with pytest.raises(OptionError, match=problem):
         plan(options, schema, None, streams=False)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -19,6 +20,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from trailgate.columnar.digits import parse_position
 from trailgate.errors import OptionError
 from trailgate.jobs.apply_frames import FrameOperations
 from trailgate.jobs.apply_options import OPTIONS, ApplyOptions
@@ -29,7 +31,8 @@ from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE
 from trailgate.storage.files.addresses import absolute, absolute_value
 from trailgate.storage.files.listing import read_definitions
-from trailgate.storage.files.trail_files import find_trail
+from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.reading.trail_file import find_table
 from trailgate.storage.writing.table_writing import check_columns, to_changes
 from trailgate.targets.target import TARGETS
 
@@ -71,12 +74,19 @@ class Converted(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types a
 class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
     """Applies the operations of a frame."""
 
-    def __init__(self, work: FrameOperations, definitions: Definitions) -> None:
-        self._work, self._definitions = work, definitions
+    def __init__(self, work: FrameOperations, tables: TrailFiles) -> None:
+        self._work, self._tables = work, tables
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Converted:
         """Convert a partition's operations."""
-        return Converted(list(to_changes(self._definitions, iterator)))
+        batches = (batch for batch in iterator if batch.num_rows)
+        return Converted(
+            [
+                changes
+                for batch in batches
+                for changes in to_changes(_tables_of(batch, self._tables), [batch])
+            ]
+        )
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Apply what the tasks have converted."""
@@ -125,17 +135,20 @@ class ApplySink(DataSource):  # type: ignore[misc]  # pyspark's types are not fo
             raise OptionError(problem, hint='Write with .outputMode("append")')
         return ApplyStreamWriter(*self._planned(schema, streams=True))
 
-    def _planned(self, schema: StructType, *, streams: bool) -> tuple[FrameOperations, Definitions]:
+    def _planned(self, schema: StructType, *, streams: bool) -> tuple[FrameOperations, TrailFiles]:
         return plan(self.options, schema, self.folder, streams=streams)
 
 
 def plan(
     given: Mapping[str, Any], schema: StructType, folder: str | None, *, streams: bool
-) -> tuple[FrameOperations, Definitions]:
-    """Return how the operations are applied, and the definitions of their tables; raises OptionError."""
+) -> tuple[FrameOperations, TrailFiles]:
+    """Return how the operations are applied, and the trail that defines their tables; raises OptionError."""
     own = {name: value for name, value in given.items() if name.casefold() not in OF_SPARK}
     values = WRITING.read(own)
     check_columns(schema.names)
+    if "position" not in schema.names:
+        hint = "Apply frames of the format trail, or write the operations to a trail first"
+        raise OptionError("operations without the column position have no order", hint=hint)
     base = absolute(values.pop("base") or ".", folder)
     to, trail, definitions = (values.pop(name) for name in ("to", "trail", "definitions"))
     skip = values.pop("skip_applied")
@@ -149,12 +162,22 @@ def plan(
     options = ApplyOptions(**values)
     where = absolute(trail or definitions, base)
     if trail is None:
-        tables = read_definitions(where)
+        tables = TrailFiles(where, (), read_definitions(where))
     else:
         given_file = None if definitions is None else absolute(definitions, base)
-        tables = find_trail(where, given_file).definitions
+        tables = find_trail(where, given_file)
     work = FrameOperations(_absolute(to, base), options, where, not streams or skip)
     return work, tables
+
+
+def _tables_of(batch: pa.RecordBatch, trail: TrailFiles) -> Definitions:
+    """Return the definitions of a batch's tables: the trail's own where its files have them, from the file of the first operation on."""
+    names = batch.column("table").unique().drop_null().to_pylist()
+    if not trail.files:
+        return trail.definitions
+    first = pc.min(batch.column("position")).as_py()
+    number = None if first is None else parse_position(first)[0]
+    return Definitions(tuple(find_table(trail, name, number) for name in names))
 
 
 def _absolute(address: str, base: str) -> str:
