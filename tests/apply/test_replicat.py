@@ -216,6 +216,8 @@ def test_a_filter_over_a_column_that_is_not_logged_is_an_error(tmp_path: Path) -
         ("HANDLECOLISIONS", "unknown parameter; did you mean HANDLECOLLISIONS"),
         ("MAP a.b, TARGET c.d, EVENTACTIONS (STOP);", "there are no events"),
         ("MAP a.b;", "expected TARGET"),
+        ("MAP a.b, TARGET c..d;", "expected SCHEMA.TABLE after TARGET"),
+        ("MAP a.b, TARGET c.d, COLMAP (x = a, X = b);", "COLMAP gives the column X twice"),
         ("MAP a.b, TARGET c.d, COLMAP (x);", "expected COLUMN = value in COLMAP"),
         ("MAP a.b, TARGET c.d", "MAP hr.t is not obeyed: unknown parameter"),
     ],

@@ -26,6 +26,7 @@ from trailgate.messages.extract_files import (
     table_pattern,
 )
 from trailgate.messages.selection import TableRule
+from trailgate.model.table_patterns import name_parts
 
 NOTED: Final = by_reason(
     {
@@ -160,6 +161,8 @@ def _map(draft: _Draft, statement: Statement) -> None:
     if named is None:
         raise statement.error("expected TARGET and a table name after the source's")
     target, rest = statement.first("a table name after TARGET", rest[named.end() :])
+    if not name_parts(target) or "?" in target:
+        raise statement.error(f"expected SCHEMA.TABLE after TARGET, found {target}")
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
     found = MapRule(
         TableRule(pattern, ignored, line=statement.line),
@@ -202,7 +205,7 @@ def _colmap(found: MapRule, clause: Clause, statement: Statement) -> MapRule:
         if assigned is None:
             raise statement.error(f"expected COLUMN = value in COLMAP, found {part!r}")
         name = unquote(assigned[1])
-        if name in columns:
+        if name.casefold() in {one.casefold() for one in columns}:
             raise statement.error(f"COLMAP gives the column {name} twice")
         columns[name] = parse_value(assigned[2])
     return replace(found, columns=tuple(columns.items()), defaults=defaults)
