@@ -11,7 +11,14 @@ import pytest
 
 from apply.sources import write_log
 from oracles.apply_naive import Operation
-from trailgate import ApplyError, ApplyReport, OptionError, TrailgateError, apply_trail
+from trailgate import (
+    ApplyError,
+    ApplyReport,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    apply_trail,
+)
 from trailgate.apply.mapping import Mapping
 from trailgate.apply.replicat_files import parse_replicat
 
@@ -130,6 +137,47 @@ MAP hr.t, TARGET hr.missing, NOHANDLECOLLISIONS, INSERTMISSINGUPDATES;
         applied(tmp_path, "MAP hr.t, TARGET hr.plain;", [], group="other")
 
 
+def test_a_statement_that_names_its_target_states_its_collisions(tmp_path: Path) -> None:
+    parameters = """\
+HANDLECOLLISIONS
+MAP sales.*, TARGET hr.*;
+MAP hr.t, TARGET hr.u, NOHANDLECOLLISIONS;
+"""
+    log = [Operation("U", 1, 1, {"a": 4}, 1)]
+    for options in ({}, {"on_collision": "overlay"}):
+        with pytest.raises(ApplyError, match="there is no such row"):
+            applied(tmp_path, parameters, log, **options)
+    unlike = "MAP hr.t, TARGET hr.u;\nMAP hr.t, TARGET hr.u, HANDLECOLLISIONS;"
+    with pytest.raises(OptionError, match=r"than line 1, and both write hr\.u.*rep\.prm, line 2"):
+        applied(tmp_path, unlike, [])
+
+
+def test_a_copy_of_the_key_is_not_of_the_key(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+        connection.sql("CREATE SCHEMA hr")
+        connection.sql("CREATE TABLE hr.u (id BIGINT, a BIGINT, copied BIGINT)")
+        connection.sql("INSERT INTO hr.u VALUES (1, 0, NULL)")
+    parameters = "MAP hr.t, TARGET hr.u, COLMAP (copied = id, id = id, a = a);"
+    applied(tmp_path, parameters, [Operation("U", 1, 1, {"a": 4}, 1)])
+    assert rows(tmp_path, "hr.u") == [(1, 4, 1)]
+
+
+def test_what_a_trail_does_not_have_is_refused(tmp_path: Path) -> None:
+    item = "MAP hr.t, TARGET hr.u, COLMAP (id = id, kind = @GETENV ('GGENVIRONMENT', 'GROUPTYPE'));"
+    applied(tmp_path, item, [inserted(1, 1)])
+    assert rows(tmp_path, "hr.u") == [(1, "REPLICAT")]
+    log_place = "MAP hr.t, TARGET hr.u, COLMAP (id = id, at = @GETENV ('GGHEADER', 'LOGRBA'));"
+    with pytest.raises(OptionError, match=r"LOGRBA is not known.*rep\.prm, line 1"):
+        applied(tmp_path, log_place, [inserted(2, 2)], group="other")
+
+
+def test_a_table_that_was_excluded_is_not_continued_in_its_middle(tmp_path: Path) -> None:
+    statement = "MAP hr.*, TARGET hr.u;"
+    applied(tmp_path, f"{statement}\nMAPEXCLUDE hr.x;", [inserted(1, 1)])
+    with pytest.raises(StorageError, match=r"!hr\.x to this target"):
+        applied(tmp_path, statement, [])
+
+
 def test_insertallrecords_makes_every_operation_a_row(tmp_path: Path) -> None:
     log = [inserted(1, 1), Operation("U", 1, 1, {"a": 2}, 2)]
     applied(tmp_path, "INSERTALLRECORDS\nMAP hr.t, TARGET hr.u;", log)
@@ -168,6 +216,8 @@ def test_a_filter_over_a_column_that_is_not_logged_is_an_error(tmp_path: Path) -
         ("HANDLECOLISIONS", "unknown parameter; did you mean HANDLECOLLISIONS"),
         ("MAP a.b, TARGET c.d, EVENTACTIONS (STOP);", "there are no events"),
         ("MAP a.b;", "expected TARGET"),
+        ("MAP a.b, TARGET c..d;", "expected SCHEMA.TABLE after TARGET"),
+        ("MAP a.b, TARGET c.d, COLMAP (x = a, X = b);", "COLMAP gives the column X twice"),
         ("MAP a.b, TARGET c.d, COLMAP (x);", "expected COLUMN = value in COLMAP"),
         ("MAP a.b, TARGET c.d", "MAP hr.t is not obeyed: unknown parameter"),
     ],

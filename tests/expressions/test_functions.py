@@ -77,6 +77,11 @@ BLOCK = block_of(COLUMNS, tx_owner=pa.array(["ann", "bob", None]))
         ("@VALONEOF (CITY, 'OSLO', 'PARIS')", [2]),
         ("@STRSUB (CITY, 'O', '0', 'S', '$') = '0$L0'", [2]),
         ("@NUMSTR (@STRCAT (' ', ID, '0 ')) = 20", [1]),
+        ("@STRNUM (PRICE, RIGHTZERO, 6) = '001.50'", [0]),
+        ("@STRNUM (-1.27, 'RIGHTZERO', 7) = '-001.27'", [0, 1, 2]),
+        ("@STRNUM (ID, LEFTSPACE, 3) = '2  '", [1]),
+        ("@STRNUM (ID, RIGHT, 3) = '  3'", [2]),
+        ("@STRNUM (AMOUNT, RIGHT, 2) = '0001.50' AND @STRNUM (ID, LEFT) = '2'", [1]),
         ("@COLTEST (NAME, NULL) AND @STRLEN (@TOKEN ('T')) = 1", []),
         ("@GETENV ('TRANSACTION', 'USERNAME') = 'bob'", [1]),
         ("GGS_TRANS_TIMESTAMP = '2026-01-05 09:00:00.000000'", [0, 1, 2]),
@@ -202,7 +207,15 @@ def test_a_value_that_a_missing_column_decides_is_missing() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["@STRUP (ID = 1)", "@EVAL (ID = 1, 'a', ID = 2)", "@COLSTAT (INVALID)", "@STRSUB (NAME, 'a')"],
+    [
+        "@STRUP (ID = 1)",
+        "@EVAL (ID = 1, 'a', ID = 2)",
+        "@COLSTAT (INVALID)",
+        "@STRSUB (NAME, 'a')",
+        "@STRNUM (ID, RIGHT)",
+        "@STRNUM (ID, MIDDLE, 3)",
+        "@STRNUM (ID, RIGHT, 99999999)",
+    ],
 )
 def test_what_a_function_does_not_take_is_an_error(text: str) -> None:
     with pytest.raises(OptionError):

@@ -45,7 +45,7 @@ class Mapping:
 
     def __init__(self, parameters: ReplicatParameters) -> None:
         self._parameters = parameters
-        self._environment = Environment(group=parameters.group or "")
+        self._environment = Environment(group=parameters.group or "", group_type="REPLICAT")
         self._known: dict[Table, list[_TableMap]] = {}
 
     @property
@@ -56,16 +56,25 @@ class Mapping:
     @property
     def name(self) -> str:
         """Return what sets positions by these statements apart from others."""
-        return ",".join(
-            sorted({f"{one.rule.pattern}>{one.target}" for one in self._parameters.maps})
-        )
+        mapped = {f"{one.rule.pattern}>{one.target}" for one in self._parameters.maps}
+        excluded = {f"!{pattern}" for pattern in self._parameters.excluded}
+        return ",".join(sorted(mapped) + sorted(excluded))
 
     def collisions(self, target: str) -> Collisions | None:
-        """Return what a statement with a target of this name does at collisions; None where none states it."""
-        for one in self._parameters.maps:
-            if one.collisions is not None and TablePatterns((one.target,)).fits_end(target):
-                return one.collisions
-        return None
+        """Return what the statements with a target of this name do at collisions, those that name it before those with wildcards; None where they do not state it.
+
+        Raises OptionError where they differ.
+        """
+        fitting = [
+            one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
+        ]
+        named = [one for one in fitting if "*" not in one.target] or fitting
+        for one in named[1:]:
+            if one.collisions is not named[0].collisions:
+                problem = f"it has another response to collisions than line {named[0].rule.line}, and both write {target}"
+                error = one.rule.error(problem, "MAP", "State HANDLECOLLISIONS alike in both")
+                raise error.with_place(source=self._parameters.source or None)
+        return named[0].collisions if named else None
 
     def blocks(self, block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
         """Return the operations of a source table as those of its target tables.
@@ -102,11 +111,16 @@ class Mapping:
     def _of_table(self, table: Table) -> list[_TableMap]:
         if table not in self._known:
             excluded = TablePatterns(self._parameters.excluded).fits_end(table.name)
-            self._known[table] = [
-                _table_map(one, table, self._environment)
+            fitting = [
+                one
                 for one in self._parameters.maps
                 if not excluded and TablePatterns((one.rule.pattern,)).fits_end(table.name)
             ]
+            try:
+                found = [_table_map(one, table, self._environment) for one in fitting]
+            except OptionError as error:
+                raise error.with_place(source=self._parameters.source or None) from None
+            self._known[table] = found
         return self._known[table]
 
 
@@ -157,9 +171,17 @@ def _with_key(
             name = source.columns[min(lost)].name
             problem = f"COLMAP leaves out the key column {name} of {source.name}"
             raise given.rule.error(problem, "COLMAP", "Map it too, or name another key by KEYCOLS")
-        key = {at for at, value in enumerate(values) if value in source.marked_keys}
+        key = {_key_place(source, target, values, own) for own in source.marked_keys}
     columns = tuple(replace(column, key=at in key) for at, column in enumerate(target.columns))
     return replace(target, columns=columns)
+
+
+def _key_place(source: Table, target: Table, values: Sequence[int | Expression], own: int) -> int:
+    """Return which of the columns that a column of the source became is of the key: that of its name, else the first."""
+    name = source.columns[own].name.casefold()
+    places = [at for at, value in enumerate(values) if value == own]
+    named = (at for at in places if target.columns[at].name.casefold() == name)
+    return next(named, places[0])
 
 
 def _target_name(given: MapRule, source: Table) -> str:

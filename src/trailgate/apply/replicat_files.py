@@ -26,6 +26,7 @@ from trailgate.messages.extract_files import (
     table_pattern,
 )
 from trailgate.messages.selection import TableRule
+from trailgate.model.table_patterns import name_parts
 
 NOTED: Final = by_reason(
     {
@@ -114,6 +115,7 @@ class ReplicatParameters:
     on_error: str | None = None
     mode: str | None = None
     unused: tuple[Remark, ...] = ()
+    source: str = ""  # the file, for errors
 
 
 @dataclass(slots=True)
@@ -144,7 +146,7 @@ def parse_replicat(text: str, source: str = "") -> ReplicatParameters:
     if not draft.parameters.maps:
         hint = "As in MAP HR.*, TARGET HR.*;"
         raise OptionError("no MAP statement", where=Where(source=source or None), hint=hint)
-    return draft.parameters
+    return replace(draft.parameters, source=source)
 
 
 def _nothing_more(statement: Statement, rest: str) -> None:
@@ -159,6 +161,8 @@ def _map(draft: _Draft, statement: Statement) -> None:
     if named is None:
         raise statement.error("expected TARGET and a table name after the source's")
     target, rest = statement.first("a table name after TARGET", rest[named.end() :])
+    if not name_parts(target) or "?" in target:
+        raise statement.error(f"expected SCHEMA.TABLE after TARGET, found {target}")
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
     found = MapRule(
         TableRule(pattern, ignored, line=statement.line),
@@ -201,7 +205,7 @@ def _colmap(found: MapRule, clause: Clause, statement: Statement) -> MapRule:
         if assigned is None:
             raise statement.error(f"expected COLUMN = value in COLMAP, found {part!r}")
         name = unquote(assigned[1])
-        if name in columns:
+        if name.casefold() in {one.casefold() for one in columns}:
             raise statement.error(f"COLMAP gives the column {name} twice")
         columns[name] = parse_value(assigned[2])
     return replace(found, columns=tuple(columns.items()), defaults=defaults)
@@ -221,7 +225,8 @@ def _mapped_collisions(
     def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
         if taken:
             return replace(found, collisions=policy)
-        return replace(found, collisions=None if found.collisions is policy else found.collisions)
+        stated = found.collisions in (policy, None)
+        return replace(found, collisions=Collisions.STOP if stated else found.collisions)
 
     return apply
 

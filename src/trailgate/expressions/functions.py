@@ -311,6 +311,51 @@ def _number_of_text(scope: Scope, call: Call) -> Value:
     return Value(pc.utf8_trim(value.text(), " "), Kind.NUMBER, value.missing)
 
 
+LONGEST: Final = 4000  # characters that a number is filled up to
+PADDED: Final[Mapping[str, Callable[[pa.Array, int], pa.Array]]] = MappingProxyType(
+    {
+        "LEFT": lambda text, _: text,
+        "LEFTSPACE": lambda text, width: pc.utf8_rpad(text, width, " "),
+        "RIGHT": lambda text, width: pc.utf8_lpad(text, width, " "),
+        "RIGHTZERO": lambda text, width: pc.if_else(
+            pc.starts_with(text, "-"),
+            pc.binary_join_element_wise(
+                "-", pc.utf8_lpad(pc.utf8_slice_codeunits(text, 1), width - 1, "0"), ""
+            ),
+            pc.utf8_lpad(text, width, "0"),
+        ),
+    }
+)
+
+
+def _text_of_number(scope: Scope, call: Call) -> Value:
+    """Return a number as text of a width; one that is longer is kept whole."""
+    value = scope.value(call.arguments[0])
+    width = _whole_number(scope, call, 2) if len(call.arguments) > 2 else 0
+    return text_value(PADDED[_word(call, 1)](value.text(), width), value)
+
+
+def _word(call: Call, place: int) -> str:
+    """Return an argument that is a word, with quotes or without, in upper case."""
+    node = call.arguments[place]
+    if isinstance(node, Literal):
+        return node.text.upper()
+    return node.name.upper() if isinstance(node, ColumnName) and node.image is None else ""
+
+
+def _check_width(call: Call, text: str) -> None:
+    way = _word(call, 1)
+    if way not in PADDED:
+        problem = f"expected one of {', '.join(PADDED)}"
+        raise expression_error(problem, text, call.arguments[1].at)
+    if way != "LEFT" and len(call.arguments) < 3:
+        hint = "As in @STRNUM (ID, RIGHTZERO, 10)"
+        raise expression_error(f"{way} needs a length here", text, call.at, hint)
+    for node in call.arguments[2:]:
+        if isinstance(node, Number) and (len(node.text) > 4 or float(node.text) > LONGEST):
+            raise expression_error(f"expected a length of {LONGEST} at most", text, node.at)
+
+
 def _token(scope: Scope, call: Call) -> Value:
     """Return the record's token of a name, NULL where it has none."""
     name, tokens = _literal(scope, call, 0), scope.block.tokens
@@ -366,6 +411,9 @@ def _environment(scope: Scope, call: Call) -> Value:
     if row.of_transaction and not scope.environment.has_transactions:
         problem = f"{item} is known only after operations are selected"
         raise scope.error(problem, call, "Use it in TOKENS")
+    if row.of_messages and scope.environment.group_type != "EXTRACT":
+        problem = f"{item} is not known of operations that are read from a trail"
+        raise scope.error(problem, call, "_position of --mode append is the position in the trail")
     return Value(row.give(scope.block, scope.environment), Kind.TEXT)
 
 
@@ -412,6 +460,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         "STRLEN": Function(1, 1, _length),
         "STRLTRIM": Function(1, 1, _change(lambda text: pc.utf8_ltrim(text, " "))),
         "STRNCMP": Function(3, 3, _compare),
+        "STRNUM": Function(2, 3, _text_of_number, _check_width),
         "STRRTRIM": Function(1, 1, _change(lambda text: pc.utf8_rtrim(text, " "))),
         "STRSUB": Function(3, ANY_NUMBER, _substitute, _check_pairs),
         "STRTRIM": Function(1, 1, _change(lambda text: pc.utf8_trim(text, " "))),
@@ -438,10 +487,11 @@ NO_POSITION: Final = "0"  # messages have no transaction log (trail format §5.2
 
 
 class Item(NamedTuple):
-    """What an item gives, and whether the operation's transaction must be known for it."""
+    """What an item gives, and whether the operation's transaction must be known for it, and whether it is given of messages alone."""
 
     give: Give
     of_transaction: bool = False
+    of_messages: bool = False
 
 
 def commit_time(block: ChangeBlock, _: Environment) -> Data:
@@ -487,8 +537,8 @@ ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
         "GGHEADER": {
             "BEFOREAFTERINDICATOR": Item(_image),
             "COMMITTIMESTAMP": Item(commit_time),
-            "LOGPOSITION": Item(_always(NO_POSITION)),
-            "LOGRBA": Item(_always(NO_POSITION)),
+            "LOGPOSITION": Item(_always(NO_POSITION), of_messages=True),
+            "LOGRBA": Item(_always(NO_POSITION), of_messages=True),
             "OBJECTNAME": Item(_table),
             "TABLENAME": Item(_table),
             "OPTYPE": Item(lambda block, _: _letters(block.op_type, OPERATIONS)),
@@ -502,7 +552,7 @@ ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
         },
         "GGENVIRONMENT": {
             "GROUPNAME": Item(lambda _, around: pa.scalar(around.group, pa.string())),
-            "GROUPTYPE": Item(_always("EXTRACT")),
+            "GROUPTYPE": Item(lambda _, around: pa.scalar(around.group_type, pa.string())),
             "HOSTNAME": Item(lambda _, around: pa.scalar(around.host, pa.string())),
             "OSUSERNAME": Item(lambda _, around: pa.scalar(around.user, pa.string())),
         },

@@ -102,6 +102,7 @@ class Environment:
     user: str = ""
     variables: tuple[tuple[str, str], ...] = ()
     has_transactions: bool = True
+    group_type: str = "EXTRACT"
 
 
 class Scope(Protocol):
