@@ -71,7 +71,7 @@ def marked(rows: list[dict[str, Any]]) -> Marked:
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_rows_are_marked_as_a_row_by_row_replay_marks_them(name: str, tmp_path: Path) -> None:
-    for number in range(examples(12)):
+    for number in range(examples(5)):
         own = chance(f"soft {name} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -103,7 +103,7 @@ class _Barriers:
             return Effects(nets, ignored=ignored)
         own = operations.take(np.flatnonzero(again))
         keys = keys_of(own)
-        rows = fetch(_table_of(operations.table, keys), False)
+        rows = fetch(key_table(operations.table, keys), False)
         begin = partial(Replay, operations.table, rows, self.collisions)
         replay = replay_operations(own, begin, self.faults, unended)
         if unended is None:  # what is before a truncate has no effect
@@ -129,7 +129,8 @@ def membership(nets: Nets, fetch: Fetch) -> Mask:
     return found
 
 
-def _table_of(table: TargetTable, keys: list[Key]) -> pa.Table:
+def key_table(table: TargetTable, keys: list[Key]) -> pa.Table:
+    """Return keys as columns of their names."""
     columns = [
         pa.array([key[number] for key in keys], table.columns[at].type)
         for number, at in enumerate(table.key)

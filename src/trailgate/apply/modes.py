@@ -10,23 +10,29 @@ from trailgate.apply.append import COLUMNS, appended, appending_table
 from trailgate.apply.batch import Effects, Fetch, effects_of
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.faults import Faults
+from trailgate.apply.history import COLUMNS as VERSIONS
+from trailgate.apply.history import historic_table, versions, with_version_key
 from trailgate.apply.operations import Operations
 from trailgate.apply.soft_delete import COLUMNS as MARKS
 from trailgate.apply.soft_delete import soft_deleted, soft_deleting_table
 from trailgate.apply.tables import TargetColumn, TargetTable
 
 
+def _as_it_is(table: TargetTable) -> TargetTable:
+    return table
+
+
 class Mode(NamedTuple):
-    """A mode: the table that it writes, the columns which that has beside the source's, what operations write to it, and whether these may be folded first."""
+    """A way of keeping tables: what its table is, what operations write to it, and whether these may be folded first.
+
+    ``columns`` are those that the table has beside the source's, ``stored`` gives the table with the key of its rows, where that is not the one by which operations find them.
+    """
 
     table: Callable[[TargetTable], TargetTable]
     effects: Callable[[Operations, Fetch, Collisions, Faults], Sequence[Effects]]
     columns: tuple[TargetColumn, ...]
     folds: bool
-
-
-def _as_it_is(table: TargetTable) -> TargetTable:
-    return table
+    stored: Callable[[TargetTable], TargetTable] = _as_it_is
 
 
 def _current(
@@ -39,6 +45,7 @@ MODES: Final[Mapping[str, Mode]] = MappingProxyType(
     {
         "current": Mode(_as_it_is, _current, (), folds=True),
         "soft-delete": Mode(soft_deleting_table, soft_deleted, MARKS, folds=False),
+        "history": Mode(historic_table, versions, VERSIONS, folds=False, stored=with_version_key),
         "append": Mode(appending_table, appended, COLUMNS, folds=False),
     }
 )

@@ -98,6 +98,11 @@ class Replay:
                     self._settle(operations, one, at_end=True)
                 touched.clear()
 
+    def row(self, key: Key) -> list[Any] | None:
+        """Return the row of a key between two transactions, None where there is none."""
+        held = self._rows.get(key)
+        return held[0].values if held else None
+
     def nets(self, keys: Iterable[Key]) -> Nets:
         """Return the effects on keys: each is the whole row, or a delete of one that was there."""
         chosen = [key for key in dict.fromkeys(keys) if key in self._begin or self._rows.get(key)]

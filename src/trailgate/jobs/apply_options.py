@@ -14,7 +14,7 @@ from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Options, field_opt
 GROUP: Final = "trailgate"
 BATCH_BYTES: Final = 64 << 20
 OnCollision = Literal["stop", "overlay", "insert-missing"]
-ModeName = Literal["current", "soft-delete", "append"]
+ModeName = Literal["current", "soft-delete", "history", "append"]
 SchemaChanges = Literal["evolve", "strict"]
 OnError = Literal["stop", "discard", "discard-transaction", "ignore"]
 
@@ -32,7 +32,7 @@ class ApplyOptions:
     group: Annotated[str, TEXT, Flag("NAME"), "What positions in the target are kept by."] = GROUP
     mode: Annotated[
         ModeName,
-        "What tables hold: current rows, those that are deleted too, marked, or a row an operation.",
+        "What tables hold: current rows, those that are deleted too, marked, every version of a row, or a row an operation.",
     ] = "current"
     on_collision: Annotated[
         OnCollision,

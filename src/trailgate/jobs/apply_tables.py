@@ -226,7 +226,7 @@ class TargetTables:
             if columns:
                 self._target.add_columns(table, columns)
             else:
-                self._target.create(table)
+                self._target.create(self._mode.stored(table))
         self._missing.clear()
 
     def apply(self, batch: SplitRead) -> ApplyReport:

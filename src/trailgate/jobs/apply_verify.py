@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.modes import MODES
 from trailgate.apply.operations import Operations
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import short_position
@@ -181,7 +182,7 @@ def verify_tables(
         first, expected = run("expected.duckdb")
         with first:
             first.to_end(progress)
-            found = {name: _compare(expected, name, shown) for name in expected.tables}
+            found = {name: _compare(expected, name, given.mode, shown) for name in expected.tables}
         wanted = {name: one.rows for name, one in found.items() if one.rows}
         if wanted:
             again, _ = run("positions.duckdb")
@@ -196,13 +197,14 @@ def verify_tables(
     return VerifyReport(found, whole)
 
 
-def _compare(expected: _Expected, name: str, shown: int) -> TableComparison:
+def _compare(expected: _Expected, name: str, mode: str, shown: int) -> TableComparison:
     """Compare one table of the scratch file with the real one."""
     wanted, theirs = expected.tables[name]
     ours = expected.scratch.held(replace(wanted, name=(SCHEMA, name)))
     assert ours is not None
     asked = {column.name.casefold() for column in wanted.columns}
     names = [column.name for column in ours.columns if column.name.casefold() in asked]
+    ours = MODES[mode].stored(ours)
     key = list(ours.key_names) or ["_position"]
     rows = ours.schema.empty_table().to_reader() if theirs is None else expected.real.scan(theirs)
     counts, differing = expected.scratch.compare(ours, rows, names, shown)
@@ -240,7 +242,7 @@ def _places(operations: Operations, row: Difference) -> Iterator[str]:
     chosen = np.zeros(len(operations), bool)
     for columns in (operations.key, operations.old_key):
         own = np.ones(len(operations), bool)
-        for column, value in zip(columns, row.key.values(), strict=True):
+        for column, value in zip(columns, row.key.values(), strict=False):
             sought = pa.scalar(value, column.type)
             equal = (
                 column.is_null() if value is None else pc.fill_null(pc.equal(column, sought), False)
