@@ -129,8 +129,9 @@ def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyE
 def match(table: TargetTable, left: str, right: str) -> str:
     """Return the condition that a row of the table and one of staging have the same key."""
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
+    # DataFusion takes AND for the narrower one where there are no parentheses.
     return " AND ".join(
-        f"{left}.{quoted(table.columns[at].name)} {equal} {right}.c{at}" for at in table.key
+        f"({left}.{quoted(table.columns[at].name)} {equal} {right}.c{at})" for at in table.key
     )
 
 

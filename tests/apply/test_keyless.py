@@ -1,0 +1,86 @@
+"""A table without a key: all its columns are the key, and a NULL in one of them finds its row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from apply.naive_batches import TABLE
+from apply.sources import TARGETS
+from apply.test_soft_delete import READ
+from trailgate import ApplyError, TrailAppender, apply_trail
+from trailgate.columnar.digits import format_positions
+from trailgate.model.changes import (
+    ABSENT,
+    DELETE,
+    INSERT,
+    UPDATE,
+    ChangeBatch,
+    ChangeBlock,
+    StateColumn,
+)
+from trailgate.model.tables import Column, Definitions, Table
+
+KEYLESS = Table("HR.T", tuple(Column(one.name, one.data_type, 8) for one in TABLE.columns[:2]))
+Image = dict[str, Any] | None
+
+
+def write(prefix: Path, *operations: tuple[int, Image, Image]) -> None:
+    """Write operations, each a transaction, with the images before and after them."""
+
+    def image(rows: list[Image]) -> tuple[StateColumn, ...]:
+        if all(row is None for row in rows):
+            return (ABSENT, ABSENT)
+        return tuple(
+            StateColumn(
+                pa.array([None if row is None else row.get(name) for row in rows], pa.int64()),
+                np.array([row is None or name not in row for row in rows]),
+            )
+            for name in ("id", "a")
+        )
+
+    rows = len(operations)
+    text = pa.array([str(number) for number in range(rows)])
+    block = ChangeBlock(
+        KEYLESS,
+        np.arange(rows),
+        np.array([kind for kind, _, _ in operations], np.uint8),
+        np.zeros(rows, np.int64),
+        np.full(rows, ord("W"), np.uint8),
+        text,
+        text,
+        None,
+        format_positions(0, np.arange(rows)),
+        image([before for _, before, _ in operations]),
+        image([after for _, _, after in operations]),
+    )
+    with TrailAppender(str(prefix), Definitions((KEYLESS,))) as trail:
+        trail.append(ChangeBatch([block], rows))
+        trail.commit("all")
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_rows_are_found_by_all_columns(name: str, tmp_path: Path) -> None:
+    write(
+        tmp_path / "ot",
+        (INSERT, None, {"id": 1, "a": None}),
+        (INSERT, None, {"id": 2, "a": 5}),
+        (INSERT, None, {"id": 3, "a": None}),
+        (UPDATE, {"id": 2, "a": 5}, {"id": 2, "a": None}),
+        (DELETE, {"id": 3, "a": None}, None),
+    )
+    apply_trail(tmp_path / "ot", TARGETS[name][0].format(tmp_path), batch_bytes=1)
+    found = sorted(READ[name](tmp_path), key=lambda row: int(row["id"]))
+    assert found == [{"id": 1, "a": None}, {"id": 2, "a": None}]
+
+
+def test_an_update_needs_both_whole_images(tmp_path: Path) -> None:
+    write(
+        tmp_path / "ot", (INSERT, None, {"id": 1, "a": 2}), (UPDATE, {"id": 1}, {"id": 1, "a": 3})
+    )
+    with pytest.raises(ApplyError, match=r"there is no such row|does not log all columns"):
+        apply_trail(tmp_path / "ot", TARGETS["duckdb"][0].format(tmp_path))
