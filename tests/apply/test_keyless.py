@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -76,6 +76,24 @@ def test_rows_are_found_by_all_columns(name: str, tmp_path: Path) -> None:
     apply_trail(tmp_path / "ot", TARGETS[name][0].format(tmp_path), batch_bytes=1)
     found = sorted(READ[name](tmp_path), key=lambda row: int(row["id"]))
     assert found == [{"id": 1, "a": None}, {"id": 2, "a": None}]
+
+
+@pytest.mark.parametrize("mode", ["soft-delete", "history"])
+def test_so_are_versions_and_marked_rows(
+    mode: Literal["soft-delete", "history"], tmp_path: Path
+) -> None:
+    write(
+        tmp_path / "ot",
+        (INSERT, None, {"id": 1, "a": None}),
+        (UPDATE, {"id": 1, "a": None}, {"id": 1, "a": 2}),
+        (DELETE, {"id": 1, "a": 2}, None),
+    )
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    apply_trail(tmp_path / "ot", to, mode=mode, batch_bytes=1)
+    rows = READ["duckdb"](tmp_path)
+    ended = [row.get("_deleted", not row.get("_is_current")) for row in rows]
+    assert sorted((row["a"] or 0) for row in rows) == ([2] if mode == "soft-delete" else [0, 2])
+    assert all(ended)
 
 
 def test_an_update_needs_both_whole_images(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def historic_table(table: TargetTable) -> TargetTable:
 def with_version_key(table: TargetTable) -> TargetTable:
     """Return the table with the key of its rows, which is the source's and the position that a version is from."""
     at = [column.name for column in table.columns].index(AT)
-    return replace(table, key=(*table.key, at), keyless=False)
+    return replace(table, key=(*table.key, at))
 
 
 def versions(
