@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 import pytest
+from psycopg.rows import dict_row
 
 from apply.postgresql_server import running
 from apply.sources import rows_by_id, write_log
+from apply.test_history import stored, versions
 from apply.test_killed import TRANSACTIONS, killed
 from apply.test_net_effects import FULL, history
+from apply.test_soft_delete import marked, soft_deleted
 from laws import chance, examples, kills
 from oracles.apply_naive import COLUMNS, Operation, Source
-from trailgate import ApplyError, OptionError, apply_trail
+from trailgate import ApplyError, OptionError, apply_trail, verify_tables
 
 pytestmark = pytest.mark.servers
 
@@ -55,6 +58,26 @@ def test_it_has_the_sources_rows(server: str, tmp_path: Path) -> None:
 
         assert rows(database) == source.rows, source.log
         assert apply_trail(folder / "ot", database).operations == 0
+
+
+@pytest.mark.parametrize("mode", ["soft-delete", "history", "append"])
+def test_it_keeps_what_the_modes_keep(
+    database: str, tmp_path: Path, mode: Literal["soft-delete", "history", "append"]
+) -> None:
+    source = history(chance(f"postgresql {mode}"), 12)
+    write_log(tmp_path / "ot", source.log)
+    apply_trail(tmp_path / "ot", database, mode=mode, batch_bytes=400)
+
+    with psycopg.connect(database, row_factory=dict_row) as connection:
+        found = connection.execute("SELECT * FROM hr.t").fetchall()
+    if mode == "soft-delete":
+        assert marked(found) == soft_deleted(source.log)
+    elif mode == "history":
+        assert stored(found, tmp_path / "ot") == versions(source.log)
+    else:
+        kinds = [row["_op_type"] for row in sorted(found, key=lambda row: str(row["_position"]))]
+        assert kinds == [one.kind for one in source.log]
+    assert verify_tables(tmp_path / "ot", database, mode=mode).is_equal
 
 
 def test_a_killed_run_that_is_started_again_applies_each_change_once(
