@@ -30,6 +30,7 @@ from trailgate.errors import (
 if TYPE_CHECKING:
     from trailgate.capture.capture import Capture, Parsed
     from trailgate.jobs.apply import apply_trail
+    from trailgate.jobs.apply_repaired import apply_repaired
     from trailgate.jobs.apply_tables import ApplyReport
     from trailgate.jobs.apply_verify import VerifyReport, verify_tables
     from trailgate.jobs.capture.job import CaptureSummary, capture_files
@@ -92,6 +93,7 @@ __all__ = [
     "Where",
     "WriteError",
     "__version__",
+    "apply_repaired",
     "apply_trail",
     "capture_files",
     "find_trail",
@@ -110,6 +112,7 @@ _MODULES = MappingProxyType(
     {
         "AppendOptions": "trailgate.storage.live.appender",
         "ApplyReport": "trailgate.jobs.apply_tables",
+        "apply_repaired": "trailgate.jobs.apply_repaired",
         "apply_trail": "trailgate.jobs.apply",
         "VerifyReport": "trailgate.jobs.apply_verify",
         "verify_tables": "trailgate.jobs.apply_verify",

@@ -9,10 +9,17 @@ from typing import Any
 import duckdb
 import pytest
 
-from apply.sources import duckdb_rows, write_log
+from apply.sources import delta_rows, duckdb_rows, write_log
 from apply.test_net_effects import FULL
 from oracles.apply_naive import Operation
-from trailgate import ApplyError, DecodeError, apply_trail
+from trailgate import (
+    ApplyError,
+    DecodeError,
+    OptionError,
+    TrailgateError,
+    apply_repaired,
+    apply_trail,
+)
 from trailgate.cli.main import run
 
 # Of transaction 2 the update does not fit.
@@ -107,3 +114,58 @@ def test_the_command_counts_discards(place: Path, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert "discarded" in printed
     assert "1 operation could not be applied: trailgate.discards.jsonl" in printed
+
+
+def test_repaired_operations_are_applied_and_the_position_stays(place: Path) -> None:
+    apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
+    (line,) = discards(place / "d.jsonl")
+    for image in (line["before"], line["after"]):
+        image["ID"] = "2"
+    (place / "repaired.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(OptionError, match="--force"):
+        apply_repaired("ot", "duckdb:hr.duckdb", "repaired.jsonl")
+    report = apply_repaired("ot", "duckdb:hr.duckdb", "repaired.jsonl", force=True)
+
+    assert report.operations == 1
+    assert duckdb_rows(place) == {1: {**FULL, "a": 4}, 2: {**FULL, "a": 9}}
+    assert apply_trail("ot", "duckdb:hr.duckdb").operations == 0
+    with pytest.raises(OptionError, match="this file is applied"):
+        apply_repaired("ot", "duckdb:hr.duckdb", "repaired.jsonl", force=True)
+
+
+def test_the_command_applies_repaired_operations_to_delta(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apply_trail("ot", "delta:lake", on_error="discard", discards="d.jsonl")
+    text = (place / "d.jsonl").read_text().replace('"ID": "7"', '"ID": "2"')
+    (place / "d.jsonl").write_text(text)
+    command = ["apply", "ot", "--to", "delta:lake", "--from", "d.jsonl"]
+    assert run(command) == 2
+    assert run([*command, "--force"]) == 0
+    assert "1 operation of d.jsonl applied: delta:lake" in capsys.readouterr().out
+    assert delta_rows(place) == {1: {**FULL, "a": 4}, 2: {**FULL, "a": 9}}
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("[1]", "the line is not an object"),
+        ("{", "the line is not an operation: Expecting"),
+        ('{"op_type": "I", "sql": ""}', "an operation has no sql"),
+        ('{"op_type": "I"}', "the operation has no op_ts"),
+        (
+            '{"op_ts": "2026-01-01", "after": {"ID": 7}}',
+            "the value of ID in after is 7, and not a text",
+        ),
+        (
+            '{"op_ts": "2026-01-01", "op_type": "X", "table": "HR.T", "after": {}}',
+            "op_type is not one of",
+        ),
+        ('{"op_ts": "2026-01-01", "op_type": "I", "table": "HR.T", "after": {"A": "x"}}', "line 2"),
+    ],
+)
+def test_a_line_that_is_no_operation_is_named(place: Path, line: str, problem: str) -> None:
+    (place / "d.jsonl").write_text(f"\n{line}\n")
+    with pytest.raises(TrailgateError, match=problem) as found:
+        apply_repaired("ot", "duckdb:hr.duckdb", "d.jsonl", force=True)
+    assert "d.jsonl" in str(found.value)

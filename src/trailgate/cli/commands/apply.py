@@ -49,6 +49,12 @@ class ApplyArguments(ApplyOptions):
     ]
     follow: Annotated[bool, "Continue with what the trail grows by, until stopped."] = False
     status: Annotated[bool, "Show how far the tables are applied, and apply nothing."] = False
+    repaired: Annotated[
+        str | None,
+        Flag("FILE", "--from"),
+        "Apply the repaired operations of a file of discards, and nothing of the trail.",
+    ] = None
+    force: Annotated[bool, "Apply them though their rows may have been changed since."] = False
     verify: Annotated[
         bool, "Compare the tables with what the trail makes of empty ones, and apply nothing."
     ] = False
@@ -66,10 +72,15 @@ class ApplyArguments(ApplyOptions):
 def command(trail: TrailPath, given: ApplyArguments) -> None:
     """Apply the operations of a trail to tables."""
     ways = {name: getattr(given, name) for name in ("follow", "dry_run", "status", "verify")}
+    ways["from"] = given.repaired is not None
     chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]
     if len(chosen) > 1:
         raise OptionError(f"{' and '.join(chosen)} are given together")
-    if given.status:
+    if given.force and given.repaired is None:
+        raise OptionError("--force is about --from", hint="Name a file of discards")
+    if given.repaired is not None:
+        _repair(given, trail, given.repaired)
+    elif given.status:
         _show_status(given)
     elif given.verify:
         _verify(given, trail)
@@ -118,6 +129,27 @@ def _follow(run: ApplyRun, *, as_json: bool) -> None:
                 if stopped():
                     return
             time.sleep(PAUSE)
+
+
+def _repair(given: ApplyArguments, trail: str, file: str) -> None:
+    """Apply repaired operations, and print what was done."""
+    from trailgate.jobs.apply_repaired import apply_repaired
+
+    options = given.options
+    done = apply_repaired(
+        trail,
+        given.target,
+        file,
+        force=given.force,
+        definitions=given.definitions,
+        **asdict(options),
+    )
+    with done_already():
+        if given.as_json:
+            print(json.dumps(_as_values(done), ensure_ascii=False))
+            return
+        _print_tables(done)
+        say(f"{many(done.operations, 'operation')} of {file} applied: {given.target}")
 
 
 def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
@@ -195,15 +227,7 @@ def _sentence(report: ApplyReport) -> str:
 def _print(report: ApplyReport, given: ApplyArguments, options: ApplyOptions) -> None:
     from trailgate.columnar.digits import short_position
 
-    shown = [
-        name
-        for name in COLUMNS
-        if name not in SELDOM or any(getattr(one, name) for one in report.tables.values())
-    ]
-    if report.tables:
-        rows = report.tables.items()
-        numbers = [(name, *(getattr(one, column) for column in shown)) for name, one in rows]
-        print_rows(("table", *shown), numbers)
+    _print_tables(report)
     if report.position is None:
         say(f"nothing new for {given.target}")
         return
@@ -215,6 +239,19 @@ def _print(report: ApplyReport, given: ApplyArguments, options: ApplyOptions) ->
     at = short_position(report.position.position)
     verb = "would be applied" if given.dry_run else "applied"
     say(f"{many(report.operations, 'operation')} {verb} up to position {at}: {given.target}")
+
+
+def _print_tables(report: ApplyReport) -> None:
+    """Print what was done to each table."""
+    shown = [
+        name
+        for name in COLUMNS
+        if name not in SELDOM or any(getattr(one, name) for one in report.tables.values())
+    ]
+    if report.tables:
+        rows = report.tables.items()
+        numbers = [(name, *(getattr(one, column) for column in shown)) for name, one in rows]
+        print_rows(("table", *shown), numbers)
 
 
 def _show_status(given: ApplyArguments) -> None:
