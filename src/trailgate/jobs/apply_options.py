@@ -5,14 +5,23 @@ This loads neither pyarrow nor numpy, since the help of the command needs it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypedDict
 
-from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Options, field_options
+from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Kind, Options, field_options
 
 GROUP: Final = "trailgate"
 BATCH_BYTES: Final = 64 << 20
+
+
+def split_types(text: str) -> tuple[str, ...]:
+    """Return the columns and types of a list with commas, of which those in parentheses do not count."""
+    return tuple(one.strip() for one in re.split(r",(?![^()]*\))", text) if one.strip())
+
+
+COLUMN_TYPES: Final = Kind("a list of columns and types", split_types, tuple)
 OnCollision = Literal["stop", "overlay", "insert-missing"]
 ModeName = Literal["current", "soft-delete", "history", "append"]
 SchemaChanges = Literal["evolve", "strict"]
@@ -55,6 +64,12 @@ class ApplyOptions:
         str | None, PATH, Flag("FILE"), "Where discards go; default GROUP.discards.jsonl."
     ] = None
     no_create: Annotated[bool, "Create no tables: those that are missing are an error."] = False
+    column: Annotated[
+        list[str] | None,
+        COLUMN_TYPES,
+        Flag("TABLE.COLUMN=TYPE"),
+        "The type of a column of a created table, as decimal(18,2); repeatable.",
+    ] = None
     schema_changes: Annotated[
         SchemaChanges, "What new columns do: they are added, or are an error."
     ] = "evolve"
@@ -80,6 +95,7 @@ class ApplyKeywords(TypedDict, total=False):
     on_error: OnError
     discards: str | None
     no_create: bool
+    column: Iterable[str] | None
     schema_changes: SchemaChanges
     batch_bytes: int
     dry_run: bool

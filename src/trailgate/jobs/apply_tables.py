@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.collisions import Collisions
+from trailgate.apply.column_types import ColumnTypes
 from trailgate.apply.faults import Faults
 from trailgate.apply.modes import MODES
 from trailgate.apply.nets import Effect, net_effects
@@ -104,6 +105,7 @@ class TargetTables:
     ) -> None:
         self._options, self._mode = options, MODES[options.mode]
         self._collisions = collisions
+        self._types = ColumnTypes.read(options.column or ())
         self._target: Target = bounded or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
         self._known: dict[str, KnownTable] = {}
@@ -137,7 +139,7 @@ class TargetTables:
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
         """Return what makes a table of the source's columns the one that the mode writes."""
-        return self._mode.table
+        return partial(_extended, self._mode.table, self._types)
 
     @property
     def keeps(self) -> bool:
@@ -372,6 +374,12 @@ def _between(batch: SplitRead, start: int, end: int) -> SplitRead | None:
         errors={number: one for number, one in batch.errors.items() if start <= number < end},
         last=end_at,
     )
+
+
+def _extended(
+    extend: Callable[[TargetTable], TargetTable], types: ColumnTypes, table: TargetTable
+) -> TargetTable:
+    return extend(types.of(table))
 
 
 def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:

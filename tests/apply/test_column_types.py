@@ -1,0 +1,65 @@
+"""Types that a user chooses for columns of tables that are created."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from apply.sources import TARGETS, write_log
+from apply.test_soft_delete import READ
+from oracles.apply_naive import Operation
+from trailgate import DecodeError, OptionError, apply_trail
+from trailgate.apply.column_types import ColumnTypes
+from trailgate.apply.tables import TargetColumn, TargetTable
+from trailgate.jobs.apply_options import split_types
+
+LOG = [Operation("I", 1, 1, {"a": 7, "b": 2, "c": 3}, 1), Operation("U", 1, 1, {"a": 812}, 2)]
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_created_table_has_the_type(name: str, tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", LOG)
+    to = TARGETS[name][0].format(tmp_path)
+    chosen = ["HR.T.A=decimal(9,2)", "hr.*.b=text", "X.T.C=text"]
+    apply_trail(tmp_path / "ot", to, column=chosen, batch_bytes=1)
+    (row,) = READ[name](tmp_path)
+    assert {name: str(value) for name, value in row.items()} == {
+        "id": "1",
+        "a": "812.00",
+        "b": "2",
+        "c": "3",
+    }
+    assert (type(row["b"]), type(row["c"])) == (str, int)
+
+
+def test_a_value_that_it_does_not_hold_is_an_error(tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", LOG)
+    with pytest.raises(
+        DecodeError, match=r"decimal128\(2, 0\), which does not hold this value.*812"
+    ):
+        apply_trail(tmp_path / "ot", f"duckdb:{tmp_path}/x.duckdb", column=["HR.T.A=decimal(2,0)"])
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("PRICE=text", "is not a column and its type.*As in GG"),
+        ("T.C", "is not a column and its type"),
+        ("T.C=number", "'number' of 'T.C=number' is not a type.*decimal"),
+        ("T.C=decimal(39,2)", r"decimal\(39,2\) has no such digits"),
+        ("T.C=decimal(2,3)", r"decimal\(2,3\) has no such digits"),
+    ],
+)
+def test_what_is_no_type_is_refused(text: str, problem: str) -> None:
+    with pytest.raises(OptionError, match=problem):
+        ColumnTypes.read([text])
+
+
+def test_lists_of_types_have_commas_in_parentheses() -> None:
+    assert split_types("A.B=decimal(18,2), A.C=text") == ("A.B=decimal(18,2)", "A.C=text")
+    table = TargetTable(("a",), (TargetColumn("b", pa.string(), number=True),), (0,))
+    assert ColumnTypes.read(split_types("A.B=decimal(18, 2)")).of(table).columns == (
+        TargetColumn("b", pa.decimal128(18, 2)),
+    )
