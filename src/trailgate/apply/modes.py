@@ -12,6 +12,7 @@ from trailgate.apply.collisions import Collisions
 from trailgate.apply.faults import Faults
 from trailgate.apply.history import COLUMNS as VERSIONS
 from trailgate.apply.history import historic_table, versions, with_version_key
+from trailgate.apply.meta import current_with_meta, meta_table
 from trailgate.apply.operations import Operations
 from trailgate.apply.soft_delete import COLUMNS as MARKS
 from trailgate.apply.soft_delete import soft_deleted, soft_deleting_table
@@ -49,3 +50,4 @@ MODES: Final[Mapping[str, Mode]] = MappingProxyType(
         "append": Mode(appending_table, appended, COLUMNS, folds=False),
     }
 )
+WITH_META: Final = Mode(meta_table, current_with_meta, (), folds=False)

@@ -43,6 +43,9 @@ class ApplyOptions:
         ModeName,
         "What tables hold: current rows, those that are deleted too, marked, every version of a row, or a row an operation.",
     ] = "current"
+    meta: Annotated[
+        bool, "Current rows have _op_ts and _position, of the operation that wrote them last."
+    ] = False
     on_collision: Annotated[
         OnCollision,
         "Where a row is there that should not be, or is not there: stop, overlay (HANDLECOLLISIONS) or insert-missing (INSERTMISSINGUPDATES).",
@@ -89,6 +92,7 @@ class ApplyKeywords(TypedDict, total=False):
     tables: Iterable[str] | None
     group: str
     mode: ModeName
+    meta: bool
     on_collision: OnCollision
     after_csn: str | None
     overlay_until: str | None

@@ -19,12 +19,12 @@ from trailgate.apply.batch import Effects
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.column_types import ColumnTypes
 from trailgate.apply.faults import Faults
-from trailgate.apply.modes import MODES
+from trailgate.apply.modes import MODES, WITH_META
 from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations
 from trailgate.apply.tables import TargetTable, with_columns_of
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import DefinitionError, StorageError, Where
+from trailgate.errors import DefinitionError, OptionError, StorageError, Where
 from trailgate.jobs.apply_discards import DiscardFile
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
@@ -103,7 +103,9 @@ class TargetTables:
         collisions: Callable[[str], Collisions | None] = lambda _: None,
         bounded: BoundedTarget | None = None,
     ) -> None:
-        self._options, self._mode = options, MODES[options.mode]
+        if options.meta and options.mode != "current":
+            raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
+        self._options, self._mode = options, WITH_META if options.meta else MODES[options.mode]
         self._collisions = collisions
         self._types = ColumnTypes.read(options.column or ())
         self._target: Target = bounded or open_target(to, options.group, options.mode)
