@@ -114,6 +114,20 @@ def test_the_command_counts_discards(place: Path, capsys: pytest.CaptureFixture[
     printed = capsys.readouterr().out
     assert "discarded" in printed
     assert "1 operation could not be applied: trailgate.discards.jsonl" in printed
+    assert "  1: there is no such row" in printed
+
+
+def test_reasons_are_ranked(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_log(place / "ot", [Operation("D", key, key, {}, key) for key in (11, 12, 13)])
+    write_log(place / "ot", [Operation("I", 1, 1, FULL, 20)])
+    command = ["apply", "ot", "--to", "duckdb:hr.duckdb", "--on-error", "discard-transaction"]
+    assert run([*command, "--json"]) == 0
+
+    assert json.loads(capsys.readouterr().out)["reasons"] == {
+        "there is no such row": 4,
+        "the row is there already": 1,
+        "another operation of its transaction cannot be applied": 1,
+    }
 
 
 def test_repaired_operations_are_applied_and_the_position_stays(place: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from trailgate.storage.files.durable import writing
 
 POSITION: Final = "position"
 OTHERS: Final = "another operation of its transaction cannot be applied"
+OF_ROW: Final = re.compile(r"(?:insert|update|key update|delete) of .*: ")
 IMAGES: Final = ("before", "after", "tokens")
 
 
@@ -55,6 +57,12 @@ class DiscardFile:
             file.flush()
             os.fsync(file.fileno())
         self._lines.clear()
+
+
+def reason_of(error: TrailgateError) -> str:
+    """Return the reason of an operation that cannot be applied, without its key and values: as many have it, it is counted."""
+    found = OF_ROW.match(error.problem)
+    return error.problem[found.end() :] if found else error.problem.partition(": ")[0]
 
 
 def _place(line: Mapping[str, Any]) -> tuple[str, str]:

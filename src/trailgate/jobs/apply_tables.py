@@ -6,6 +6,7 @@ the batch's last position.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -25,7 +26,7 @@ from trailgate.apply.operations import Operations
 from trailgate.apply.tables import TargetTable, with_columns_of
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import DefinitionError, OptionError, StorageError, Where
-from trailgate.jobs.apply_discards import DiscardFile
+from trailgate.jobs.apply_discards import OTHERS, DiscardFile, reason_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
     KnownTable,
@@ -61,11 +62,15 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """What one batch, or a whole run, did to each target table, and how far the trail is applied then."""
+    """What one batch, or a whole run, did to each target table, and how far the trail is applied then.
+
+    ``reasons`` are those of operations that could not be applied, each with how many had it.
+    """
 
     tables: Mapping[str, TableReport] = field(default_factory=lambda: MappingProxyType({}))
     batches: int = 0
     position: Position | None = None
+    reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def operations(self) -> int:
@@ -78,7 +83,9 @@ class ApplyReport:
         tables = {
             name: self.tables.get(name, nothing) + other.tables.get(name, nothing) for name in names
         }
-        return ApplyReport(tables, self.batches + other.batches, other.position or self.position)
+        position = other.position or self.position
+        reasons = Counter(self.reasons) + Counter(other.reasons)
+        return ApplyReport(tables, self.batches + other.batches, position, reasons)
 
 
 TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its name
@@ -273,7 +280,7 @@ class TargetTables:
             self._missing.clear()
             raise
         self.done = batch.last
-        return ApplyReport(reports, 1, batch.last)
+        return ApplyReport(reports, 1, batch.last, _reasons(batch, faults, left_out))
 
     def _effects(
         self, batch: SplitRead, policy: Collisions
@@ -333,6 +340,14 @@ class TargetTables:
             if len(rows):
                 self._discards.add(block.take(rows), faults.errors)
         self._discards.flush()
+
+
+def _reasons(batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> Mapping[str, int]:
+    """Return the reasons of operations that are not applied, with how many have each."""
+    found = Counter(map(reason_of, faults.errors.values()))
+    gone = sum(int(_gone(block.order, own, faults, left_out).sum()) for block, own in batch.blocks)
+    others = gone - len(faults.errors)
+    return found + Counter({OTHERS: others} if others > 0 else {})
 
 
 def _gone(order: Longs, transactions: Longs, faults: Faults, left_out: frozenset[int]) -> Mask:

@@ -35,6 +35,7 @@ COLUMNS: Final = (
     "ignored",
     "discarded",
 )
+RANKED: Final = 10  # reasons that are shown
 SELDOM: Final = ("ignored", "discarded")  # shown where there are any
 
 
@@ -211,6 +212,7 @@ def _as_values(report: ApplyReport) -> dict[str, Any]:
         "tables": {name: asdict(one) for name, one in report.tables.items()},
         "position": None if report.position is None else report.position.position,
         "csn": None if report.position is None else report.position.csn,
+        "reasons": dict(report.reasons),
     }
 
 
@@ -236,6 +238,9 @@ def _print(report: ApplyReport, given: ApplyArguments, options: ApplyOptions) ->
         file = options.discards or f"{options.group}.discards.jsonl"
         where = "ignored" if options.on_error == "ignore" else file
         say(f"{many(discarded, 'operation')} could not be applied: {where}")
+        ranked = sorted(report.reasons.items(), key=lambda one: (-one[1], one[0]))
+        for reason, count in ranked[:RANKED]:
+            say(f"  {count:,}: {reason}")
     at = short_position(report.position.position)
     verb = "would be applied" if given.dry_run else "applied"
     say(f"{many(report.operations, 'operation')} {verb} up to position {at}: {given.target}")
