@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
 import psycopg
+import pyarrow as pa
 import pytest
 from psycopg.rows import dict_row
 
@@ -19,6 +21,8 @@ from apply.test_soft_delete import marked, soft_deleted
 from laws import chance, examples, kills
 from oracles.apply_naive import COLUMNS, Operation, Source
 from trailgate import ApplyError, OptionError, apply_trail, verify_tables
+from trailgate.apply.tables import TargetColumn, TargetTable
+from trailgate.targets.target import Position, open_target
 
 pytestmark = pytest.mark.servers
 
@@ -80,6 +84,23 @@ def test_it_keeps_what_the_modes_keep(
     assert verify_tables(tmp_path / "ot", database, mode=mode).is_equal
 
 
+def test_text_has_its_length_where_that_is_known(database: str) -> None:
+    columns = (
+        TargetColumn("id", pa.int64()),
+        TargetColumn("a", pa.string(), length=40),
+        TargetColumn("b", pa.string()),
+    )
+    with closing(open_target(database, "sizes")) as target:
+        target.create(TargetTable(("hr", "s"), columns, (0,)))
+        target.commit(Position("t", "0" * 20))
+    with psycopg.connect(database) as connection:
+        found = connection.execute(
+            "SELECT data_type, character_maximum_length FROM information_schema.columns "
+            "WHERE table_name = 's' ORDER BY ordinal_position"
+        ).fetchall()
+    assert found == [("bigint", None), ("character varying", 40), ("text", None)]
+
+
 def test_a_killed_run_that_is_started_again_applies_each_change_once(
     database: str, tmp_path: Path
 ) -> None:
@@ -124,7 +145,6 @@ def test_what_the_database_refuses_is_our_error_and_nothing_lands(
 
 
 def test_a_name_that_would_be_cut_off_is_refused() -> None:
-    from trailgate.apply.tables import TargetTable  # noqa: PLC0415
     from trailgate.targets.postgresql import TableTarget  # noqa: PLC0415
 
     with pytest.raises(OptionError, match="cuts names off at 63 bytes"):

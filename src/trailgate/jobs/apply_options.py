@@ -73,6 +73,9 @@ class ApplyOptions:
         Flag("TABLE.COLUMN=TYPE"),
         "The type of a column of a created table, as decimal(18,2); repeatable.",
     ] = None
+    sizes: Annotated[
+        bool, "Text columns of tables created in PostgreSQL are varchar of the defined length."
+    ] = False
     schema_changes: Annotated[
         SchemaChanges, "What new columns do: they are added, or are an error."
     ] = "evolve"
@@ -100,6 +103,7 @@ class ApplyKeywords(TypedDict, total=False):
     discards: str | None
     no_create: bool
     column: Iterable[str] | None
+    sizes: bool
     schema_changes: SchemaChanges
     batch_bytes: int
     dry_run: bool

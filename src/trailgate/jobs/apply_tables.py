@@ -148,7 +148,8 @@ class TargetTables:
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
         """Return what makes a table of the source's columns the one that the mode writes."""
-        return partial(_extended, self._mode.table, self._types)
+        types = partial(_typed, self._types, self._options.sizes)
+        return partial(_extended, self._mode.table, types)
 
     @property
     def keeps(self) -> bool:
@@ -394,9 +395,19 @@ def _between(batch: SplitRead, start: int, end: int) -> SplitRead | None:
 
 
 def _extended(
-    extend: Callable[[TargetTable], TargetTable], types: ColumnTypes, table: TargetTable
+    extend: Callable[[TargetTable], TargetTable],
+    types: Callable[[TargetTable], TargetTable],
+    table: TargetTable,
 ) -> TargetTable:
-    return extend(types.of(table))
+    return extend(types(table))
+
+
+def _typed(types: ColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
+    """Return a table with the types that the user chose; text has its length only where that is asked for."""
+    found = types.of(table)
+    if sizes:
+        return found
+    return replace(found, columns=tuple(replace(one, length=None) for one in found.columns))
 
 
 def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool) -> pa.Table:

@@ -244,7 +244,8 @@ def _type_of(column: TargetColumn) -> str:
         return "numeric"
     if pa.types.is_decimal(column.type):
         return f"numeric({column.type.precision}, {column.type.scale})"
-    return next((name for kind, name in TYPES if kind == column.type), "text")
+    usual = "text" if column.length is None else f"varchar({column.length})"
+    return next((name for kind, name in TYPES if kind == column.type), usual)
 
 
 def _arrow_type(name: str, modifier: int) -> pa.DataType:
