@@ -23,6 +23,7 @@ BENCHMARKS: Final = (
     "many",
     "apply",
     "apply_targets",
+    "spark_merge",
     "memory",
     "logdump",
     "check",

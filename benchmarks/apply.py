@@ -58,7 +58,7 @@ def run(*, quick: bool) -> list[Figure]:
     return figures
 
 
-def _block(kind: int, keys: npt.NDArray[np.int64], begin: int) -> ChangeBlock:
+def block_of_kind(kind: int, keys: npt.NDArray[np.int64], begin: int) -> ChangeBlock:
     """Return inserts with all columns, or updates that log every other one."""
     rows = len(keys)
     text = pa.array([f"value {number}" for number in range(rows)], pa.string())
@@ -83,7 +83,7 @@ def _block(kind: int, keys: npt.NDArray[np.int64], begin: int) -> ChangeBlock:
 
 
 def _operations(kind: int, keys: npt.NDArray[np.int64], begin: int = 0) -> Operations:
-    return operations_on(TARGET, [_block(kind, keys, begin)], [np.arange(len(keys))])
+    return operations_on(TARGET, [block_of_kind(kind, keys, begin)], [np.arange(len(keys))])
 
 
 def _net_effects(rows: int) -> Figure:
@@ -118,7 +118,9 @@ def _write_trail(prefix: Path, blocks: int, *, whole: bool) -> None:
     begins, ends = (np.arange(BLOCK) % 10 == at for at in (0, 9))
     with TrailAppender(str(prefix), Definitions((TABLE,))) as trail:
         for number in range(blocks):
-            block = _block(INSERT if number == 0 else UPDATE, np.arange(BLOCK), number * BLOCK)
+            block = block_of_kind(
+                INSERT if number == 0 else UPDATE, np.arange(BLOCK), number * BLOCK
+            )
             if whole:
                 begins, ends = np.zeros(BLOCK, bool), np.zeros(BLOCK, bool)
                 begins[0], ends[-1] = number == 0, number == blocks - 1
