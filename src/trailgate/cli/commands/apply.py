@@ -231,7 +231,8 @@ def _print(report: ApplyReport, given: ApplyArguments, options: ApplyOptions) ->
 
     _print_tables(report)
     if report.position is None:
-        say(f"nothing new for {given.target}")
+        chosen = f" of what {given.params} maps" if given.params else ""
+        say(f"nothing new{chosen} for {given.target}")
         return
     discarded = sum(one.discarded for one in report.tables.values())
     if discarded:
