@@ -34,7 +34,7 @@ def killed(own: Random, folder: Path, address: str, times: int) -> int:
         size = str(own.choice((1, 200, 2_000)))
         process = subprocess.Popen([sys.executable, "-c", APPLY, str(folder / "ot"), address, size])
         if caught < times:
-            time.sleep(own.uniform(0.7, 2.5))
+            time.sleep(own.uniform(0.6, 1.6))
         if caught >= times or process.poll() is not None:
             assert process.wait(SECONDS) == 0
             return caught
@@ -68,7 +68,7 @@ def test_so_does_one_that_is_killed_twenty_times(name: str, tmp_path: Path) -> N
     address, rows = TARGETS[name]
     own = chance(f"killed often {name}")
     source = Source(own, keys=40)
-    for _ in range(5 * TRANSACTIONS):
+    for _ in range(3 * TRANSACTIONS):
         source.transaction()
     write_log(tmp_path / "ot", source.log)
 
