@@ -29,6 +29,8 @@ from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 from trailgate.targets.target import Position
 
 SPLIT_BYTES: Final = 8 << 20
+BATCH_BYTES: Final = 256 << 20
+UNFOLDED_BYTES: Final = 64 << 20
 Progress = Callable[["ApplyReport"], None]
 
 
@@ -64,6 +66,7 @@ class Reading:
     threads: int | None = None
     split_bytes: int = SPLIT_BYTES
     fold_rows: int | None = FOLD_ROWS
+    batch_bytes: int = BATCH_BYTES
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitRead]:
         """Yield what each split has, in their order."""
@@ -111,13 +114,18 @@ class ApplyRun:
 
     def batches(self) -> Iterator[ApplyReport]:
         """Yield what each batch did, up to the last transaction that is whole by now."""
-        limit = BatchLimit(bytes=self._options.batch_bytes)
-        while (end := self._stream.latest(self._place, limit)) != self._place:
+        while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
             report = None if planned is None else self._apply(*planned)
             self._place = end
             if report is not None:
                 yield report
+
+    @property
+    def _limit(self) -> BatchLimit:
+        """Return how much of the trail is a batch: where operations are not folded, their number decides the memory."""
+        usual = self._reading.batch_bytes if self._tables.folds else UNFOLDED_BYTES
+        return BatchLimit(bytes=self._options.batch_bytes or usual)
 
     def check_source(self, known: Position) -> None:
         """Raise StorageError where a position is that of another trail, or of other tables of it."""
@@ -129,8 +137,7 @@ class ApplyRun:
 
     def reads(self) -> Iterator[Mapping[str, Operations]]:
         """Yield the operations of each batch by target table, and apply none."""
-        limit = BatchLimit(bytes=self._options.batch_bytes)
-        while (end := self._stream.latest(self._place, limit)) != self._place:
+        while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
             if planned is not None:
                 yield self._read(*planned).operations

@@ -13,7 +13,6 @@ from typing import Annotated, Final, Literal, TypedDict
 from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Kind, Options, field_options
 
 GROUP: Final = "trailgate"
-BATCH_BYTES: Final = 64 << 20
 
 
 def split_types(text: str) -> tuple[str, ...]:
@@ -80,11 +79,11 @@ class ApplyOptions:
         SchemaChanges, "What new columns do: they are added, or are an error."
     ] = "evolve"
     batch_bytes: Annotated[
-        int,
+        int | None,
         COUNT,
         Flag("N", least=1),
-        "Bytes of the trail that are applied at once; a longer transaction is not torn.",
-    ] = BATCH_BYTES
+        "Bytes of the trail that are applied at once, default 256 MiB; a longer transaction is not torn.",
+    ] = None
     dry_run: Annotated[bool, "Count what would be written, and write nothing."] = False
 
 
@@ -105,7 +104,7 @@ class ApplyKeywords(TypedDict, total=False):
     column: Iterable[str] | None
     sizes: bool
     schema_changes: SchemaChanges
-    batch_bytes: int
+    batch_bytes: int | None
     dry_run: bool
 
 

@@ -43,7 +43,7 @@ def apply(
 
     The options, the errors and what is promised are those of ``trailgate.apply_trail``, and either continues where the other one ended. A batch is 1 GiB of the trail unless ``batch_bytes`` states it.
     """
-    given = ApplyOptions(**OPTIONS.read({"batch_bytes": BATCH_BYTES, **options}))
+    given = ApplyOptions(**OPTIONS.read(options))
     with (
         on_session(spark) as running,
         ApplyRun(
@@ -60,6 +60,7 @@ class TaskReading(Reading):
     spark: SparkSession
     split_bytes: int = SPLIT_BYTES
     fold_rows: int | None = 0
+    batch_bytes: int = BATCH_BYTES
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitRead]:
         """Yield what each split has; raises the error of the earliest one that has any."""
