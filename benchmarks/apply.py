@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -94,11 +95,9 @@ def _net_effects(rows: int) -> Figure:
     there = pa.table({name: pa.nulls(rows // 4, kind) for name, kind in _types()})
     there = there.set_column(0, "id", pa.array(np.arange(rows // 4)))
 
-    def replay() -> None:
-        Replay(TARGET, there, Collisions.STOP).run(some)
-
-    loaded = fastest(lambda: Replay(TARGET, there, Collisions.STOP), 2)
-    beside = max(fastest(replay, 2) - loaded, 1e-6)
+    beside = min(
+        _seconds_of(partial(Replay(TARGET, there, Collisions.STOP).run, some)) for _ in range(2)
+    )
     return Figure(
         f"net effects, {COLUMNS} columns",
         rows / own / 1e6,
