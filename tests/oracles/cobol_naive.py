@@ -6,7 +6,7 @@ Numbers are Decimals, text is str; what is no value raises ValueError. Pages are
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
@@ -298,3 +298,12 @@ class VaryingReader:
             return read_value(field, self.record[at : at + field.size], self.how)
         except ValueError:
             return None
+
+
+def segments_of(layout: Layout, start: int) -> dict[str, Layout]:
+    """Return a layout for each definition of the bytes of a record's item number ``start``: the items before it, and the definition's own."""
+    common, definitions = layout.root.children[:start], layout.root.children[start:]
+    return {
+        own.name: Layout(replace(layout.root, children=(*common, replace(own, redefines=None))))
+        for own in definitions
+    }

@@ -37,7 +37,10 @@ from trailgate.cobol.records.decoding import (
 from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
-from trailgate.cobol.records.record_kinds import KindsDecoder, RecordKinds, layout_named
+from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.record_ids import FILE_COLUMN, ID_COLUMN, is_level_column
+from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
+from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages import code_page
@@ -70,6 +73,7 @@ from trailgate.storage.files.found_files import Addresses, copy_members, folder_
 from trailgate.storage.files.opened_file import codec_of
 from trailgate.storage.reading.record_files import (
     SPLIT_BYTES,
+    WHOLE_FILE,
     RecordSplit,
     find_record_files,
     plan_record_splits,
@@ -83,7 +87,7 @@ class CopybookKeywords(TypedDict, total=False):
     copybook_text: str | None
     copy_path: str | Iterable[Address]
     record: str | None
-    kinds: str | None
+    kinds: str | Mapping[str, Mapping[str, str | None]] | None
     columns: str | Iterable[str] | None
     shape: Literal["tree", "flat"]
     depending: Literal["real", "most"]
@@ -106,6 +110,8 @@ class CopybookKeywords(TypedDict, total=False):
 class RecordKeywords(CopybookKeywords, total=False):
     """How records are found in a file."""
 
+    segment: str | None
+    parents: str | Mapping[str, str] | None
     record_format: Literal["fixed", "line", "rdw", "bdw", "length-field"]
     record_length: int | None
     delimiter: str | bytes | None
@@ -119,30 +125,34 @@ class RecordKeywords(CopybookKeywords, total=False):
 
 
 def _kinds(text: str) -> RecordKinds:
-    """Read ``FIELD: H=HEADER, D=DETAIL``; a last ``*`` leaves records of other values out."""
-    field, colon, rest = text.partition(":")
-    names: dict[str, str] = {}
-    parts = names_in(rest)
-    for part in parts:
-        value, equals, record = part.partition("=")
-        if part != "*" and (not equals or not record.strip()):
-            raise OptionError(f"VALUE=RECORD was expected, not {part!r}")
-        if part != "*":
-            names[value.strip()] = record.strip()
-    if not colon or not names:
-        raise OptionError("kinds are written FIELD: VALUE=RECORD, VALUE=RECORD")
-    return RecordKinds(field.strip(), names, others="*" in parts)
+    """Read ``FIELD: H=HEADER, D=DETAIL``, or such a text from a file, as ``@kinds.txt``."""
+    return RecordKinds.parse(read_source(text[1:]) if text.startswith("@") else text)
+
+
+def _passed_kinds(kinds: Any) -> RecordKinds:
+    if isinstance(kinds, RecordKinds):
+        return kinds
+    return RecordKinds.of_mapping(instance(Mapping)(kinds))
+
+
+def _parents(text: str) -> dict[str, str]:
+    """Read ``CHILD=PARENT, CHILD=PARENT``."""
+    return _pairs(text, "CHILD=PARENT")
 
 
 def _pages(text: str) -> dict[str, str]:
     """Read ``ITEM=PAGE, ITEM=PAGE``."""
+    return _paged_items(_pairs(text, "ITEM=PAGE"))
+
+
+def _pairs(text: str, form: str) -> dict[str, str]:
     found = {}
     for part in names_in(text):
-        name, equals, page = part.partition("=")
-        if not equals or not page.strip():
-            raise OptionError(f"ITEM=PAGE was expected, not {part!r}")
-        found[name.strip()] = page.strip()
-    return _paged_items(found)
+        name, equals, value = part.partition("=")
+        if not equals or not value.strip():
+            raise OptionError(f"{form} was expected, not {part!r}")
+        found[name.strip()] = value.strip()
+    return found
 
 
 def _paged_items(pages: Any) -> dict[str, str]:
@@ -160,7 +170,8 @@ def _delimiter(text: str) -> bytes:
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
-KINDS: Final = Kind("kinds of records", _kinds, instance(RecordKinds))
+KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
+PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
@@ -174,6 +185,8 @@ OPTIONS: Final = Options(
         Option("copy_path", PATHS, "folders where COPY finds its members, comma-separated", ()),
         Option("record", TEXT, "the record (level 01) that all records are"),
         Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
+        Option("segment", TEXT, "only the records of this one of the kinds, as a table"),
+        Option("parents", PARENTS, "kinds below others, with ids: CHILD=PARENT, CHILD=PARENT"),
         Option("columns", NAMES, "only these items or groups, comma-separated"),
         Option("shape", choice(Shape), "tree: structs and arrays; flat: a column an item"),
         Option("depending", choice(Depending), "how many elements OCCURS has", Depending.REAL),
@@ -231,6 +244,9 @@ _DIALECT: Final = (
 )
 
 
+Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
+
+
 @dataclass(frozen=True, slots=True)
 class CopybookOptions:
     """A copybook's layouts and all choices; it can be pickled, so workers read no copybook."""
@@ -241,6 +257,7 @@ class CopybookOptions:
     records: RecordOptions
     framing: Framing
     split_bytes: int = SPLIT_BYTES
+    segment: str | None = None
 
     @classmethod
     def of(
@@ -284,25 +301,38 @@ class CopybookOptions:
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
             raise OptionError("record and kinds are both given", hint="Leave one of them out")
+        split_bytes = given["split_bytes"]
+        for name in ("segment", "parents"):
+            if kinds is None and given[name] is not None:
+                raise OptionError(
+                    f"{name} is an option of files of several kinds", hint="Add kinds"
+                )
+        if given["parents"]:
+            # A record is below one before it in the file, so one task reads the file.
+            kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
         framing = _framing(given, _length(given, layouts))
         framing.check()
-        return cls(layouts, record, kinds, records, framing, given["split_bytes"])
+        return cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
 
     def only(self, names: Sequence[str]) -> Self:
         """Return the options for some of the schema's columns: others are not decoded.
 
-        Of several kinds of records all columns are decoded.
+        Of several kinds of records all columns are decoded, but for those of a single segment.
         """
-        own = tuple(name for name in names if name not in (ERRORS_COLUMN, RAW_COLUMN))
-        if self.kinds is not None or not own:
+        added = {ERRORS_COLUMN, RAW_COLUMN, FILE_COLUMN, ID_COLUMN}
+        own = tuple(name for name in names if name not in added and not is_level_column(name))
+        if (self.kinds is not None and self.segment is None) or not own:
             return self
-        return replace(self, records=replace(self.records, columns=own))
+        chosen = replace(self, records=replace(self.records, columns=own))
+        # Of items of one name the second one's number is not known by that of the group alone.
+        return chosen if set(own) <= set(chosen.decoder().schema.names) else self
 
-    def decoder(self) -> RecordDecoder | KindsDecoder:
+    def decoder(self) -> Decoder:
         """Return what decodes the records."""
-        if self.kinds is not None:
-            return KindsDecoder(self.layouts, self.kinds, self.records)
-        return RecordDecoder(layout_named(self.layouts, self.record), self.records)
+        if self.kinds is None:
+            return RecordDecoder(layout_named(self.layouts, self.record), self.records)
+        kinds = KindsDecoder(self.layouts, self.kinds, self.records)
+        return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
 
 
 def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
@@ -341,7 +371,7 @@ def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
     if given["record_length"] is not None:
         return int(given["record_length"])
     kinds: RecordKinds | None = given["kinds"]
-    names = [given["record"]] if kinds is None else dict.fromkeys(kinds.names.values())
+    names = [given["record"]] if kinds is None else kinds.records
     sizes = {name: layout_named(layouts, name).size for name in names}
     if len(set(sizes.values())) > 1 and given["record_format"] is FrameKind.FIXED:
         found = ", ".join(f"{name} {size}" for name, size in sizes.items())
@@ -376,9 +406,6 @@ def _framing(given: Mapping[str, Any], length: int) -> Framing:
         skip_first=given["skip_first"],
         skip_last=given["skip_last"],
     )
-
-
-Decoder = RecordDecoder | KindsDecoder
 
 
 @list_names(RecordKeywords, OPTIONS)
@@ -418,16 +445,41 @@ def read_copybook_split(
     split: RecordSplit, options: CopybookOptions, decoder: Decoder, first: int = 0
 ) -> Iterator[pa.RecordBatch]:
     """Yield the records of one split as columns."""
-    for chunk in read_record_split(split, options.framing):
-        records = records_at(
-            chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base
-        )
-        try:
+    decoder = decoder.of_file(split.file.path)
+    try:
+        for records in _records_of(split, options):
             for batch in _batches(decoder, records, first):
                 first = max(0, first - batch.num_rows)
                 yield batch
-        except TrailgateError as error:
-            raise error.with_place(source=chunk.path) from None
+    except TrailgateError as error:
+        raise error.with_place(source=split.file.path) from None
+
+
+def read_tables(
+    split: RecordSplit, options: CopybookOptions, decoder: Decoder
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield the records of one split as columns, with the table that they belong to: of several kinds each has its own."""
+    if not isinstance(decoder, KindsDecoder):
+        yield from (("", batch) for batch in read_copybook_split(split, options, decoder))
+        return
+    decoder = decoder.of_file(split.file.path)
+    try:
+        for records in _records_of(split, options):
+            yield from decoder.tables(records)
+    except TrailgateError as error:
+        raise error.with_place(source=split.file.path) from None
+
+
+def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
+    """Return the schemas of the tables that ``read_tables`` yields, by their names."""
+    if not isinstance(decoder, KindsDecoder):
+        return {"": decoder.schema}
+    return {name: decoder.table_schema(name) for name in decoder.names}
+
+
+def _records_of(split: RecordSplit, options: CopybookOptions) -> Iterator[RecordBytes]:
+    for chunk in read_record_split(split, options.framing):
+        yield records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:

@@ -114,6 +114,10 @@ class RecordDecoder:
         counted = (f for f in layout.root.walk() if f.name.upper() in names)
         self._counters = {field: _counter(field, self.options.values) for field in counted}
 
+    def of_file(self, _: str) -> RecordDecoder:
+        """Return the decoder of the records of one file, which is the same for all."""
+        return self
+
     @property
     def schema(self) -> pa.Schema:
         """Return the schema of all batches."""

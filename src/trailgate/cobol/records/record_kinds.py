@@ -1,20 +1,22 @@
 """Files whose records are of several kinds, which a field in each record distinguishes.
 
 The field has the same place in all layouts, so it is read first, for all records of a chunk. Records of one kind are decoded together by their layout and become a column
-of structs, NULL in the rows of other kinds; rows stay in the order of the file.
+of structs, NULL in the rows of other kinds; rows stay in the order of the file. Or each kind is a table of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
 from trailgate.cobol.copybook.items import flat_columns
-from trailgate.cobol.copybook.layouts import Layout
+from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
     RAW_COLUMN,
@@ -26,67 +28,34 @@ from trailgate.cobol.records.decoding import (
     names_of_columns,
 )
 from trailgate.cobol.records.fields import ERROR, RecordBytes
+from trailgate.cobol.records.kind_rules import PADDING, RecordKinds
+from trailgate.cobol.records.record_ids import RecordIds, chains_of
+from trailgate.cobol.records.segments import layout_named
+from trailgate.cobol.values.codec import Blank, Integers, page_of
 from trailgate.columnar.code_pages import code_page, page_text
 from trailgate.columnar.gather import gather
-from trailgate.errors import DecodeError, OptionError, Where, did_you_mean
+from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
 
 KIND_COLUMN = "_record"
 
 
-@dataclass(frozen=True, slots=True)
-class RecordKinds:
-    """Which records a file holds: ``field`` has the same place in all of them.
-
-    ``names`` gives the record by the field's value. With ``others`` False a value that
-    is not among them is an error, else such records are left out.
-    """
-
-    field: str
-    names: Mapping[str, str]
-    others: bool = False
-
-
-def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
-    """Return the layout of a record by its name; without one there must be a single record."""
-    known = {layout.name.upper(): layout for layout in layouts}
-    if name is None:
-        if len(layouts) == 1:
-            return layouts[0]
-        hint = f"Choose one by the option record: {', '.join(known)}"
-        raise OptionError(f"the copybook has {len(layouts)} records", hint=hint)
-    if name.upper() not in known:
-        _check_level(layouts, name)
-        hint = did_you_mean(name, known) or f"Known: {', '.join(known)}"
-        raise OptionError(f"no record {name} in the copybook", hint=hint)
-    return known[name.upper()]
-
-
-def _check_level(layouts: Sequence[Layout], name: str) -> None:
-    """Raise OptionError for the name of an item in a record."""
-    for layout in layouts:
-        for field in layout.root.walk():
-            if field.name.upper() == name.upper():
-                redefines = f", which redefines {field.redefines}," if field.redefines else ""
-                problem = f"{field.name} is an item{redefines} of the record {layout.name}, not a record (level 01)"
-                hint = f"Read {layout.name}, which has it as a column, or make it a level 01"
-                raise OptionError(problem, hint=hint)
-
-
 class KindsDecoder:
-    """Decodes records of several layouts: one struct column a kind, null for the other kinds.
+    """Decodes records of several layouts: one struct column a kind, null for the other kinds, or a table a kind.
 
-    Of the columns asked for each kind has those that are its own; a kind with none of them has no struct column.
+    Of the columns asked for each kind has those that are its own; a kind with none of them has no struct column and no table. Records of kinds that have parents are
+    decoded file by file (``of_file``).
     """
 
     def __init__(
         self, layouts: Sequence[Layout], kinds: RecordKinds, options: RecordOptions
     ) -> None:
         self._kinds, self._options = kinds, options
-        chosen = dict.fromkeys(kinds.names.values())
-        self._layouts = {name: layout_named(layouts, name) for name in chosen}
-        if not self._layouts:
-            raise OptionError("no kind of record is named")
-        self._key = self._key_decoder()
+        self._layouts = {name: layout_named(layouts, name) for name in kinds.records}
+        self._key, self._strict_key, field = self._key_decoders()
+        page, values = page_of(field, options.values), self._key.schema.field(0).type
+        self._choose, self._size = kinds.chooser(values, field.size, page), field.size
+        self._chains = chains_of(kinds.records, kinds.parents) if kinds.parents else []
+        self.ids: RecordIds | None = None
         inner = replace(options, raw=False)
         columns = _own_columns(self._layouts, options.columns)
         self._shown = {name for name, own in columns.items() if own != ()}
@@ -99,32 +68,41 @@ class KindsDecoder:
             for name, own in self._layouts.items()
         }
 
-    def _key_decoder(self) -> RecordDecoder:
-        """Return the decoder of the field of the kinds; raises OptionError where its place differs."""
+    def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder, Field]:
+        """Return the decoder of the field of the kinds, one that stops at its errors, and the field; raises OptionError where its place differs."""
         wanted = self._kinds.field.upper()
-        places = [
+        found = [
             {
-                (column.offset, column.field.size)
+                (column.offset, column.field.size): column.field
                 for column in flat_columns(layout)
                 if column.field.name.upper() == wanted
             }
             for layout in self._layouts.values()
         ]
-        if len(places[0]) != 1 or any(place != places[0] for place in places):
+        if len(found[0]) != 1 or any(place.keys() != found[0].keys() for place in found):
             problem = f"the field {self._kinds.field} does not distinguish the kinds of records"
             raise OptionError(problem, hint="It must be in each of them, once, at the same place")
-        columns = (self._kinds.field,)
-        own = RecordOptions(self._options.values, Shape.FLAT, columns=columns, surplus=Surplus.DROP)
-        return RecordDecoder(next(iter(self._layouts.values())), own)
+        columns, first = (self._kinds.field,), next(iter(self._layouts.values()))
+        values = replace(self._options.values, integers=Integers.INT64, blank=Blank.NULL)
+        own = RecordOptions(values, Shape.FLAT, columns=columns, surplus=Surplus.DROP)
+        lenient = replace(own, errors=OnError.COLUMN)
+        (field,) = found[0].values()
+        return RecordDecoder(first, lenient), RecordDecoder(first, own), field
+
+    def of_file(self, path: str) -> KindsDecoder:
+        """Return the decoder of the records of one file, from its first one on."""
+        if not self._chains:
+            return self
+        made = copy(self)
+        made.ids = RecordIds(mask_logins(path), self._chains)
+        return made
 
     @property
     def schema(self) -> pa.Schema:
         """Return the schema of all batches."""
-        members = [pa.field(KIND_COLUMN, pa.string())]
-        for name, decoder in self._decoders.items():
-            if name not in self._shown:
-                continue
-            inner = [field for field in decoder.schema if field.name != ERRORS_COLUMN]
+        members = [pa.field(KIND_COLUMN, pa.string()), *self._id_fields()]
+        for name in self.names:
+            inner = [field for field in self._decoders[name].schema if field.name != ERRORS_COLUMN]
             members.append(pa.field(name, pa.struct(inner)))
         if self._options.errors is OnError.COLUMN:
             members.append(pa.field(ERRORS_COLUMN, pa.list_(ERROR)))
@@ -132,12 +110,26 @@ class KindsDecoder:
             members.append(pa.field(RAW_COLUMN, pa.binary()))
         return pa.schema(members)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the kinds that have columns."""
+        return tuple(name for name in self._decoders if name in self._shown)
+
+    def table_schema(self, name: str) -> pa.Schema:
+        """Return the schema of the table of a kind."""
+        raw = [pa.field(RAW_COLUMN, pa.binary())] if self._options.raw else []
+        return pa.schema([*self._id_fields(), *self._decoders[name].schema, *raw])
+
+    def _id_fields(self) -> list[pa.Field]:
+        return RecordIds.fields(self._chains) if self._chains else []
+
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Yield the columns of the records, in their order."""
         kind = self._kind_of(records)
         rows = np.flatnonzero(kind >= 0)
         names = list(self._decoders)
-        columns = [pa.array(names).take(pa.array(kind[rows]))]
+        ids, state = self._id_columns(records, kind, rows)
+        columns = [pa.array(names).take(pa.array(kind[rows])), *ids]
         errors = np.zeros(len(rows), np.int64)
         pool: list[pa.Array] = []
         for number, (name, decoder) in enumerate(self._decoders.items()):
@@ -159,22 +151,74 @@ class KindsDecoder:
             columns.append(pa.concat_arrays(pool).take(pa.array(errors)))
         if self._options.raw:
             columns.append(gather(records.data, records.starts[rows], records.ends[rows]))
+        self._advance(state)
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def tables(
+        self, records: RecordBytes, only: str | None = None
+    ) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the columns of the records of each kind, or of one kind alone: the others are not decoded then."""
+        kind = self._kind_of(records)
+        rows = np.flatnonzero(kind >= 0)
+        ids, state = self._id_columns(records, kind, rows)
+        found = []
+        for number, (name, decoder) in enumerate(self._decoders.items()):
+            if only not in (None, name):
+                continue
+            own = np.flatnonzero(kind[rows] == number)
+            batch = _decode(decoder, records, rows[own])
+            if name not in self._shown or not (len(own) or only):
+                continue
+            columns = [column.take(pa.array(own)) for column in ids] + batch.columns
+            if self._options.raw:
+                starts, ends = records.starts[rows[own]], records.ends[rows[own]]
+                columns.append(gather(records.data, starts, ends))
+            found.append(
+                (name, pa.RecordBatch.from_arrays(columns, schema=self.table_schema(name)))
+            )
+        self._advance(state)
+        yield from found
+
+    def _id_columns(
+        self, records: RecordBytes, kind: Longs, rows: Longs
+    ) -> tuple[list[pa.Array], Longs | None]:
+        """Return the columns of ids, and what they continue with after these records."""
+        if not self._chains:
+            return [], None
+        ids = self.ids or RecordIds("", self._chains)
+        return ids.columns(kind[rows], records.base + records.starts[rows])
+
+    def _advance(self, state: Longs | None) -> None:
+        """Continue the ids after records that were decoded."""
+        if self.ids is not None and state is not None:
+            self.ids.advance(state)
 
     def _kind_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as a number; -1 where it is left out."""
-        values = self._key.decode(records).column(0).cast(pa.string()).dictionary_encode()
+        found = self._key.decode(records)
+        if found.column(0).null_count:
+            self._check_blank(records, found.column(ERRORS_COLUMN))
+        values = found.column(0).dictionary_encode()
         numbers = {name: number for number, name in enumerate(self._decoders)}
-        wanted = {value.strip(): numbers[name] for value, name in self._kinds.names.items()}
-        found = [wanted.get((value or "").strip(), -1) for value in values.dictionary.to_pylist()]
-        codes = values.indices.fill_null(len(found)).to_numpy(zero_copy_only=False)
-        kind: Longs = np.array([*found, -1], np.int64)[codes]
+        chosen = self._choose([*values.dictionary.to_pylist(), None])
+        codes = values.indices.fill_null(len(chosen) - 1).to_numpy(zero_copy_only=False)
+        kind: Longs = np.array([numbers.get(n, -1) if n else -1 for n in chosen], np.int64)[codes]
         if not self._kinds.others and (kind < 0).any():
             row = int(np.argmax(kind < 0))
-            raise self._unknown_error(records, row, values[row].as_py())
+            raise self._unknown_error(records, row, found.column(0)[row].as_py())
         return kind
 
-    def _unknown_error(self, records: RecordBytes, row: int, value: str | None) -> DecodeError:
+    def _check_blank(self, records: RecordBytes, errors: pa.Array) -> None:
+        """Raise DecodeError where the field has no value, and is not of blanks or low-values."""
+        raws = errors.flatten().field("raw")
+        low = " ".join(["00"] * self._size)
+        wrong = pc.not_equal(raws, low).to_numpy(zero_copy_only=False)
+        if wrong.any():
+            rows = np.repeat(np.arange(len(errors)), pc.list_value_length(errors))
+            row = int(rows[np.argmax(wrong)])
+            self._strict_key.decode(records.part(row, row + 1))
+
+    def _unknown_error(self, records: RecordBytes, row: int, value: object) -> DecodeError:
         start, end = int(records.starts[row]), int(records.ends[row])
         raw = records.data[start : min(end, start + 64)].tobytes()
         where = Where(
@@ -184,10 +228,39 @@ class KindsDecoder:
             raw=raw,
             text=page_text(raw, code_page(self._options.values.dialect.code_page)),
         )
-        known = ", ".join(repr(name) for name in self._kinds.names)
-        return DecodeError(
-            f"{value!r} is not a kind of record", where=where, hint=f"Known: {known}"
+        known = ", ".join(
+            f"{rule.low!r} to {rule.high!r}" if rule.high else repr(rule.low)
+            for rule in self._kinds.rules
         )
+        shown = "" if value is None else str(value).strip(PADDING)
+        return DecodeError(
+            f"{shown!r} is not a kind of record", where=where, hint=f"Known: {known}"
+        )
+
+
+class SegmentDecoder:
+    """Decodes the records of one kind among others, as its table."""
+
+    def __init__(self, kinds: KindsDecoder, name: str) -> None:
+        known = {one.upper(): one for one in kinds.names}
+        if name.upper() not in known:
+            hint = did_you_mean(name, known) or f"Known: {', '.join(known.values())}"
+            raise OptionError(f"segment: {name} is not a kind of record", hint=hint)
+        self._kinds, self._name = kinds, known[name.upper()]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the schema of all batches."""
+        return self._kinds.table_schema(self._name)
+
+    def of_file(self, path: str) -> SegmentDecoder:
+        """Return the decoder of the records of one file, from its first one on."""
+        return SegmentDecoder(self._kinds.of_file(path), self._name)
+
+    def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
+        """Yield the columns of the records of the kind."""
+        for _, batch in self._kinds.tables(records, self._name):
+            yield batch
 
 
 def _own_columns(

@@ -18,6 +18,7 @@ from trailgate.storage.files.found_files import Addresses, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 
 SPLIT_BYTES: Final = 64 << 20
+WHOLE_FILE: Final = 1 << 61  # bytes of a split that no file has
 UNKNOWN: Final = 1 << 62  # the end of a compressed file
 LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken to be wrong
 
