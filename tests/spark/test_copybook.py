@@ -118,6 +118,40 @@ def test_the_job_writes_what_the_frame_reads(
     assert not list(target.glob(".staging*"))
 
 
+SEGMENTS = """
+       01  CLAIM.
+           05  SEG      PIC X.
+           05  OWNER.
+               10  NAME     PIC X(4).
+               10  AGE      PIC 9(2).
+           05  PART REDEFINES OWNER.
+               10  CODE     PIC 9(6).
+"""
+
+
+def test_a_segment_is_a_frame_of_which_only_what_is_asked_for_is_decoded(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "claim.cpy"
+    copybook.write_text(SEGMENTS)
+    data.write_bytes("OAnna41P000007OBob ??P00000?".encode("cp037"))
+    reader = spark.read.format("copybook").option("copybook", str(copybook))
+    reader = reader.option("kinds", "SEG: O=OWNER, P=PART").option("splitBytes", 14)
+    reader = reader.option("parents", "PART=OWNER")
+
+    owners = reader.option("segment", "OWNER").load(str(data))
+    parts = reader.option("segment", "PART").load(str(data))
+
+    assert owners.columns == ["_file", "_record_id", "_id_0", "_id_1", "SEG", "NAME", "AGE"]
+    assert [row.asDict() for row in owners.select("NAME", "_id_0").collect()] == [
+        {"NAME": "Anna", "_id_0": 0},
+        {"NAME": "Bob", "_id_0": 14},
+    ]
+    assert parts.select("SEG", "_id_0", "_id_1").collect() == [("P", 0, 7), ("P", 14, 21)]
+    with pytest.raises(PySparkException, match=r"record 3, byte 19, field AGE"):
+        owners.collect()
+
+
 def test_a_part_that_fails_leaves_nothing_behind(
     spark: SparkSession, tmp_path: Path, copybook: str
 ) -> None:

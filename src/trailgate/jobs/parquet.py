@@ -1,7 +1,7 @@
 """Files of records to Parquet: planned once, written in parts by any process, published at the end.
 
 A part is decoded and written in one process, so its rows never leave Arrow. Tasks stage parts, which get their names together
-(``storage/publish/protocol.py``).
+(``storage/publish/protocol.py``). Of several kinds of records each becomes a table in a folder of its own, in one reading of the files.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, Final
@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trailgate.errors import StorageError, Where
-from trailgate.jobs.record_files import CopybookOptions, read_copybook_split
+from trailgate.jobs.record_files import CopybookOptions, read_tables, table_schemas
 from trailgate.storage.files.addresses import absolute, is_stored, locate
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.publish.local_disk import LocalDisk
@@ -40,10 +40,10 @@ COMPLETED: Final = "A run that was interrupted had decided on all of its files: 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part that a task wrote; in a store it is an upload that is not completed."""
+    """A part that a task wrote, a file for each table with rows; in a store they are uploads that are not completed."""
 
     rows: int
-    file: StagedFile
+    files: tuple[StagedFile, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,18 @@ class PartFolder:
     backend: Backend
     run: str
     sidecars: tuple[Sidecar, ...] = ()
+    tables: tuple[str, ...] = ("",)  # the folders that parts are in, below it
+
+    def _is_part(self, name: str) -> bool:
+        """Return whether an unfinished upload of a name is of a run into this folder."""
+        table, _, part = name.rpartition("/")
+        return name in (STATE, DONE) or (table in self.tables and PART.fullmatch(part) is not None)
 
     def check_new(self) -> None:
         """Raise StorageError where something is in the folder, after applying what an interrupted run had decided."""
         backend, state, completed = self.backend.recover()
         if state is not None:
-            backend.sweep(_is_part)
+            backend.sweep(self._is_part)
         if state is not None or self._holds_anything():
             raise self._not_empty(COMPLETED if completed else NEW)
 
@@ -83,22 +89,25 @@ class PartFolder:
         self.backend.check()
         self.backend.make(self.staging)
 
-    def part(self, number: int) -> AbstractContextManager[tuple[IO[bytes], list[StagedFile]]]:
-        """Give the file of a part, and a list for what it becomes."""
+    def part(
+        self, number: int, table: str = ""
+    ) -> AbstractContextManager[tuple[IO[bytes], list[StagedFile]]]:
+        """Give the file of a part, in the folder of a table if that has a name, and a list for what it becomes."""
         name = f"part-{number:05d}-{self.run}.snappy.parquet"
-        return self.backend.file(self.staging, f"{number:05d}.parquet", name)
+        staged = f"{number:05d}{table and '-'}{table}.parquet"
+        return self.backend.file(self.staging, staged, f"{table}/{name}" if table else name)
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
         """Give parts their names, and mark the folder as complete."""
         if not self.backend.appends and self._holds_anything():
             self.backend.state()
             raise self._not_empty(NEW)
-        files = tuple(part.file for part in parts)
+        files = tuple(file for part in parts for file in part.files)
         commit = Commit(
             files,
             self._state,
             lambda generation, record: self._state(generation, decided={"record": record}),
-            _is_part,
+            self._is_part,
             self.sidecars,
         )
         self.backend.commit(commit, self.staging)
@@ -111,7 +120,7 @@ class PartFolder:
     def discard(self) -> None:
         """Delete what was staged and is not published."""
         self.backend.discard(
-            self.staging, is_own=lambda name: PART.fullmatch(name) is not None and self.run in name
+            self.staging, is_own=lambda name: self._is_part(name) and self.run in name
         )
 
     def absolute(self) -> PartFolder:
@@ -119,17 +128,13 @@ class PartFolder:
         return replace(self, backend=self.backend.absolute())
 
 
-def _is_part(name: str) -> bool:
-    """Return whether an unfinished upload of a name is of a run into this folder."""
-    return name in (STATE, DONE) or PART.fullmatch(name) is not None
-
-
-def part_folder(target: str, run: str) -> PartFolder:
+def part_folder(target: str, run: str, tables: Iterable[str] = ("",)) -> PartFolder:
     """Return the folder at an address; raises OptionError where the store is not written to."""
+    own = tuple(tables)
     if not is_stored(target):
-        return PartFolder(LocalDisk(locate(target)[1], DONE, is_folder=True), run)
+        return PartFolder(LocalDisk(locate(target)[1], DONE, is_folder=True), run, (), own)
     store, key = writable_store(target, "Parquet")
-    return PartFolder(StoreFolder.of_folder(store, key), run, (Sidecar(DONE, b""),))
+    return PartFolder(StoreFolder.of_folder(store, key), run, (Sidecar(DONE, b""),), own)
 
 
 ROW_GROUP_BYTES: Final = 64 << 20  # of Arrow columns, before they are encoded
@@ -157,39 +162,55 @@ def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> P
 
     Raises StorageError where the folder is not empty, and OptionError for an address in a store that is not written to.
     """
-    folder = part_folder(target, uuid.uuid4().hex[:12])
+    folder = part_folder(target, uuid.uuid4().hex[:12], table_schemas(options.decoder()))
     folder.check_new()
     parts = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
     return ParquetJob(tuple(parts), options, folder)
 
 
 def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
-    """Write a part, by its number, where only publishing finds it; memory stays flat."""
+    """Write a part, by its number, where only publishing finds it; memory stays flat.
+
+    Of several tables those without rows have a file in the first part alone, for their schema.
+    """
     decoder = job.options.decoder()
-    batches = read_copybook_split(part, job.options, decoder)
+    schemas = table_schemas(decoder)
     rows = 0
-    with (
-        job.folder.part(number) as (file, staged),
-        pq.ParquetWriter(file, decoder.schema, compression="snappy") as writer,
-    ):
-        for table in _group(batches, decoder.schema):
-            writer.write_table(table, row_group_size=max(1, table.num_rows))
+    staged: list[list[StagedFile]] = []
+    writers: dict[str, pq.ParquetWriter] = {}
+    with ExitStack() as files:
+
+        def writer(name: str) -> pq.ParquetWriter:
+            if name not in writers:
+                file, made = files.enter_context(job.folder.part(number, name))
+                staged.append(made)
+                own = pq.ParquetWriter(file, schemas[name], compression="snappy")
+                writers[name] = files.enter_context(own)
+            return writers[name]
+
+        for name in schemas if len(schemas) == 1 or not number else ():
+            writer(name)
+        for name, table in _group(read_tables(part, job.options, decoder), schemas):
+            writer(name).write_table(table, row_group_size=max(1, table.num_rows))
             rows += table.num_rows
-    return WrittenPart(rows, staged[0])
+    return WrittenPart(rows, tuple(file for made in staged for file in made))
 
 
-def _group(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
-    """Yield tables of about a row group's size."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.nbytes
-        if size >= ROW_GROUP_BYTES:
-            yield pa.Table.from_batches(held, schema)
-            held, size = [], 0
-    if held:
-        yield pa.Table.from_batches(held, schema)
+def _group(
+    batches: Iterator[tuple[str, pa.RecordBatch]], schemas: Mapping[str, pa.Schema]
+) -> Iterator[tuple[str, pa.Table]]:
+    """Yield tables of about a row group's size: the largest one once all together have it."""
+    held: dict[str, list[pa.RecordBatch]] = {}
+    sizes = dict.fromkeys(schemas, 0)
+    for name, batch in batches:
+        held.setdefault(name, []).append(batch)
+        sizes[name] += batch.nbytes
+        if sum(sizes.values()) >= ROW_GROUP_BYTES:
+            largest = max(sizes, key=sizes.__getitem__)
+            yield largest, pa.Table.from_batches(held.pop(largest), schemas[largest])
+            sizes[largest] = 0
+    for name, own in held.items():
+        yield name, pa.Table.from_batches(own, schemas[name])
 
 
 @contextmanager

@@ -6,16 +6,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
 from oracles import cobol_naive as naive
+from trailgate.cli.main import run
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.segments import layout_named
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.record_files import read_records
+from trailgate.jobs import parquet
+from trailgate.jobs.record_files import CopybookOptions, read_records
 
 COPYBOOK = """
        01  CLAIM.
@@ -244,3 +247,47 @@ def test_segments_are_what_each_record_alone_is(
         expected = [item.value for item in reader.read(segments[name])]
         assert row["_record"] == name
         assert list(row[name].values()) == expected
+
+
+def test_each_segment_becomes_a_folder_of_parquet(
+    tmp_path: Path, copybook: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, target = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    (data / "a").write_bytes(rdw([OWNER, PART, PART]))
+    (data / "b").write_bytes(rdw([OWNER] * 2))
+    options = {"recordFormat": "rdw", "kinds": KINDS, "parents": "PART=OWNER, SUM=OWNER"}
+    named = [word for option in options.items() for word in ("-o", "=".join(option))]
+    command = ["records", str(data), "--copybook", str(copybook), *named]
+
+    assert run([*command, "--to", str(target)]) == 0
+
+    assert "5 records in 2 files" in capsys.readouterr().out
+    tables = {name: pq.read_table(target / name) for name in ("OWNER", "PART", "SUM")}
+    assert sorted(path.name for path in target.iterdir()) == ["OWNER", "PART", "SUM", "_SUCCESS"]
+    assert [len(list((target / name).iterdir())) for name in tables] == [2, 1, 1]
+    for name, table in tables.items():
+        read = read_records(data, copybook, record_format="rdw", kinds=KINDS, segment=name)
+        assert table.drop_columns(["_file", "_record_id", "_id_0", "_id_1"]) == read.read_all()
+    assert tables["PART"].column("_id_0").to_pylist() == [4, 4]
+    assert tables["PART"].column("_file").to_pylist() == [str(data / "a")] * 2
+    assert run([*command, "--to", str(target)]) == 1
+    assert "not empty" in capsys.readouterr().err
+
+
+def test_tables_are_written_as_they_grow(
+    tmp_path: Path, copybook: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The largest one goes first, and no row is lost."""
+    monkeypatch.setattr(parquet, "ROW_GROUP_BYTES", 2000)
+    data = tmp_path / "data"
+    data.write_bytes(
+        b"".join([OWNER.ljust(15), PART.ljust(15, b"\x40"), PART.ljust(15, b"\x40")] * 50)
+    )
+    options = CopybookOptions.of({"copybook": copybook, "kinds": KINDS, "split_bytes": 450})
+
+    assert parquet.run_local(parquet.prepare_parquet(data, str(tmp_path / "out"), options)) == 150
+
+    found = pq.read_table(tmp_path / "out" / "PART")
+    assert found.column("N").to_pylist() == [2] * 100
+    assert pq.read_table(tmp_path / "out" / "OWNER").num_rows == 50

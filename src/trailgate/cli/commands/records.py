@@ -32,7 +32,9 @@ class RecordsArguments:
     format: RowFormat = Format.TABLE
     limit: FewRows = None
     to: Annotated[
-        str | None, Flag("FOLDER"), "Write them there as Parquet, instead of printing them."
+        str | None,
+        Flag("FOLDER"),
+        "Write them there as Parquet, a folder for each of several kinds, instead of printing them.",
     ] = None
     master: Annotated[
         str | None, Flag("MASTER"), "With --to: run on Spark, as local[2] or a cluster's address."

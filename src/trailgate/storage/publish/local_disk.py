@@ -151,7 +151,8 @@ class LocalDisk(Backend):
                 write_whole(self.folder / sidecar.name, sidecar.data)
         for file in commit.files:
             _place_file(staging, self.folder, file)
-        sync_folder(self.folder)
+        for folder in {self.folder, *((self.folder / file.name).parent for file in commit.files)}:
+            sync_folder(folder)
         if commit.parts:
             parts = ((staging / name).open("rb") for name in commit.parts)
             append_lines(self.folder / commit.log, commit.kept, parts)
@@ -188,6 +189,8 @@ def _place_file(staging: Path, folder: Path, file: StagedFile) -> None:
     staged, final = staging / file.staged, folder / file.name
     with writing(final):
         _patch(staged, file.patches)
+        if "/" in file.name:
+            final.parent.mkdir(exist_ok=True)
         staged.replace(final)
 
 
