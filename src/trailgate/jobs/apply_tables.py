@@ -92,7 +92,9 @@ TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its n
 
 
 class BoundedTarget(Target, Protocol):
-    """A target whose tables take operations up to a position each."""
+    """A target whose tables take operations up to a position each; ``collisions`` are then treated so, if that is not None, whatever options state."""
+
+    collisions: Collisions | None
 
     def bound(self, table: TargetTable) -> str:
         """Return the position, in 20 digits, of the last operation that a table takes."""
@@ -114,6 +116,10 @@ class TargetTables:
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
         self._options, self._mode = options, WITH_META if options.meta else MODES[options.mode]
         self._collisions = collisions
+        self._policy = Collisions(options.on_collision)
+        if bounded is not None and bounded.collisions is not None:
+            policy = self._policy = bounded.collisions
+            self._collisions = lambda _: policy
         self._types = ColumnTypes.read(options.column or ())
         self._target: Target = bounded or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
@@ -160,7 +166,7 @@ class TargetTables:
     def folds(self) -> bool:
         """Return whether operations may be folded before they are applied."""
         given = self._options
-        overlays = given.on_collision == "overlay" or given.overlay_until is not None
+        overlays = self._policy.overlays or given.overlay_until is not None
         may_overlay = overlays or given.params is not None  # HANDLECOLLISIONS of a statement
         return self._mode.folds and not (self.keeps or may_overlay or given.dry_run)
 
@@ -243,8 +249,8 @@ class TargetTables:
 
     def apply(self, batch: SplitRead) -> ApplyReport:
         """Apply a batch of whole transactions."""
-        policy = Collisions(self._options.on_collision)
-        if self._options.overlay_until is None:
+        policy = self._policy
+        if self._options.overlay_until is None or policy is Collisions.RESULT:
             return self._apply(batch, policy)
         early, late = _parted(batch, self._options.overlay_until)
         done = ApplyReport()

@@ -57,7 +57,7 @@ class ApplyArguments(ApplyOptions):
     ] = None
     force: Annotated[bool, "Apply them though their rows may have been changed since."] = False
     verify: Annotated[
-        bool, "Compare the tables with what the trail makes of empty ones, and apply nothing."
+        bool, "Compare the tables with what the trail makes of them, and apply nothing."
     ] = False
     definitions: DefinitionsFile = None
     threads: Threads = None
@@ -341,8 +341,9 @@ def _compared(found: VerifyReport) -> dict[str, Any]:
 def _print_comparison(found: VerifyReport, target: str) -> None:
     from trailgate.columnar.digits import short_position
 
-    kinds = ("equal", "missing", "surplus", "different")
     rows = found.tables.items()
+    loaded = any(one.untouched for _, one in rows)
+    kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
     print_rows(
         ("table", *kinds), [(name, *(getattr(one, kind) for kind in kinds)) for name, one in rows]
     )
