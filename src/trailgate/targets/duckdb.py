@@ -12,7 +12,7 @@ from trailgate.apply.batch import Effects
 from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.errors import ApplyError, OptionError, StorageError, Where
 from trailgate.targets import sql
-from trailgate.targets.target import Position, TablePosition
+from trailgate.targets.target import Position, RowRefusedError, TablePosition
 
 STAGING: Final = "trailgate_staging"
 WHOLE: Final = "trailgate_whole_rows"
@@ -205,7 +205,9 @@ class TableTarget:
             rows: list[Any] = self._connection.execute(text, values).fetchall()
         except duckdb.Error as error:
             where = Where(source=self._path, table=None if table is None else str(table))
-            raise ApplyError(f"DuckDB refuses: {_line(error)}", where=where) from None
+            is_of_row = isinstance(error, duckdb.IntegrityError | duckdb.DataError)
+            kind = RowRefusedError if is_of_row else ApplyError
+            raise kind(f"DuckDB refuses: {_line(error)}", where=where) from None
         return rows
 
 
