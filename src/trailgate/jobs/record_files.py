@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import (
+    COMPILERS,
     BinarySizes,
     Dialect,
     Endian,
@@ -104,6 +105,8 @@ class CopybookKeywords(TypedDict, total=False):
     binary_sizes: Literal["ibm", "smallest"]
     floats: Literal["ibm", "ieee"]
     signs: Literal["strict", "lenient"]
+    compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
+    decimal_comma: bool
     source_format: Literal["fixed", "free", "auto"]
 
 
@@ -199,10 +202,16 @@ OPTIONS: Final = Options(
         Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
         Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
-        Option("native", choice(Endian), "byte order of COMP-5", _COBOL.native),
-        Option("binary_sizes", choice(BinarySizes), "bytes of COMP", _COBOL.binary_sizes),
-        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2", _COBOL.floats),
+        Option("native", choice(Endian), "byte order of COMP-5"),
+        Option("binary_sizes", choice(BinarySizes), "bytes of COMP"),
+        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2"),
         Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
+        Option(
+            "compiler",
+            choice(COMPILERS),
+            "sizes and orders of a compiler: ibm, micro-focus, gnucobol, fujitsu",
+        ),
+        Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
         Option("record_format", choice(FrameKind), "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
@@ -241,6 +250,7 @@ _DIALECT: Final = (
     "binary_sizes",
     "floats",
     "signs",
+    "decimal_comma",
 )
 
 
@@ -282,7 +292,7 @@ class CopybookOptions:
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
-        dialect = Dialect(**{name: given[name] for name in _DIALECT})
+        dialect = _dialect(given)
         layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
         values = ValueOptions(
             dialect, trim=given["trim"], blank=given["blank"], integers=given["integers"]
@@ -333,6 +343,12 @@ class CopybookOptions:
             return RecordDecoder(layout_named(self.layouts, self.record), self.records)
         kinds = KindsDecoder(self.layouts, self.kinds, self.records)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
+
+
+def _dialect(given: Mapping[str, Any]) -> Dialect:
+    """Return the dialect of the options: what is not stated is as the compiler has it."""
+    stated = {name: given[name] for name in _DIALECT if given[name] is not None}
+    return Dialect(**{**(given["compiler"] or {}), **stated})
 
 
 def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:

@@ -35,6 +35,13 @@ from trailgate.cobol.values.digits import (
     explain_number,
 )
 from trailgate.cobol.values.edited import decode_edited, encode_edited
+from trailgate.cobol.values.printed import (
+    decode_float_text,
+    decode_national_digits,
+    encode_float_text,
+    encode_national_digits,
+    explain_float_text,
+)
 from trailgate.cobol.values.text import (
     decode_raw,
     decode_text,
@@ -63,6 +70,12 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
         Usage.BINARY: _BINARY,
         Usage.NATIVE: _BINARY,
         Usage.SHORT: _BINARY,
+        Usage.NATIVE_SHORT: _BINARY,
+        Usage.LITTLE: _BINARY,
+        Usage.NATIONAL_DIGITS: ValueCodec(
+            decode_national_digits, encode_national_digits, explain_number
+        ),
+        Usage.FLOAT_TEXT: ValueCodec(decode_float_text, encode_float_text, explain_float_text),
         Usage.FLOAT: _FLOAT,
         Usage.DOUBLE: _FLOAT,
         Usage.RAW: ValueCodec(decode_raw, encode_raw, explain_bytes),
@@ -71,7 +84,7 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
 
 OPTIONS: Final = ValueOptions()
 # Whole numbers of these usages can be text that keeps their leading zeros: account and article numbers.
-_DECIMAL: Final = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED)
+_DECIMAL: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, Usage.PACKED, Usage.UNSIGNED_PACKED)
 
 
 def codec_of(field: Field) -> ValueCodec:

@@ -217,6 +217,7 @@ def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
 _PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
     {
         Usage.ZONED: "not a zoned number",
+        Usage.NATIONAL_DIGITS: "not a number in national characters",
         Usage.PACKED: "not a packed number",
         Usage.UNSIGNED_PACKED: "not a packed number without a sign nibble (COMP-6)",
     }
