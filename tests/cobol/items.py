@@ -15,7 +15,7 @@ from trailgate.cobol.copybook.layouts import (
     Signs,
 )
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.values.codec import Blank, Integers, RawForm, ValueOptions
+from trailgate.cobol.values.codec import Blank, Integers, Padding, RawForm, ValueOptions
 
 KINDS = {
     "signs": Signs,
@@ -24,6 +24,8 @@ KINDS = {
     "native": Endian,
     "binary_sizes": BinarySizes,
     "blank": Blank,
+    "low_values": Blank,
+    "padding": Padding,
     "integers": Integers,
     "raw": RawForm,
 }

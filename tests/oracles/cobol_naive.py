@@ -24,6 +24,9 @@ class Reading:
     little: bool = False
     strict: bool = False
     ibm_floats: bool = True
+    blank: str = "error"
+    low_values: str = "error"
+    padding: str = "error"
 
 
 def scaled(units: int, number: Number) -> Decimal:
@@ -77,6 +80,32 @@ def read_zoned(field: Field, raw: bytes, how: Reading) -> Decimal:
     return read_number(number, "".join(digits), minus=minus)
 
 
+def read_padded(field: Field, raw: bytes, how: Reading) -> Decimal:
+    """Read a DISPLAY number whose bytes are not all digits."""
+    number = field.number
+    assert number is not None
+    blank, zero = " ".encode(how.page), "0".encode(how.page)
+    pads = blank + (b"" if how.padding == "left" else b"\0")
+    separate = number.sign in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
+    if how.padding == "trim":
+        rest = raw.strip(pads)
+        if separate and number.sign is Sign.LEADING_SEPARATE:
+            rest = rest[:1] + rest[1:].strip(pads)
+        elif separate:
+            rest = rest[:-1].strip(pads) + rest[-1:]
+        return read_zoned(field, rest or raw, how)
+    first = number.sign is Sign.LEADING_SEPARATE
+    last = len(raw) - (number.sign is Sign.TRAILING_SEPARATE)
+    body = raw[first:last]
+    if how.padding == "error" or not body.strip(pads):
+        raise ValueError(raw)
+    if how.padding == "left":
+        body = body.lstrip(pads).rjust(len(body), zero)
+    else:
+        body = bytes(zero[0] if byte in pads else byte for byte in body)
+    return read_zoned(field, raw[:first] + body + raw[last:], how)
+
+
 def overpunched(byte: int, how: Reading) -> tuple[str, bool]:
     """Return the digit and whether it is negative."""
     if "0".encode(how.page) == b"\xf0":
@@ -123,6 +152,21 @@ def read_text(field: Field, raw: bytes, how: Reading) -> str:
 
 
 def read_value(field: Field, raw: bytes, how: Reading) -> Any:
+    """Return the value, None where a policy reads the bytes as NULL."""
+    try:
+        return read_exactly(field, raw, how)
+    except ValueError:
+        if field.usage not in (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED):
+            raise
+        for fill, policy in ((" ".encode(how.page), how.blank), (b"\0", how.low_values)):
+            if raw == fill * len(raw) and policy != "error":
+                return None if policy == "null" else Decimal(0)
+        if field.usage is not Usage.ZONED:
+            raise
+        return read_padded(field, raw, how)
+
+
+def read_exactly(field: Field, raw: bytes, how: Reading) -> Any:
     if field.usage in (Usage.PACKED, Usage.UNSIGNED_PACKED):
         return read_packed(field, raw, how)
     if field.usage is Usage.ZONED:

@@ -35,13 +35,13 @@ from trailgate.cobol.records.decoding import (
     Surplus,
 )
 from trailgate.cobol.records.encoding import RecordEncoder, frame
-from trailgate.cobol.records.fields import RecordBytes, records_at
+from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_ids import FILE_COLUMN, ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
 from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
+from trailgate.cobol.values.codec import Blank, Integers, Padding, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import (
@@ -95,7 +95,9 @@ class CopybookKeywords(TypedDict, total=False):
     raw: bool
     surplus: Literal["error", "drop"] | None
     trim: bool
-    blank: Literal["error", "null"]
+    blank: Literal["error", "null", "zero"]
+    low_values: Literal["error", "null", "zero"]
+    padding: Literal["left", "zeros", "trim", "error"]
     code_page: str
     code_pages: str | Mapping[str, str]
     integers: Literal["int64", "decimal", "text"]
@@ -194,7 +196,9 @@ OPTIONS: Final = Options(
         Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
         Option("surplus", choice(Surplus), "bytes after the last item: error or drop"),
         Option("trim", FLAG, "false: keep the blanks at the end of text", True),
-        Option("blank", choice(Blank), "a number of blanks alone: error or null", Blank.ERROR),
+        Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
+        Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
+        Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
         Option("code_page", TEXT, "of text and DISPLAY numbers, as cp037", _COBOL.code_page),
         Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
@@ -285,7 +289,12 @@ class CopybookOptions:
         dialect = Dialect(**{name: given[name] for name in _DIALECT})
         layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
         values = ValueOptions(
-            dialect, trim=given["trim"], blank=given["blank"], integers=given["integers"]
+            dialect,
+            trim=given["trim"],
+            blank=given["blank"],
+            low_values=given["low_values"],
+            padding=given["padding"],
+            integers=given["integers"],
         )
         # The length of fixed records states how many bytes there are.
         fixed = given["record_format"] is FrameKind.FIXED
@@ -327,11 +336,11 @@ class CopybookOptions:
         # Of items of one name the second one's number is not known by that of the group alone.
         return chosen if set(own) <= set(chosen.decoder().schema.names) else self
 
-    def decoder(self) -> Decoder:
-        """Return what decodes the records."""
+    def decoder(self, tally: Tally | None = None) -> Decoder:
+        """Return what decodes the records, and adds to ``tally`` what policies decide on."""
         if self.kinds is None:
-            return RecordDecoder(layout_named(self.layouts, self.record), self.records)
-        kinds = KindsDecoder(self.layouts, self.kinds, self.records)
+            return RecordDecoder(layout_named(self.layouts, self.record), self.records, tally)
+        kinds = KindsDecoder(self.layouts, self.kinds, self.records, tally)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
 
 
@@ -422,11 +431,14 @@ def read_records(
 
 
 def read_all_records(
-    path: Addresses, options: CopybookOptions, first: int = 0
+    path: Addresses, options: CopybookOptions, first: int = 0, tally: Tally | None = None
 ) -> pa.RecordBatchReader:
-    """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them."""
+    """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them.
+
+    It adds to ``tally`` what policies decide on.
+    """
     splits = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
-    decoder = options.decoder()
+    decoder = options.decoder(tally)
     batches = read_splits(splits, options, decoder, first)
     return pa.RecordBatchReader.from_batches(decoder.schema, batches)
 
@@ -486,11 +498,14 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
     """Yield the columns of records, after each piece that may hold the ``first`` rows before the next one is decoded."""
     at, step = 0, first
     while first and at < len(records):
+        before = decoder.tally.copy()
         try:
             found = list(decoder.batches(records.part(at, at + step)))
         except TrailgateError:
             if step == first:
                 raise
+            decoder.tally.clear()  # they are decoded again
+            decoder.tally.update(before)
             step = first  # the error may be after the first rows
             continue
         rows = sum(batch.num_rows for batch in found)

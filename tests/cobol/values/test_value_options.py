@@ -15,9 +15,10 @@ from trailgate.cobol.records.fields import records_of_length
 from trailgate.errors import OptionError
 
 # Each item with bytes of which some are read differently under each option that concerns it.
+PADDED = (b"\0\0\0", b"\x40\x40\xf1", b"  1")
 ITEMS: Mapping[str, tuple[str, tuple[bytes, ...]]] = {
     "text": ("PIC X(3)", (b"\xc1\x40\x40", b"AB\x20", b"AB\x40")),
-    "zoned": ("PIC 9(3)", (b"\xf1\xf2\xf3", b"123", b"\x40\x40\x40", b"\x20\x20\x20")),
+    "zoned": ("PIC 9(3)", (b"\xf1\xf2\xf3", b"123", b"\x40\x40\x40", b"\x20\x20\x20", *PADDED)),
     "signed zoned": ("PIC S9(2)", (b"\xf1\xb2", b"\xf1\xc2", b"1q", b"\x40\x40", b"\x20\x20")),
     "packed": ("PIC S9(3) COMP-3", (b"\x12\x3c", b"\x12\x3b", b"\x40\x40", b"\x20\x20")),
     "unsigned packed": ("PIC 9(3) COMP-3", (b"\x12\x3f", b"\x12\x3a")),
@@ -34,6 +35,8 @@ DEFAULTS = {
     "signs": "strict",
     "trim": True,
     "blank": "error",
+    "low_values": "error",
+    "padding": "error",
     "integers": "int64",
 }
 OTHERS: Mapping[str, tuple[Any, ...]] = {
@@ -43,7 +46,9 @@ OTHERS: Mapping[str, tuple[Any, ...]] = {
     "floats": ("ieee",),
     "signs": ("lenient",),
     "trim": (False,),
-    "blank": ("null",),
+    "blank": ("null", "zero"),
+    "low_values": ("null", "zero"),
+    "padding": ("left", "zeros", "trim"),
     "integers": ("decimal", "text"),
 }
 WHOLE = {"zoned", "signed zoned", "packed", "unsigned packed", "COMP", "COMP-5"}
@@ -57,6 +62,12 @@ CONCERNS: Mapping[tuple[str, Any], set[str]] = {
     ("signs", "lenient"): {"signed zoned", "packed", "unsigned packed", "COMP"},
     ("trim", False): {"text"},
     ("blank", "null"): {"zoned", "signed zoned", "packed"},
+    ("blank", "zero"): {"zoned", "signed zoned", "packed"},
+    ("low_values", "null"): {"zoned"},
+    ("low_values", "zero"): {"zoned"},
+    ("padding", "left"): {"zoned"},
+    ("padding", "zeros"): {"zoned"},
+    ("padding", "trim"): {"zoned"},
     ("integers", "decimal"): WHOLE,
     ("integers", "text"): {"zoned", "unsigned packed"},
 }

@@ -31,7 +31,9 @@ from trailgate.cobol.copybook.layouts import Field, Layout, Occurs, Usage
 from trailgate.cobol.records.fields import (
     CUT_OFF,
     Fault,
+    Findings,
     RecordBytes,
+    Tally,
     copy_items,
     cut_off,
     error_column,
@@ -98,10 +100,16 @@ class RecordOptions:
 
 
 class RecordDecoder:
-    """Decodes records of one layout; made once, used for any number of records."""
+    """Decodes records of one layout; made once, used for any number of records.
 
-    def __init__(self, layout: Layout, options: RecordOptions | None = None) -> None:
+    ``tally`` counts what policies decided on in all of them.
+    """
+
+    def __init__(
+        self, layout: Layout, options: RecordOptions | None = None, tally: Tally | None = None
+    ) -> None:
         self.layout, self.options = layout, options or RecordOptions()
+        self.tally = Tally() if tally is None else tally
         self._names = column_names(layout)
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)
@@ -139,15 +147,17 @@ class RecordDecoder:
             yield self._batch(records.part(begin, begin + rows))
 
     def _batch(self, records: RecordBytes) -> pa.RecordBatch:
-        faults: list[Fault] = []
+        found = Findings()
         placed = self._placed
         if self.layout.varies:
-            placed = self._with_counts(records, faults)
-        if self.options.surplus is Surplus.ERROR:
-            longer = surplus(records, placed.extent, placed.known, self.layout.name)
-            faults += [] if longer is None else [longer]
-        columns = self._columns(records, placed, faults)
-        faults = [fault for fault in faults if fault.rows.any()]
+            placed = self._with_counts(records, found)
+        longer = surplus(records, placed.extent, placed.known, self.layout.name)
+        if longer is not None and self.options.surplus is Surplus.ERROR:
+            found.faults.append(longer)
+        elif longer is not None:
+            self._count_rows(found, "surplus=drop", longer.rows)
+        columns = self._columns(records, placed, found)
+        faults = [fault for fault in found.faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
             raise first_error(records, faults, code_page(self.options.values.dialect.code_page))
         if self.options.shape is Shape.FLAT:
@@ -156,29 +166,39 @@ class RecordDecoder:
             pairs = record_members(placed.root, columns, len(records))
         if self.options.errors is OnError.COLUMN:
             pairs.append((ERRORS_COLUMN, error_column(records, faults)))
+            for fault in faults:
+                self._count_rows(found, "errors=column", fault.rows, fault.field)
+        self.tally.update(found.tally)
         if self.options.raw:
             pairs.append((RAW_COLUMN, gather(records.data, records.starts, records.ends)))
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
-    def _with_counts(self, records: RecordBytes, faults: list[Fault]) -> PlacedItems:
-        """Return the items by the records' own counts; adds the faults of the counts that wanted items depend on.
+    def _count_rows(self, found: Findings, policy: str, rows: Mask, item: str = "") -> None:
+        count = int(np.count_nonzero(rows))
+        if count:
+            found.tally[policy, self.layout.name, item] += count
+
+    def _with_counts(self, records: RecordBytes, found: Findings) -> PlacedItems:
+        """Return the items by the records' own counts; adds the findings of the counts that wanted items depend on.
 
         A counter that cannot be read leaves only what depends on it without a value.
         """
-        counters: dict[str, list[Fault]] = {}
+        counters: dict[str, Findings] = {}
         real = self.options.depending is Depending.REAL
         placed = place_items(
             self.layout,
             self._names,
             lambda item: self._count(
-                records, item, counters.setdefault(item.field.name.upper(), [])
+                records, item, counters.setdefault(item.field.name.upper(), Findings())
             ),
             real=real,
         )
         wanted = [item for item in columns_below(placed.root) if item.name in self._wanted]
         depends = frozenset[Occurs]().union(*{item.depends for item in wanted})
         for name in {occurs.counter.upper() for occurs in depends if occurs.counter}:
-            faults += counters[name]
+            found.faults.extend(counters[name].faults)
+            found.tally.update(counters[name].tally)
+        faults = found.faults
         bad_counts = [bad for bad in placed.bad_counts if bad.field.occurs in depends]
         faults += [_count_fault(bad) for bad in bad_counts]
         if bad_counts and self.options.errors is OnError.COLUMN:
@@ -192,14 +212,14 @@ class RecordDecoder:
         return placed
 
     def _columns(
-        self, records: RecordBytes, placed: PlacedItems, faults: list[Fault]
+        self, records: RecordBytes, placed: PlacedItems, found: Findings
     ) -> Mapping[Item, pa.Array]:
-        """Return the column of each wanted item in the layout's order, and add the faults."""
+        """Return the column of each wanted item in the layout's order, and add the findings."""
         alike = self._alike if placed is self._placed else self._group(placed)
-        found: dict[Item, pa.Array] = {}
+        columns: dict[Item, pa.Array] = {}
         for kind, members in alike.items():
-            found.update(self._decode_alike(records, kind, members, faults))
-        return {item: found[item] for item in columns_below(placed.root) if item in found}
+            columns.update(self._decode_alike(records, kind, members, found))
+        return {item: columns[item] for item in columns_below(placed.root) if item in columns}
 
     def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
         """Return the wanted items by what their decoding depends on."""
@@ -210,11 +230,11 @@ class RecordDecoder:
         return alike
 
     def _decode_alike(
-        self, records: RecordBytes, kind: Field, members: list[Item], faults: list[Fault]
+        self, records: RecordBytes, kind: Field, members: list[Item], findings: Findings
     ) -> Iterator[tuple[Item, pa.Array]]:
         decode, explain = self._decoder_of(kind)
         rows = len(records)
-        usable = [_usable(records, item, faults) for item in members]
+        usable = [_usable(records, item, findings.faults) for item in members]
         if not rows:
             found = decode(np.zeros((0, kind.size), np.uint8))
         elif len(members) == 1 and usable[0] is None:
@@ -233,16 +253,19 @@ class RecordDecoder:
                 values = without(values, ~mask)
             if bad is not None and bad.any():
                 page = shown_page(item.field, self.options.values)
-                faults.append(Fault(item.name, kind.size, item.offset, bad, explain, page))
+                findings.faults.append(Fault(item.name, kind.size, item.offset, bad, explain, page))
+            for policy, noted in found.notes:
+                own = noted[cut] if mask is None else noted[cut] & mask
+                self._count_rows(findings, policy, own, item.name)
             yield item, values
 
-    def _count(self, records: RecordBytes, item: Item, faults: list[Fault]) -> Counts:
-        """Return the counts that a counter holds; adds the faults of those that it does not hold.
+    def _count(self, records: RecordBytes, item: Item, findings: Findings) -> Counts:
+        """Return the counts that a counter holds; adds the faults of those that it does not hold, and what policies decided on.
 
-        A fault that the counter has as a wanted column is not added twice.
+        What the counter has as a wanted column is not added twice.
         """
         wanted = item.name in self._wanted
-        usable = _usable(records, item, [] if wanted else faults)
+        usable = _usable(records, item, [] if wanted else findings.faults)
         matrix = np.zeros((len(records), item.field.size), np.uint8)
         if len(records):
             copy_items(records, item, usable, matrix)
@@ -254,7 +277,11 @@ class RecordDecoder:
         if new.any():
             values = self.options.values
             explain, page = explainer(item.field, values), shown_page(item.field, values)
-            faults.append(Fault(item.name, item.field.size, item.offset, new, explain, page))
+            fault = Fault(item.name, item.field.size, item.offset, new, explain, page)
+            findings.faults.append(fault)
+        for policy, noted in () if wanted else found.notes:
+            own = noted if usable is None else noted & usable
+            self._count_rows(findings, policy, own, item.name)
         if usable is not None:
             unread = unread | ~usable
         return Counts(found.values.fill_null(0).to_numpy(zero_copy_only=False), unread)

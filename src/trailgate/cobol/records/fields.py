@@ -5,8 +5,10 @@ Columns of items become structs for groups and lists for OCCURS. What is wrong i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from dataclasses import field as member
 from typing import Any, Final
 
 import numpy as np
@@ -117,6 +119,31 @@ def _items(records: RecordBytes, item: Item, size: int) -> Items:
         return found
     offset = int(records.starts[0]) + item.offset
     return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))
+
+
+class Tally(Counter[tuple[str, str, str]]):
+    """How often each policy decided what a value or a record is: counts by policy, record name and item, which is empty for whole records."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line a policy: ``padding=left: 12 values (AMOUNT 9, QTY 3)``."""
+        several = len({record for _, record, _ in self}) > 1
+        policies: dict[str, list[tuple[str, int]]] = {}
+        for (policy, record, item), count in sorted(self.items()):
+            name = f"{record}.{item}" if several and item else item or record
+            policies.setdefault(policy, []).append((name, count))
+        items = {policy for policy, _, item in self if item}
+        for policy, found in policies.items():
+            total, one = sum(count for _, count in found), "value" if policy in items else "record"
+            names = ", ".join(f"{name} {count:,}" for name, count in found)
+            yield f"{policy}: {total:,} {one}{'s' * (total != 1)} ({names})"
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What is wrong in some records, and what policies decided on in them."""
+
+    faults: list[Fault] = member(default_factory=list)
+    tally: Tally = member(default_factory=Tally)
 
 
 ERROR: Final = pa.struct(

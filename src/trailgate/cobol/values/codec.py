@@ -20,10 +20,20 @@ from trailgate.errors import EncodeError, Where
 
 
 class Blank(Enum):
-    """How a number of blanks alone is read."""
+    """How a number of blanks alone, or of low-values alone, is read."""
 
     ERROR = "error"
     NULL = "null"
+    ZERO = "zero"
+
+
+class Padding(Enum):
+    """How blanks and low-values beside the digits of a DISPLAY number are read (decision 0101)."""
+
+    ERROR = "error"
+    LEFT = "left"  # blanks before the first digit are zeros
+    ZEROS = "zeros"  # each blank and low-value is the digit 0
+    TRIM = "trim"  # those before and after the digits are not part of the number
 
 
 class Integers(Enum):
@@ -52,6 +62,8 @@ class ValueOptions:
     dialect: Dialect = field(default_factory=Dialect)
     trim: bool = True
     blank: Blank = Blank.ERROR
+    low_values: Blank = Blank.ERROR
+    padding: Padding = Padding.ERROR
     integers: Integers = Integers.INT64
     raw: RawForm = RawForm.BINARY
 
@@ -61,11 +73,19 @@ class ValueOptions:
         return self.dialect.signs is Signs.STRICT
 
 
+class Note(NamedTuple):
+    """Rows whose bytes are a value only by a policy, which is named as its option: ``blank=null``."""
+
+    policy: str
+    rows: Mask
+
+
 class Decoded(NamedTuple):
     """A column; the rows of ``bad`` are null because their bytes are not a value of the kind."""
 
     values: pa.Array
     bad: Mask | None = None
+    notes: tuple[Note, ...] = ()
 
 
 class Reason(NamedTuple):

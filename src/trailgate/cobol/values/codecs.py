@@ -114,7 +114,7 @@ def _with_zeros(field: Field, decode: Decoder) -> Decoder:
     def decode_text(matrix: Octets) -> Decoded:
         found = decode(matrix)
         text = pc.utf8_lpad(pc.cast(found.values, pa.string()), digits, "0")
-        return Decoded(text, found.bad)
+        return found._replace(values=text)
 
     return decode_text
 
