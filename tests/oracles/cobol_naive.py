@@ -27,6 +27,7 @@ class Reading:
     blank: str = "error"
     low_values: str = "error"
     padding: str = "error"
+    short: str = "error"
 
 
 def scaled(units: int, number: Number) -> Decimal:
@@ -164,6 +165,25 @@ def read_value(field: Field, raw: bytes, how: Reading) -> Any:
         if field.usage is not Usage.ZONED:
             raise
         return read_padded(field, raw, how)
+
+
+def read_item(field: Field, record: bytes, at: int, how: Reading) -> Any:
+    """Return the value of an item of a record that may end before it, or inside it."""
+    raw = record[at : at + field.size]
+    if len(raw) == field.size:
+        return read_value(field, raw, how)
+    if how.short == "error":
+        raise ValueError("a short record")
+    if how.short == "null" and not raw:
+        return None
+    if field.usage in (Usage.TEXT, Usage.NATIONAL, Usage.UTF8):
+        blank = " ".encode(UNICODE.get(field.usage, how.page))
+        return read_value(field, raw + blank * ((field.size - len(raw)) // len(blank)), how)
+    if raw and how.short == "pad" and field.usage is Usage.ZONED:
+        return read_value(field, raw.ljust(field.size, " ".encode(how.page)), how)
+    if raw or how.blank == "error":
+        raise ValueError("a part of a number, or none")
+    return None if how.blank == "null" else 0
 
 
 def read_exactly(field: Field, raw: bytes, how: Reading) -> Any:

@@ -32,6 +32,7 @@ from trailgate.cobol.records.decoding import (
     RecordDecoder,
     RecordOptions,
     Shape,
+    Short,
     Surplus,
 )
 from trailgate.cobol.records.encoding import RecordEncoder, frame
@@ -94,6 +95,7 @@ class CopybookKeywords(TypedDict, total=False):
     errors: Literal["stop", "column"]
     raw: bool
     surplus: Literal["error", "drop"] | None
+    short: Literal["error", "pad", "null"] | None
     trim: bool
     blank: Literal["error", "null", "zero"]
     low_values: Literal["error", "null", "zero"]
@@ -195,6 +197,7 @@ OPTIONS: Final = Options(
         Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
         Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
         Option("surplus", choice(Surplus), "bytes after the last item: error or drop"),
+        Option("short", choice(Short), "items that a record ends before: error, pad or null"),
         Option("trim", FLAG, "false: keep the blanks at the end of text", True),
         Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
         Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
@@ -296,8 +299,8 @@ class CopybookOptions:
             padding=given["padding"],
             integers=given["integers"],
         )
-        # The length of fixed records states how many bytes there are.
-        fixed = given["record_format"] is FrameKind.FIXED
+        # The length of fixed records states how many bytes there are; lines are written without the blanks at their ends.
+        fixed, line = (given["record_format"] is kind for kind in (FrameKind.FIXED, FrameKind.LINE))
         records = RecordOptions(
             values,
             shape=given["shape"] or shape,
@@ -306,6 +309,7 @@ class CopybookOptions:
             errors=given["errors"],
             raw=given["raw"],
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
+            short=given["short"] or (Short.PAD if line else Short.ERROR),
         )
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:

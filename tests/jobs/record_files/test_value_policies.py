@@ -5,10 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from cobol.items import layout_of
+from laws import examples
+from oracles import cobol_naive as naive
 from trailgate.cli.main import run
-from trailgate.cobol.records.fields import Tally
+from trailgate.cobol.records.decoding import OnError, RecordDecoder, RecordOptions, Short, Surplus
+from trailgate.cobol.records.fields import Tally, records_at
+from trailgate.cobol.values.codec import Blank, Padding, ValueOptions
 from trailgate.errors import DecodeError
 from trailgate.jobs.record_files import CopybookOptions, read_all_records, read_records
 
@@ -97,3 +105,90 @@ def test_dropped_bytes_and_skipped_kinds_are_counted(tmp_path: Path) -> None:
         "kinds, *: 1 record (skipped 1)",
         "surplus=drop: 2 records (A 1, B 1)",
     ]
+
+
+SHORT = """
+01 R.
+   05 A PIC X(3).
+   05 N PIC 9(3).
+   05 P PIC S9(3) COMP-3.
+   05 C PIC 9(4) COMP-6.
+   05 B PIC S9(4) COMP.
+   05 U PIC N(2).
+   05 M PIC S9(2) SIGN LEADING.
+   05 D COMP-2.
+   05 T PIC X(2).
+   05 E PIC X(2).
+"""
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from(b"\xf1\xd2\x40\x00\x12\x3c\xe2"), max_size=32), max_size=6),
+    *(st.sampled_from(kind) for kind in (Short, Blank, Padding)),
+)
+def test_records_of_any_length_are_what_the_oracle_reads(
+    parts: list[list[int]], short: Short, blank: Blank, padding: Padding
+) -> None:
+    records = [bytes(part) for part in parts]
+    layout = layout_of(SHORT)
+    values = ValueOptions(blank=blank, padding=padding)
+    decoder = RecordDecoder(
+        layout, RecordOptions(values, errors=OnError.COLUMN, surplus=Surplus.DROP, short=short)
+    )
+    how = naive.Reading(blank=blank.value, padding=padding.value, short=short.value)
+    sizes = np.array([len(record) for record in records], np.int64)
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+
+    data = np.frombuffer(b"".join(records), np.uint8)
+    found = decoder.decode(records_at(data, starts, ends)).to_pylist()
+
+    touched = 0
+    for record, row in zip(records, found, strict=True):
+        expected, wrong, padded = {}, set(), False
+        for field in layout.root.children:
+            cut = field.offset + field.size > len(record)
+            try:
+                expected[field.name] = naive.read_item(field, record, field.offset, how)
+                padded |= cut
+            except ValueError:
+                expected[field.name] = None
+                wrong.add(field.name)
+        touched += padded
+        assert {error["field"] for error in row.pop("_errors")} == wrong
+        assert row == expected
+    assert short is Short.ERROR or decoder.tally[f"short={short.value}", "R", ""] == touched
+
+
+def test_lines_are_padded_and_other_records_are_not(tmp_path: Path) -> None:
+    files = [str(tmp_path / "data"), str(tmp_path / "r.cpy")]
+    Path(files[0]).write_bytes(b"abc1234\nx\n")
+    Path(files[1]).write_text("01 R. 05 A PIC X(3). 05 N PIC 9(4).")
+    lines = {"record_format": "line", "code_page": "ascii"}
+
+    assert [(row["A"], row["N"]) for row in rows(files, **lines, blank="null")] == [
+        ("abc", 1234),
+        ("x", None),
+    ]
+    assert list(tally(files, **lines, blank="null").lines()) == [
+        "blank=null: 1 value (N 1)",
+        "short=pad: 1 record (R 1)",
+    ]
+    with pytest.raises(DecodeError, match=r"before the field's end.*field N.*blank"):
+        rows(files, **lines)
+    Path(files[0]).write_bytes(b"\0\5\0\0x")
+    framed = {"record_format": "rdw", "code_page": "ascii"}
+    with pytest.raises(DecodeError, match=r"before the field's end.*field A.*option short"):
+        rows(files, **framed)
+    assert rows(files, **framed, short="null") == [{"A": "x", "N": None}]
+
+
+def test_a_record_that_ends_before_its_counter_has_no_elements(tmp_path: Path) -> None:
+    files = [str(tmp_path / "data"), str(tmp_path / "r.cpy")]
+    Path(files[0]).write_bytes(b"abc2xxyyZ\nabc\n")
+    Path(files[1]).write_text(
+        "01 R. 05 A PIC X(3). 05 N PIC 9. 05 T PIC XX OCCURS 0 TO 3 DEPENDING ON N. 05 Z PIC X."
+    )
+    found = rows(files, record_format="line", code_page="ascii", blank="null")
+    assert found[1] == {"A": "abc", "N": None, "T": [], "Z": ""}

@@ -34,7 +34,9 @@ from trailgate.cobol.records.fields import (
     Findings,
     RecordBytes,
     Tally,
+    bytes_present,
     copy_items,
+    copy_short_items,
     cut_off,
     error_column,
     first_error,
@@ -43,7 +45,7 @@ from trailgate.cobol.records.fields import (
     records_of_length,
     surplus,
 )
-from trailgate.cobol.values.codec import Decoder, Explain, Integers, Reason, ValueOptions
+from trailgate.cobol.values.codec import Blank, Decoder, Explain, Integers, Reason, ValueOptions
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import shown_page
 from trailgate.columnar.code_pages import code_page, without
@@ -86,6 +88,14 @@ class Surplus(Enum):
     DROP = "drop"
 
 
+class Short(Enum):
+    """What becomes of the items that a record ends before, or inside."""
+
+    ERROR = "error"
+    PAD = "pad"  # the bytes that are not there are blanks; a binary number is a blank one
+    NULL = "null"  # NULL; text that is there in part is what is there
+
+
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
     """How records become columns; ``columns`` are names of columns or groups, None for all."""
@@ -97,6 +107,7 @@ class RecordOptions:
     errors: OnError = OnError.STOP
     raw: bool = False
     surplus: Surplus = Surplus.ERROR
+    short: Short = Short.ERROR
 
 
 class RecordDecoder:
@@ -147,7 +158,7 @@ class RecordDecoder:
             yield self._batch(records.part(begin, begin + rows))
 
     def _batch(self, records: RecordBytes) -> pa.RecordBatch:
-        found = Findings()
+        found = Findings(len(records))
         placed = self._placed
         if self.layout.varies:
             placed = self._with_counts(records, found)
@@ -168,6 +179,7 @@ class RecordDecoder:
             pairs.append((ERRORS_COLUMN, error_column(records, faults)))
             for fault in faults:
                 self._count_rows(found, "errors=column", fault.rows, fault.field)
+        self._count_rows(found, f"short={self.options.short.value}", found.short)
         self.tally.update(found.tally)
         if self.options.raw:
             pairs.append((RAW_COLUMN, gather(records.data, records.starts, records.ends)))
@@ -189,7 +201,7 @@ class RecordDecoder:
             self.layout,
             self._names,
             lambda item: self._count(
-                records, item, counters.setdefault(item.field.name.upper(), Findings())
+                records, item, counters.setdefault(item.field.name.upper(), Findings(len(records)))
             ),
             real=real,
         )
@@ -234,23 +246,30 @@ class RecordDecoder:
     ) -> Iterator[tuple[Item, pa.Array]]:
         decode, explain = self._decoder_of(kind)
         rows = len(records)
-        usable = [_usable(records, item, findings.faults) for item in members]
+        there = [self._present(records, item, findings) for item in members]
         if not rows:
             found = decode(np.zeros((0, kind.size), np.uint8))
-        elif len(members) == 1 and usable[0] is None:
+        elif len(members) == 1 and there[0][0] is None:
             found = decode(matrix_of(records, members[0]))
         else:
             matrix = np.zeros((rows * len(members), kind.size), np.uint8)
-            for index, (item, mask) in enumerate(zip(members, usable, strict=True)):
-                copy_items(records, item, mask, matrix[index * rows : (index + 1) * rows])
+            for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
+                part = matrix[index * rows : (index + 1) * rows]
+                whole = mask if mask is None or short is None else mask & ~short
+                copy_items(records, item, whole, part)
+                if short is not None:
+                    copy_short_items(records, item, short, self._fill(item.field), part)
             found = decode(matrix)
-        for index, (item, mask) in enumerate(zip(members, usable, strict=True)):
+        for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
             cut = slice(index * rows, (index + 1) * rows)
             values = found.values[cut] if len(members) > 1 else found.values
             bad = None if found.bad is None else found.bad[cut]
             if mask is not None:
                 bad = None if bad is None else bad & mask
                 values = without(values, ~mask)
+            if bad is not None and short is not None:
+                findings.faults.append(_short_fault(item, bad & short))
+                bad = bad & ~short
             if bad is not None and bad.any():
                 page = shown_page(item.field, self.options.values)
                 findings.faults.append(Fault(item.name, kind.size, item.offset, bad, explain, page))
@@ -259,13 +278,54 @@ class RecordDecoder:
                 self._count_rows(findings, policy, own, item.name)
             yield item, values
 
+    def _present(
+        self, records: RecordBytes, item: Item, found: Findings
+    ) -> tuple[Mask | None, Mask | None]:
+        """Return the records whose item has a value, None for all, and those of them whose bytes are filled up; adds a fault for others."""
+        policy = self.options.short
+        short = None if policy is Short.ERROR else cut_off(records, item)
+        if short is None:
+            return _usable(records, item, found.faults), None
+        if item.active is not None:
+            short &= item.active
+        size = bytes_present(records, item)
+        missing, part = short & (size <= 0), short & (size > 0)
+        usage, blank = item.field.usage, self.options.values.blank
+        text = usage in _TEXTS
+        # Half a character is not filled up.
+        filled = part & (size % len(self._fill(item.field)) == 0)
+        if not text and (policy is Short.NULL or usage not in _PRINTED):
+            filled[:] = False
+        nulls = missing
+        if policy is Short.PAD and (text or usage in _BLANKED or blank is Blank.ZERO):
+            filled, nulls = filled | missing, np.zeros_like(missing)
+        elif policy is Short.PAD and blank is Blank.ERROR:
+            nulls = np.zeros_like(missing)
+        found.short |= filled | nulls
+        found.faults.append(_short_fault(item, short & ~filled & ~nulls))
+        usable = ~short | filled
+        if item.active is not None:
+            usable &= item.active
+        return usable, filled
+
+    def _fill(self, field: Field) -> bytes:
+        """Return what fills up the bytes of a field: its blank, or zeros for a binary number."""
+        if field.usage in (*_TEXTS, *_BLANKED):
+            return shown_page(field, self.options.values).blank
+        return b"\0"
+
     def _count(self, records: RecordBytes, item: Item, findings: Findings) -> Counts:
         """Return the counts that a counter holds; adds the faults of those that it does not hold, and what policies decided on.
 
         What the counter has as a wanted column is not added twice.
         """
         wanted = item.name in self._wanted
-        usable = _usable(records, item, [] if wanted else findings.faults)
+        absent = None
+        if self.options.short is not Short.ERROR:
+            absent = (
+                bytes_present(records, item) <= 0
+            )  # of a record that ends before it: no elements
+        usable = _usable(records, item, [] if wanted else findings.faults, absent)
         matrix = np.zeros((len(records), item.field.size), np.uint8)
         if len(records):
             copy_items(records, item, usable, matrix)
@@ -284,6 +344,8 @@ class RecordDecoder:
             self._count_rows(findings, policy, own, item.name)
         if usable is not None:
             unread = unread | ~usable
+        if absent is not None:
+            unread = unread & ~absent
         return Counts(found.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
 
     def _decoder_of(self, field: Field) -> tuple[Decoder, Explain]:
@@ -330,15 +392,27 @@ def _kind(field: Field) -> Field:
     )
 
 
-def _usable(records: RecordBytes, item: Item, faults: list[Fault]) -> Mask | None:
-    """Return the records whose item is there and whole, None for all; adds a fault for others."""
+# Text, the numbers that blanks alone are not, and those of them with a byte a digit.
+_TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
+_BLANKED: Final = (Usage.ZONED, Usage.EDITED, Usage.PACKED)
+_PRINTED: Final = (Usage.ZONED, Usage.EDITED)
+
+
+def _usable(
+    records: RecordBytes, item: Item, faults: list[Fault], absent: Mask | None = None
+) -> Mask | None:
+    """Return the records whose item is there and whole, None for all; adds a fault for others but those that are known to be ``absent``."""
     short = cut_off(records, item)
     if short is None:
         return item.active
     if item.active is not None:
         short &= item.active
-    faults.append(Fault(item.name, item.field.size, item.offset, short, lambda _: CUT_OFF))
+    faults.append(_short_fault(item, short if absent is None else short & ~absent))
     return ~short if item.active is None else item.active & ~short
+
+
+def _short_fault(item: Item, rows: Mask) -> Fault:
+    return Fault(item.name, item.field.size, item.offset, rows, lambda _: CUT_OFF)
 
 
 def _count_fault(bad: BadCount) -> Fault:
