@@ -234,7 +234,7 @@ def read_record(layout: Layout, record: bytes, how: Reading) -> list[Any]:
     ]
 
 
-def read_shifted(raw: bytes, single: str, double: Any) -> str:
+def read_shifted(raw: bytes, single: str, double: Any, sequences: tuple[str, ...] = ()) -> str:
     """Return the text of single bytes, and of pairs between shift-out and shift-in."""
     text, place, wide = "", 0, False
     while place < len(raw):
@@ -252,7 +252,7 @@ def read_shifted(raw: bytes, single: str, double: Any) -> str:
             code = int(double[byte << 8 | raw[place + 1]]) or 0xFFFE
         if code == 0xFFFE:
             raise ValueError("no character")
-        text += chr(code)
+        text += sequences[code - 0xD800] if 0xD800 <= code < 0xE000 else chr(code)
         place += 2 if wide else 1
     if wide:
         raise ValueError("not shifted in")
