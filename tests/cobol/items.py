@@ -22,6 +22,7 @@ KINDS = {
     "floats": FloatFormat,
     "binary": Endian,
     "native": Endian,
+    "national": Endian,
     "binary_sizes": BinarySizes,
     "blank": Blank,
     "low_values": Blank,

@@ -28,6 +28,7 @@ class Reading:
     low_values: str = "error"
     padding: str = "error"
     short: str = "error"
+    national: str = "big"
 
 
 def scaled(units: int, number: Number) -> Decimal:
@@ -147,8 +148,13 @@ def read_float(field: Field, raw: bytes, how: Reading) -> float:
     return -value if raw[0] & 0x80 else value
 
 
+def page_of(field: Field, how: Reading) -> str:
+    page = UNICODE.get(field.usage, how.page)
+    return "utf-16-le" if page == "utf-16-be" and how.national == "little" else page
+
+
 def read_text(field: Field, raw: bytes, how: Reading) -> str:
-    text = raw.decode(UNICODE.get(field.usage, how.page))
+    text = raw.decode(page_of(field, how))
     return text.lstrip(" ") if field.justified else text.rstrip(" ")
 
 
@@ -177,7 +183,7 @@ def read_item(field: Field, record: bytes, at: int, how: Reading) -> Any:
     if how.short == "null" and not raw:
         return None
     if field.usage in (Usage.TEXT, Usage.NATIONAL, Usage.UTF8):
-        blank = " ".encode(UNICODE.get(field.usage, how.page))
+        blank = " ".encode(page_of(field, how))
         return read_value(field, raw + blank * ((field.size - len(raw)) // len(blank)), how)
     if raw and how.short == "pad" and field.usage is Usage.ZONED:
         return read_value(field, raw.ljust(field.size, " ".encode(how.page)), how)

@@ -456,27 +456,26 @@ class Utf8Page:
 class NationalPage:
     """Two bytes a character, four for those beyond the first 65,536."""
 
-    codec: str = "utf-16-be"
+    name: str = "utf-16-be"
     order: str = ">"
-    name: str = "UTF-16"
 
     @property
     def blank(self) -> bytes:
         """Return the two bytes that pad."""
-        return " ".encode(self.codec)
+        return " ".encode(self.name)
 
     def decode(self, matrix: Octets) -> Text:
         """Return the text of each row of bytes."""
         if matrix.shape[1] % 2:
-            return decode_each(matrix, lambda raw: raw.decode(self.codec))
+            return decode_each(matrix, lambda raw: raw.decode(self.name))
         codes = np.ascontiguousarray(matrix).view(f"{self.order}u2").astype(np.uint16)
         if ((codes & 0xF800) == 0xD800).any():  # surrogates: pairs are decoded one by one
-            return decode_each(matrix, lambda raw: raw.decode(self.codec))
+            return decode_each(matrix, lambda raw: raw.decode(self.name))
         return Text(from_codes(codes, np.ones(codes.shape, bool)))
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text; raises EncodeError with its row as the record."""
-        return encode_each(values, self.name, lambda text: text.encode(self.codec))
+        return encode_each(values, self.name, lambda text: text.encode(self.name))
 
 
 NATIONAL: Final = NationalPage()
@@ -567,6 +566,12 @@ def _of_python(codec: str, asked: str) -> CodePage:
         raise _unknown_error(asked) from None
     if known in ("utf-8", "utf-8-sig"):
         return Utf8Page()
+    if known == "utf-16":
+        hint = "Name the order of the bytes: utf-16-be or utf-16-le"
+        raise OptionError(f"the code page {asked} has no byte order", hint=hint)
+    for page in (NATIONAL, NATIONAL_LITTLE):
+        if known == page.name:
+            return page
     characters = _characters(known)
     return CodecPage(known) if characters is None else SingleBytePage(known, characters)
 

@@ -105,6 +105,7 @@ class CopybookKeywords(TypedDict, total=False):
     integers: Literal["int64", "decimal", "text"]
     binary: Literal["big", "little"]
     native: Literal["big", "little"]
+    national: Literal["big", "little"]
     binary_sizes: Literal["ibm", "smallest"]
     floats: Literal["ibm", "ieee"]
     signs: Literal["strict", "lenient"]
@@ -207,6 +208,7 @@ OPTIONS: Final = Options(
         Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
         Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
         Option("native", choice(Endian), "byte order of COMP-5", _COBOL.native),
+        Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
         Option("binary_sizes", choice(BinarySizes), "bytes of COMP", _COBOL.binary_sizes),
         Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2", _COBOL.floats),
         Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
@@ -298,6 +300,7 @@ class CopybookOptions:
             low_values=given["low_values"],
             padding=given["padding"],
             integers=given["integers"],
+            national=given["national"],
         )
         # The length of fixed records states how many bytes there are; lines are written without the blanks at their ends.
         fixed, line = (given["record_format"] is kind for kind in (FrameKind.FIXED, FrameKind.LINE))

@@ -14,10 +14,11 @@ from cobol.items import layout_of
 from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cli.main import run
+from trailgate.cobol.copybook.layouts import Endian
 from trailgate.cobol.records.decoding import OnError, RecordDecoder, RecordOptions, Short, Surplus
 from trailgate.cobol.records.fields import Tally, records_at
 from trailgate.cobol.values.codec import Blank, Padding, ValueOptions
-from trailgate.errors import DecodeError
+from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.record_files import CopybookOptions, read_all_records, read_records
 
 COPYBOOK = "01 R. 05 A PIC X(3). 05 N PIC 9(4). 05 Q PIC S9(3) COMP-3."
@@ -125,18 +126,20 @@ SHORT = """
 @settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.lists(st.sampled_from(b"\xf1\xd2\x40\x00\x12\x3c\xe2"), max_size=32), max_size=6),
-    *(st.sampled_from(kind) for kind in (Short, Blank, Padding)),
+    *(st.sampled_from(kind) for kind in (Short, Blank, Padding, Endian)),
 )
 def test_records_of_any_length_are_what_the_oracle_reads(
-    parts: list[list[int]], short: Short, blank: Blank, padding: Padding
+    parts: list[list[int]], short: Short, blank: Blank, padding: Padding, national: Endian
 ) -> None:
     records = [bytes(part) for part in parts]
     layout = layout_of(SHORT)
-    values = ValueOptions(blank=blank, padding=padding)
+    values = ValueOptions(blank=blank, padding=padding, national=national)
     decoder = RecordDecoder(
         layout, RecordOptions(values, errors=OnError.COLUMN, surplus=Surplus.DROP, short=short)
     )
-    how = naive.Reading(blank=blank.value, padding=padding.value, short=short.value)
+    how = naive.Reading(
+        blank=blank.value, padding=padding.value, short=short.value, national=national.value
+    )
     sizes = np.array([len(record) for record in records], np.int64)
     ends = np.cumsum(sizes)
     starts = ends - sizes
@@ -192,3 +195,16 @@ def test_a_record_that_ends_before_its_counter_has_no_elements(tmp_path: Path) -
     )
     found = rows(files, record_format="line", code_page="ascii", blank="null")
     assert found[1] == {"A": "abc", "N": None, "T": [], "Z": ""}
+
+
+def test_text_is_utf_16_of_either_order(tmp_path: Path) -> None:
+    files = [str(tmp_path / "data"), str(tmp_path / "r.cpy")]
+    Path(files[1]).write_text("01 R. 05 A PIC X(6). 05 N PIC N(2). 05 Q PIC 9(2).")
+    for page, order in (("utf-16-le", "little"), ("utf-16-be", "big")):
+        text, digits = "aß \u65e5".encode(page), "12".encode("cp037")
+        Path(files[0]).write_bytes(text[:6] + text[-2:] + " ".encode(page) + digits)
+        expected = [{"A": "aß", "N": "\u65e5", "Q": 12}]
+        assert rows(files, code_pages=f"R={page}") == expected
+        assert rows(files, code_pages=f"A={page}", national=order) == expected
+    with pytest.raises(OptionError, match=r"no byte order.*utf-16-be or utf-16-le"):
+        rows(files, code_pages="A=utf-16")

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.layouts import Dialect, Field, Signs
+from trailgate.cobol.copybook.layouts import Dialect, Endian, Field, Signs
 from trailgate.columnar.code_pages import CodePage, code_page
 from trailgate.errors import EncodeError, Where
 
@@ -66,6 +66,7 @@ class ValueOptions:
     padding: Padding = Padding.ERROR
     integers: Integers = Integers.INT64
     raw: RawForm = RawForm.BINARY
+    national: Endian = Endian.BIG
 
     @property
     def strict(self) -> bool:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.cobol.copybook.layouts import Field, Usage
+from trailgate.cobol.copybook.layouts import Endian, Field, Usage
 from trailgate.cobol.values.codec import (
     Decoded,
     Decoder,
@@ -54,7 +54,8 @@ def text_page(field: Field, options: ValueOptions) -> CodePage:
     """Return what turns the bytes of a text field into characters; raises OptionError."""
     unicode = _UNICODE.get(field.usage)
     if unicode is not None:
-        return _unicode_page(unicode, field.code_page)
+        little = field.usage is Usage.NATIONAL and options.national is Endian.LITTLE
+        return _unicode_page(unicode, field.code_page or ("utf-16-le" if little else None))
     page = page_of(field, options)
     return double_byte_page(page) if field.usage is Usage.DBCS else page
 
@@ -66,9 +67,11 @@ def shown_page(field: Field, options: ValueOptions) -> CodePage:
 
 
 def has_pages_of_its_own(field: Field, name: str) -> bool:
-    """Return whether a field is Unicode text, which the named code page is not for."""
-    unicode = _UNICODE.get(field.usage)
-    return unicode is not None and code_page(name).name not in unicode
+    """Return whether the named code page is not for a field: Unicode text has its own, and UTF-16 has no DISPLAY numbers."""
+    page, unicode = code_page(name), _UNICODE.get(field.usage)
+    if unicode is None:
+        return field.number is not None and page in (NATIONAL, NATIONAL_LITTLE)
+    return page.name not in unicode
 
 
 def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
@@ -76,7 +79,9 @@ def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
         return next(iter(pages.values()))
     asked = code_page(name).name
     if asked not in pages:
-        problem = f"{asked} is not a code page of {next(iter(pages.values())).name} text"
+        problem = (
+            f"{asked} is not a code page of {next(iter(pages)).replace('utf-16-be', 'UTF-16')} text"
+        )
         raise OptionError(problem, hint=f"It can be {' or '.join(pages)}")
     return pages[asked]
 
