@@ -29,6 +29,8 @@ class Reading:
     padding: str = "error"
     short: str = "error"
     national: str = "big"
+    trim: str = "padding"
+    numbers: str = "value"
 
 
 def scaled(units: int, number: Number) -> Decimal:
@@ -133,7 +135,8 @@ def read_binary(field: Field, raw: bytes, how: Reading) -> Decimal:
     if how.strict and field.usage is Usage.BINARY and abs(units) >= 10**number.digits:
         raise ValueError(units)
     word = field.usage is Usage.BINARY and not number.signed and field.size == 8
-    if word and number.scale == 0 and units >= 10**18:  # beyond the digits of its column
+    limited = word and number.scale == 0 and how.numbers == "value"
+    if limited and units >= 10**18:  # beyond the digits of its column
         raise ValueError(units)
     return scaled(units, number)
 
@@ -155,11 +158,29 @@ def page_of(field: Field, how: Reading) -> str:
 
 def read_text(field: Field, raw: bytes, how: Reading) -> str:
     text = raw.decode(page_of(field, how))
-    return text.lstrip(" ") if field.justified else text.rstrip(" ")
+    side = how.trim if how.trim != "padding" else "left" if field.justified else "right"
+    text = text.lstrip(" ") if side in ("left", "both") else text
+    return text.rstrip(" ") if side in ("right", "both") else text
+
+
+def printed(value: Decimal, number: Number) -> str:
+    """Return a number as text with all digits of its picture: -00123.45."""
+    places = max(number.scale, 0)
+    units = str(abs(int(EXACT.scaleb(value, places))))
+    digits = units.zfill(max(number.digits - number.scale, 1) + places)
+    text = digits if not places else f"{digits[:-places]}.{digits[-places:]}"
+    return f"-{text}" if value < 0 else text
 
 
 def read_value(field: Field, raw: bytes, how: Reading) -> Any:
     """Return the value, None where a policy reads the bytes as NULL."""
+    value = read_by_policy(field, raw, how)
+    if how.numbers == "text" and field.number is not None and value is not None:
+        return printed(value, field.number)
+    return value
+
+
+def read_by_policy(field: Field, raw: bytes, how: Reading) -> Any:
     try:
         return read_exactly(field, raw, how)
     except ValueError:

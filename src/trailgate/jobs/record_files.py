@@ -42,7 +42,7 @@ from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_ids import FILE_COLUMN, ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
 from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, Padding, ValueOptions
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import (
@@ -96,13 +96,14 @@ class CopybookKeywords(TypedDict, total=False):
     raw: bool
     surplus: Literal["error", "drop"] | None
     short: Literal["error", "pad", "null"] | None
-    trim: bool
+    trim: bool | Literal["left", "right", "both"]
     blank: Literal["error", "null", "zero"]
     low_values: Literal["error", "null", "zero"]
     padding: Literal["left", "zeros", "trim", "error"]
     code_page: str
     code_pages: str | Mapping[str, str]
     integers: Literal["int64", "decimal", "text"]
+    numbers: Literal["value", "text"]
     binary: Literal["big", "little"]
     native: Literal["big", "little"]
     national: Literal["big", "little"]
@@ -178,6 +179,7 @@ def _delimiter(text: str) -> bytes:
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
@@ -199,13 +201,14 @@ OPTIONS: Final = Options(
         Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
         Option("surplus", choice(Surplus), "bytes after the last item: error or drop"),
         Option("short", choice(Short), "items that a record ends before: error, pad or null"),
-        Option("trim", FLAG, "false: keep the blanks at the end of text", True),
+        Option("trim", TRIM, "blanks beside text that are removed: false for none", True),
         Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
         Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
         Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
         Option("code_page", TEXT, "of text and DISPLAY numbers, as cp037", _COBOL.code_page),
         Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
+        Option("numbers", choice(Numbers), "value, or always text", Numbers.VALUE),
         Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
         Option("native", choice(Endian), "byte order of COMP-5", _COBOL.native),
         Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
@@ -300,6 +303,7 @@ class CopybookOptions:
             low_values=given["low_values"],
             padding=given["padding"],
             integers=given["integers"],
+            numbers=given["numbers"],
             national=given["national"],
         )
         # The length of fixed records states how many bytes there are; lines are written without the blanks at their ends.

@@ -35,7 +35,7 @@ def covered(case: dict[str, Any]) -> bool:
     """Return whether the oracle reads such a field: it knows nothing of printing and of options."""
     field, options = bound(case)
     text = field.usage in (Usage.TEXT, Usage.NATIONAL, Usage.UTF8)
-    plain = options.dialect.code_page in PYTHON_PAGES and options.trim
+    plain = options.dialect.code_page in PYTHON_PAGES and options.trim is True
     by_option = "value" not in case and "error" not in case  # NULL
     known = field.usage not in (Usage.EDITED, Usage.DBCS, Usage.RAW)
     return known and not by_option and not field.blank_when_zero and (plain or not text)

@@ -26,7 +26,7 @@ from trailgate.cobol.copybook.layouts import (
     Signs,
     Usage,
 )
-from trailgate.cobol.values.codec import Blank, Integers, Padding, ValueOptions
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim, ValueOptions
 from trailgate.cobol.values.codecs import decoder, encoder, explainer
 from trailgate.cobol.values.edited import positions
 from trailgate.errors import EncodeError, OptionError
@@ -66,11 +66,12 @@ def number_fields(draw: st.DrawFn) -> Field:
 
 
 OPTIONS = st.builds(
-    lambda page, order, signs, blank, low_values, padding: ValueOptions(
+    lambda page, order, signs, blank, low_values, padding, numbers: ValueOptions(
         Dialect(code_page=page, binary=order, native=order, signs=signs),
         blank=blank,
         low_values=low_values,
         padding=padding,
+        numbers=numbers,
     ),
     st.sampled_from(["cp037", "ascii", "cp1047", "cp930"]),
     st.sampled_from(Endian),
@@ -78,6 +79,7 @@ OPTIONS = st.builds(
     st.sampled_from(Blank),
     st.sampled_from(Blank),
     st.sampled_from(Padding),
+    st.sampled_from(Numbers),
 )
 
 
@@ -92,6 +94,7 @@ def reading(options: ValueOptions) -> naive.Reading:
         blank=options.blank.value,
         low_values=options.low_values.value,
         padding=options.padding.value,
+        numbers=options.numbers.value,
     )
 
 
@@ -106,7 +109,7 @@ def test_numbers_are_written_as_the_oracle_does_and_read_again(
     units = data.draw(st.lists(st.integers(-most if number.signed else 0, most), max_size=9))
     values = [naive.scaled(unit, number) for unit in units]
     kind = decoder(field, options)(np.zeros((0, field.size), np.uint8)).values.type
-    column = pa.array([int(v) if pa.types.is_int64(kind) else v for v in values], kind)
+    column = pa.array([shown(v, number, kind) for v in values], kind)
 
     written = encoder(field, options)(column)
     found = decoder(field, options)(written)
@@ -115,6 +118,12 @@ def test_numbers_are_written_as_the_oracle_does_and_read_again(
     assert [bytes(row) for row in written] == expected
     assert found.bad is None
     assert found.values.equals(column)
+
+
+def shown(value: Decimal, number: Number, kind: pa.DataType) -> Any:
+    if pa.types.is_string(kind):
+        return naive.printed(value, number)
+    return int(value) if pa.types.is_int64(kind) else value
 
 
 def _between(size: int, pad: bytes, some: list[int]) -> bytes:
@@ -157,7 +166,8 @@ def test_any_bytes_give_what_the_oracle_gives(
     found = decoder(field, options)(matrix)
 
     expected = [naive_or_bad(field, row, options) for row in rows]
-    values = [None if v is None else Decimal(v) for v in found.values.to_pylist()]
+    text = options.numbers is Numbers.TEXT
+    values = [v if text or v is None else Decimal(v) for v in found.values.to_pylist()]
     assert values == [None if value is BAD else value for value in expected]
     bad = np.zeros(len(rows), bool) if found.bad is None else found.bad
     assert bad.tolist() == [value is BAD for value in expected]
@@ -250,11 +260,16 @@ def test_doubles_are_written_exactly_or_not_at_all(values: list[float]) -> None:
 
 
 @MODEST
-@given(st.lists(st.text(max_size=6)), st.booleans(), st.sampled_from(["utf-8", "cp037", "1388"]))
+@given(
+    st.lists(st.text(max_size=6)),
+    st.booleans(),
+    st.sampled_from(["utf-8", "cp037", "1388"]),
+    st.sampled_from([True, *Trim]),
+)
 def test_text_is_written_and_read_again_or_refused(
-    strings: list[str], right: bool, page: str
+    strings: list[str], right: bool, page: str, trim: bool | Trim
 ) -> None:
-    options = ValueOptions(Dialect(code_page=page))
+    options = ValueOptions(Dialect(code_page=page), trim=trim)
     field = Field("X", Usage.TEXT, 0, 16, justified=right)
     column = pa.array(strings, pa.string())
     try:
@@ -266,8 +281,13 @@ def test_text_is_written_and_read_again_or_refused(
     found = decoder(field, options)(written)
 
     assert found.bad is None
-    trimmed = [text.lstrip(" ") if right else text.rstrip(" ") for text in strings]
+    how = naive.Reading("utf-8", trim=trim.value if isinstance(trim, Trim) else "padding")
+    padded = [decoder(field, replace(options, trim=False))(written).values.to_pylist()]
+    trimmed = [naive.read_text(field, text.encode(), how) for text in padded[0]]
     assert found.values.to_pylist() == trimmed
+    if trim is True:
+        plain = [text.lstrip(" ") if right else text.rstrip(" ") for text in strings]
+        assert trimmed == plain
 
 
 @MODEST

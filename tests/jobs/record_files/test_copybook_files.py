@@ -288,7 +288,7 @@ def test_values_are_passed_as_values(tmp_path: Path, copybook: Path) -> None:
     [
         ({"columns": 7}, "columns must be a list of names, not 7"),
         ({"columns": ("KIND", 7)}, "columns must be a list of names"),
-        ({"trim": 1}, "trim must be true or false, not 1"),
+        ({"trim": 1}, "trim must be true, false, left, right or both, not 1"),
         ({"record_length": True}, "recordLength must be a whole number, not True"),
         ({"split_bytes": 0}, "splitBytes must be a number above 0, not 0"),
         ({"shape": Depending.MOST}, "shape must be flat or tree"),

@@ -19,7 +19,12 @@ from trailgate.cobol.records.decoding import OnError, RecordDecoder, RecordOptio
 from trailgate.cobol.records.fields import Tally, records_at
 from trailgate.cobol.values.codec import Blank, Padding, ValueOptions
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.record_files import CopybookOptions, read_all_records, read_records
+from trailgate.jobs.record_files import (
+    CopybookOptions,
+    read_all_records,
+    read_records,
+    write_records,
+)
 
 COPYBOOK = "01 R. 05 A PIC X(3). 05 N PIC 9(4). 05 Q PIC S9(3) COMP-3."
 RECORDS = [
@@ -208,3 +213,26 @@ def test_text_is_utf_16_of_either_order(tmp_path: Path) -> None:
         assert rows(files, code_pages=f"A={page}", national=order) == expected
     with pytest.raises(OptionError, match=r"no byte order.*utf-16-be or utf-16-le"):
         rows(files, code_pages="A=utf-16")
+
+
+def test_numbers_are_always_text_by_option_and_text_is_trimmed_at_any_side(tmp_path: Path) -> None:
+    files = [str(tmp_path / "data"), str(tmp_path / "r.cpy")]
+    Path(files[1]).write_text(
+        "01 R. 05 A PIC X(4). 05 N PIC S9(3)V99. 05 B PIC 9(4) COMP. 05 T PIC X OCCURS 0 TO 2 DEPENDING ON B."
+    )
+    Path(files[0]).write_bytes(" ab 0012}\0\2xy".encode("ascii"))
+    options: dict[str, Any] = {"code_page": "ascii", "numbers": "text", "shape": "flat"}
+
+    assert rows(files, **options, trim="both") == [
+        {"A": "ab", "N": "-001.20", "B": "0002", "T_1": "x", "T_2": "y"}
+    ]
+    assert [rows(files, **options, trim=side)[0]["A"] for side in ("left", "right", False)] == [
+        "ab ",
+        " ab",
+        " ab ",
+    ]
+    reader = read_records(*files, **options, trim=False)
+    write_records(reader, tmp_path / "new", files[1], **options, trim=False)
+    assert (tmp_path / "new").read_bytes() == Path(files[0]).read_bytes()
+    with pytest.raises(OptionError, match=r"integers=text and numbers=text are both given"):
+        rows(files, **options, integers="text")

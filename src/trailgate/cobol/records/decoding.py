@@ -45,7 +45,15 @@ from trailgate.cobol.records.fields import (
     records_of_length,
     surplus,
 )
-from trailgate.cobol.values.codec import Blank, Decoder, Explain, Integers, Reason, ValueOptions
+from trailgate.cobol.values.codec import (
+    Blank,
+    Decoder,
+    Explain,
+    Integers,
+    Numbers,
+    Reason,
+    ValueOptions,
+)
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import shown_page
 from trailgate.columnar.code_pages import code_page, without
@@ -369,7 +377,8 @@ def _rows_of(size: int) -> int:
 
 def _counter(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of a field that holds how often others occur, a whole number."""
-    decode = decoder(field, replace(options, integers=Integers.INT64))
+    whole = replace(options, integers=Integers.INT64, numbers=Numbers.VALUE)
+    decode = decoder(field, whole)
     if not pa.types.is_int64(decode(np.zeros((0, field.size), np.uint8)).values.type):
         problem = "a field that states how often others occur must be a whole number"
         raise DefinitionError(problem, where=Where(field=field.name))

@@ -31,7 +31,7 @@ from trailgate.cobol.records.fields import ERROR, RecordBytes, Tally
 from trailgate.cobol.records.kind_rules import PADDING, RecordKinds
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, page_of
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, page_of
 from trailgate.columnar.code_pages import code_page, page_text
 from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
@@ -89,7 +89,12 @@ class KindsDecoder:
             problem = f"the field {self._kinds.field} does not distinguish the kinds of records"
             raise OptionError(problem, hint="It must be in each of them, once, at the same place")
         columns, first = (self._kinds.field,), next(iter(self._layouts.values()))
-        values = replace(self._options.values, integers=Integers.INT64, blank=Blank.NULL)
+        values = replace(
+            self._options.values,
+            integers=Integers.INT64,
+            numbers=Numbers.VALUE,
+            blank=Blank.NULL,
+        )
         own = RecordOptions(values, Shape.FLAT, columns=columns, surplus=Surplus.DROP)
         lenient = replace(own, errors=OnError.COLUMN)
         (field,) = found[0].values()

@@ -36,6 +36,21 @@ class Padding(Enum):
     TRIM = "trim"  # those before and after the digits are not part of the number
 
 
+class Trim(Enum):
+    """At which sides of text blanks are removed, whatever side its field is padded on."""
+
+    LEFT = "left"
+    RIGHT = "right"
+    BOTH = "both"
+
+
+class Numbers(Enum):
+    """What numbers of decimal digits and binary ones become."""
+
+    VALUE = "value"
+    TEXT = "text"  # with a minus sign, all digits of the picture, and a point
+
+
 class Integers(Enum):
     """The Arrow type of whole numbers of up to 18 digits."""
 
@@ -55,16 +70,17 @@ class RawForm(Enum):
 class ValueOptions:
     """The dialect, and what a user may choose beside it.
 
-    ``trim`` removes the padding of text. A field's own code page goes before the dialect's. With
+    ``trim`` removes the padding of text, or blanks at the sides that it names. A field's own code page goes before the dialect's. With
     strict signs a binary number has at most the digits of its picture.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
-    trim: bool = True
+    trim: bool | Trim = True
     blank: Blank = Blank.ERROR
     low_values: Blank = Blank.ERROR
     padding: Padding = Padding.ERROR
     integers: Integers = Integers.INT64
+    numbers: Numbers = Numbers.VALUE
     raw: RawForm = RawForm.BINARY
     national: Endian = Endian.BIG
 

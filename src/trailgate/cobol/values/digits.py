@@ -259,6 +259,20 @@ def unscaled_to(values: pa.Array, scale: int) -> pa.Array:
     return pc.binary_join_element_wise(minus, digits, "")
 
 
+def text_of(values: pa.Array, number: Number) -> pa.Array:
+    """Return numbers as text with a minus sign, all digits of the picture, and a point before decimal places: ``-00123.45``."""
+    units, scale = _unscale(values)
+    minus = pc.if_else(pc.starts_with(units, "-"), "-", "")
+    whole = max(number.digits - number.scale, 1)
+    digits = pc.utf8_lpad(pc.utf8_ltrim(units, "-"), whole + scale, "0")
+    parts = [digits]
+    if scale:
+        before = pc.utf8_slice_codeunits(digits, 0, -scale)
+        parts = [before, ".", pc.utf8_slice_codeunits(digits, -scale)]
+    text = pc.binary_join_element_wise(minus, *parts, "")
+    return pc.if_else(values.is_valid(), text, pa.scalar(None, pa.string()))
+
+
 def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
     """Return the digits in units 10^-steps as large; digits that are lost must be zeros."""
     if steps >= 0:

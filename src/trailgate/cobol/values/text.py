@@ -22,6 +22,7 @@ from trailgate.cobol.values.codec import (
     Explain,
     RawForm,
     Reason,
+    Trim,
     ValueOptions,
     encode_error,
     no_nulls,
@@ -40,6 +41,14 @@ from trailgate.columnar.gather import fixed_rows
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import OptionError
 
+# What trims blanks, and any other character.
+_TRIMS: Final = MappingProxyType(
+    {
+        Trim.LEFT: (pc.ascii_ltrim, pc.utf8_ltrim),
+        Trim.RIGHT: (pc.ascii_rtrim, pc.utf8_rtrim),
+        Trim.BOTH: (pc.ascii_trim, pc.utf8_trim),
+    }
+)
 _WIDE_BLANK = "\N{IDEOGRAPHIC SPACE}"
 # The code pages of Unicode text, by the names that the registry gives them; the first one is meant without a name.
 _UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
@@ -101,10 +110,12 @@ def decode_text(field: Field, options: ValueOptions) -> Decoder:
 def _trimmer(field: Field, options: ValueOptions) -> Callable[[pa.Array], pa.Array]:
     if not options.trim:
         return lambda values: values
+    side = options.trim
+    if not isinstance(side, Trim):
+        side = Trim.LEFT if field.justified else Trim.RIGHT
+    plain, wide = _TRIMS[side]
     if field.usage is Usage.DBCS:
-        cut = pc.utf8_ltrim if field.justified else pc.utf8_rtrim
-        return lambda values: cut(values, _WIDE_BLANK)
-    plain = pc.ascii_ltrim if field.justified else pc.ascii_rtrim
+        return lambda values: wide(values, _WIDE_BLANK)
     return lambda values: plain(values, " ")
 
 
