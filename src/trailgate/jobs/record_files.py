@@ -33,16 +33,17 @@ from trailgate.cobol.records.decoding import (
     RecordDecoder,
     RecordOptions,
     Shape,
+    Short,
     Surplus,
 )
 from trailgate.cobol.records.encoding import RecordEncoder, frame
-from trailgate.cobol.records.fields import RecordBytes, records_at
+from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_ids import FILE_COLUMN, ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
 from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import (
@@ -95,13 +96,18 @@ class CopybookKeywords(TypedDict, total=False):
     errors: Literal["stop", "column"]
     raw: bool
     surplus: Literal["error", "drop"] | None
-    trim: bool
-    blank: Literal["error", "null"]
+    short: Literal["error", "pad", "null"] | None
+    trim: bool | Literal["left", "right", "both"]
+    blank: Literal["error", "null", "zero"]
+    low_values: Literal["error", "null", "zero"]
+    padding: Literal["left", "zeros", "trim", "error"]
     code_page: str
     code_pages: str | Mapping[str, str]
     integers: Literal["int64", "decimal", "text"]
+    numbers: Literal["value", "text"]
     binary: Literal["big", "little"]
     native: Literal["big", "little"]
+    national: Literal["big", "little"]
     binary_sizes: Literal["ibm", "smallest"]
     floats: Literal["ibm", "ieee"]
     signs: Literal["strict", "lenient"]
@@ -176,6 +182,7 @@ def _delimiter(text: str) -> bytes:
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
@@ -196,13 +203,18 @@ OPTIONS: Final = Options(
         Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
         Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
         Option("surplus", choice(Surplus), "bytes after the last item: error or drop"),
-        Option("trim", FLAG, "false: keep the blanks at the end of text", True),
-        Option("blank", choice(Blank), "a number of blanks alone: error or null", Blank.ERROR),
+        Option("short", choice(Short), "items that a record ends before: error, pad or null"),
+        Option("trim", TRIM, "blanks beside text that are removed: false for none", True),
+        Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
+        Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
+        Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
         Option("code_page", TEXT, "of text and DISPLAY numbers, as cp037", _COBOL.code_page),
         Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
+        Option("numbers", choice(Numbers), "value, or always text", Numbers.VALUE),
         Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
         Option("native", choice(Endian), "byte order of COMP-5"),
+        Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
         Option("binary_sizes", choice(BinarySizes), "bytes of COMP"),
         Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2"),
         Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
@@ -295,10 +307,17 @@ class CopybookOptions:
         dialect = _dialect(given)
         layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
         values = ValueOptions(
-            dialect, trim=given["trim"], blank=given["blank"], integers=given["integers"]
+            dialect,
+            trim=given["trim"],
+            blank=given["blank"],
+            low_values=given["low_values"],
+            padding=given["padding"],
+            integers=given["integers"],
+            numbers=given["numbers"],
+            national=given["national"],
         )
-        # The length of fixed records states how many bytes there are.
-        fixed = given["record_format"] is FrameKind.FIXED
+        # The length of fixed records states how many bytes there are; lines are written without the blanks at their ends.
+        fixed, line = (given["record_format"] is kind for kind in (FrameKind.FIXED, FrameKind.LINE))
         records = RecordOptions(
             values,
             shape=given["shape"] or shape,
@@ -307,6 +326,7 @@ class CopybookOptions:
             errors=given["errors"],
             raw=given["raw"],
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
+            short=given["short"] or (Short.PAD if line else Short.ERROR),
         )
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
@@ -337,11 +357,11 @@ class CopybookOptions:
         # Of items of one name the second one's number is not known by that of the group alone.
         return chosen if set(own) <= set(chosen.decoder().schema.names) else self
 
-    def decoder(self) -> Decoder:
-        """Return what decodes the records."""
+    def decoder(self, tally: Tally | None = None) -> Decoder:
+        """Return what decodes the records, and adds to ``tally`` what policies decide on."""
         if self.kinds is None:
-            return RecordDecoder(layout_named(self.layouts, self.record), self.records)
-        kinds = KindsDecoder(self.layouts, self.kinds, self.records)
+            return RecordDecoder(layout_named(self.layouts, self.record), self.records, tally)
+        kinds = KindsDecoder(self.layouts, self.kinds, self.records, tally)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
 
 
@@ -438,11 +458,14 @@ def read_records(
 
 
 def read_all_records(
-    path: Addresses, options: CopybookOptions, first: int = 0
+    path: Addresses, options: CopybookOptions, first: int = 0, tally: Tally | None = None
 ) -> pa.RecordBatchReader:
-    """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them."""
+    """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them.
+
+    It adds to ``tally`` what policies decide on.
+    """
     splits = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
-    decoder = options.decoder()
+    decoder = options.decoder(tally)
     batches = read_splits(splits, options, decoder, first)
     return pa.RecordBatchReader.from_batches(decoder.schema, batches)
 
@@ -502,11 +525,14 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
     """Yield the columns of records, after each piece that may hold the ``first`` rows before the next one is decoded."""
     at, step = 0, first
     while first and at < len(records):
+        before = decoder.tally.copy()
         try:
             found = list(decoder.batches(records.part(at, at + step)))
         except TrailgateError:
             if step == first:
                 raise
+            decoder.tally.clear()  # they are decoded again
+            decoder.tally.update(before)
             step = first  # the error may be after the first rows
             continue
         rows = sum(batch.num_rows for batch in found)

@@ -111,6 +111,12 @@ def test_usages_have_their_bytes_and_values(usage: str, size: int, raw: str, val
     assert found == value if isinstance(value, str) else Decimal(str(found)) == Decimal(str(value))
 
 
+def test_national_numbers_have_the_order_of_national_text() -> None:
+    field, raw = item("PIC 9(2) NATIONAL"), bytes.fromhex("31003200")
+    assert decoded(field, raw, national=Endian.LITTLE) == [12]
+    assert encoder(field, ValueOptions(national=Endian.LITTLE))(pa.array([12])).tobytes() == raw
+
+
 def test_native_numbers_have_the_order_of_the_machine() -> None:
     little = Dialect(native=Endian.LITTLE)
     for usage in ("PIC 9(5) COMP-N", "BINARY-SHORT"):

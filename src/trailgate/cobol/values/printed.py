@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.layouts import Field, Usage
+from trailgate.cobol.copybook.layouts import Endian, Field, Usage
 from trailgate.cobol.values.codec import (
     Blank,
     Decoded,
@@ -35,11 +35,12 @@ def _zoned(field: Field) -> Field:
 
 
 def decode_national_digits(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of a number in UTF-16, the more significant byte first."""
+    """Return the decoder of a number in UTF-16."""
     decode = decode_zoned(_zoned(field), options)
+    first = options.national is Endian.LITTLE
 
     def decode_pairs(matrix: Octets) -> Decoded:
-        high, low = matrix[:, 0::2], matrix[:, 1::2]
+        high, low = matrix[:, first::2], matrix[:, 1 - first :: 2]
         return decode(np.where(high == 0, low, NO_DIGIT).astype(np.uint8))
 
     return decode_pairs
@@ -52,7 +53,7 @@ def encode_national_digits(field: Field, options: ValueOptions) -> Encoder:
     def encode_pairs(values: pa.Array) -> Octets:
         made = encode(values)
         found = np.zeros((len(made), field.size), np.uint8)
-        found[:, 1::2] = made
+        found[:, options.national is Endian.BIG :: 2] = made
         return found
 
     return encode_pairs
