@@ -112,7 +112,7 @@ class RecordKeywords(CopybookKeywords, total=False):
 
     segment: str | None
     parents: str | Mapping[str, str] | None
-    record_format: Literal["fixed", "line", "rdw", "bdw", "length-field"]
+    record_format: Literal["fixed", "line", "rdw", "bdw", "length-field", "F", "FB", "V", "VB"]
     record_length: int | None
     delimiter: str | bytes | None
     little_endian: bool
@@ -170,6 +170,16 @@ def _delimiter(text: str) -> bytes:
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
+# What RECFM of a data set means in a file that was copied from it.
+RECFM: Final = {
+    "f": FrameKind.FIXED,
+    "fb": FrameKind.FIXED,
+    "v": FrameKind.RDW,
+    "vb": FrameKind.BDW,
+}
+FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
+    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, RECFM)])
+)
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
@@ -204,7 +214,7 @@ OPTIONS: Final = Options(
         Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2", _COBOL.floats),
         Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
-        Option("record_format", choice(FrameKind), "how records are separated", FrameKind.FIXED),
+        Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
         Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
