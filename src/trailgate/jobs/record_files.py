@@ -24,9 +24,9 @@ from trailgate.cobol.copybook.layouts import (
     SourceFormat,
 )
 from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
-    RAW_COLUMN,
     Depending,
     OnError,
     RecordDecoder,
@@ -38,7 +38,7 @@ from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
-from trailgate.cobol.records.record_ids import FILE_COLUMN, ID_COLUMN, is_level_column
+from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
 from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
@@ -51,6 +51,7 @@ from trailgate.errors import (
     TrailgateError,
     Where,
     did_you_mean,
+    mask_logins,
 )
 from trailgate.options import (
     COUNT,
@@ -121,6 +122,9 @@ class RecordKeywords(CopybookKeywords, total=False):
     length_width: Literal[1, 2, 4, 8]
     skip_first: int
     skip_last: int
+    file_column: bool
+    number_column: bool
+    offset_column: bool
     split_bytes: int
 
 
@@ -223,6 +227,11 @@ OPTIONS: Final = Options(
         Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", 4),
         Option("skip_first", WHOLE, "records of a file's header, left out", 0),
         Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
+        Option("file_column", FLAG, "true: the file's name in the column _file", False),
+        Option(
+            "number_column", FLAG, "true: the record's number in the column _record_number", False
+        ),
+        Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
     ),
 )
@@ -241,6 +250,13 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
         "adjustment": _COUNTED,
         "length_offset": (FrameKind.LENGTH_FIELD,),
         "length_width": (FrameKind.LENGTH_FIELD,),
+    }
+)
+_ADDED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "file_column": FILE_COLUMN,
+        "number_column": NUMBER_COLUMN,
+        "offset_column": OFFSET_COLUMN,
     }
 )
 _DIALECT: Final = (
@@ -307,6 +323,7 @@ class CopybookOptions:
             errors=given["errors"],
             raw=given["raw"],
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
+            added=tuple(column for name, column in _ADDED.items() if given[name]),
         )
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
@@ -320,6 +337,8 @@ class CopybookOptions:
         if given["parents"]:
             # A record is below one before it in the file, so one task reads the file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
+        if given["number_column"] and not fixed:
+            split_bytes = WHOLE_FILE  # a record's number is known where all before it are read
         framing = _framing(given, _length(given, layouts))
         framing.check()
         return cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
@@ -329,11 +348,12 @@ class CopybookOptions:
 
         Of several kinds of records all columns are decoded, but for those of a single segment.
         """
-        added = {ERRORS_COLUMN, RAW_COLUMN, FILE_COLUMN, ID_COLUMN}
+        added = {ERRORS_COLUMN, FILE_COLUMN, ID_COLUMN, *self.records.all_added}
         own = tuple(name for name in names if name not in added and not is_level_column(name))
         if (self.kinds is not None and self.segment is None) or not own:
             return self
-        chosen = replace(self, records=replace(self.records, columns=own))
+        kept = tuple(name for name in self.records.added if name in names)
+        chosen = replace(self, records=replace(self.records, columns=own, added=kept))
         # Of items of one name the second one's number is not known by that of the group alone.
         return chosen if set(own) <= set(chosen.decoder().schema.names) else self
 
@@ -488,8 +508,10 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
 
 
 def _records_of(split: RecordSplit, options: CopybookOptions) -> Iterator[RecordBytes]:
+    texts = {FILE_COLUMN: mask_logins(split.file.path)}
     for chunk in read_record_split(split, options.framing):
-        yield records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
+        found = records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
+        yield replace(found, texts=texts)
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:

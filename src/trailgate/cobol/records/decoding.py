@@ -28,6 +28,7 @@ from trailgate.cobol.copybook.items import (
     place_items,
 )
 from trailgate.cobol.copybook.layouts import Field, Layout, Occurs, Usage
+from trailgate.cobol.records.added_columns import RAW_COLUMN, added_columns
 from trailgate.cobol.records.fields import (
     CUT_OFF,
     Fault,
@@ -45,10 +46,9 @@ from trailgate.cobol.values.codec import Decoder, Explain, Integers, Reason, Val
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import shown_page
 from trailgate.columnar.code_pages import code_page, without
-from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
-ERRORS_COLUMN, RAW_COLUMN = "_errors", "_raw"
+ERRORS_COLUMN = "_errors"
 # Records are decoded in chunks whose bytes and columns stay in the cache, but are enough for a
 # column's operations to cost more than their calls; 3 MB was fastest for records of 27 to 1,300 bytes.
 CHUNK_BYTES: Final = 3 << 20
@@ -86,7 +86,10 @@ class Surplus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
-    """How records become columns; ``columns`` are names of columns or groups, None for all."""
+    """How records become columns; ``columns`` are names of columns or groups, None for all.
+
+    ``added`` are the names of columns that are not of the copybook, but for that of the raw bytes.
+    """
 
     values: ValueOptions = member(default_factory=ValueOptions)
     shape: Shape = Shape.FLAT
@@ -95,6 +98,12 @@ class RecordOptions:
     errors: OnError = OnError.STOP
     raw: bool = False
     surplus: Surplus = Surplus.ERROR
+    added: tuple[str, ...] = ()
+
+    @property
+    def all_added(self) -> tuple[str, ...]:
+        """Return the names of all columns that are not of the copybook, but for that of errors."""
+        return (RAW_COLUMN, *self.added) if self.raw else self.added
 
 
 class RecordDecoder:
@@ -156,8 +165,8 @@ class RecordDecoder:
             pairs = record_members(placed.root, columns, len(records))
         if self.options.errors is OnError.COLUMN:
             pairs.append((ERRORS_COLUMN, error_column(records, faults)))
-        if self.options.raw:
-            pairs.append((RAW_COLUMN, gather(records.data, records.starts, records.ends)))
+        added = self.options.all_added
+        pairs += zip(added, added_columns(added, records), strict=True)
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
     def _with_counts(self, records: RecordBytes, faults: list[Fault]) -> PlacedItems:

@@ -13,7 +13,6 @@ from trailgate.cobol.copybook.items import Counts, Item, column_names, columns_b
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
-    RAW_COLUMN,
     Depending,
     OnError,
     RecordOptions,
@@ -64,8 +63,9 @@ class RecordEncoder:
 
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
         """Raise EncodeError for a column that is not an item."""
-        added = {ERRORS_COLUMN: self.options.errors is OnError.COLUMN, RAW_COLUMN: self.options.raw}
-        known = {*self._names, *(name for name, present in added.items() if present)}
+        known = {*self._names, *self.options.all_added}
+        if self.options.errors is OnError.COLUMN:
+            known.add(ERRORS_COLUMN)
         for name in columns:
             if name not in known:
                 hint = did_you_mean(name, self._names) or "Leave the column out"
