@@ -76,6 +76,7 @@ from trailgate.storage.reading.record_files import (
     SPLIT_BYTES,
     WHOLE_FILE,
     RecordSplit,
+    Search,
     find_record_files,
     plan_record_splits,
     read_record_split,
@@ -126,6 +127,7 @@ class RecordKeywords(CopybookKeywords, total=False):
     number_column: bool
     offset_column: bool
     split_bytes: int
+    split_search: Literal["words", "index"]
 
 
 def _kinds(text: str) -> RecordKinds:
@@ -233,6 +235,7 @@ OPTIONS: Final = Options(
         ),
         Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
+        Option("split_search", choice(Search), "how the splits of a file are found", Search.WORDS),
     ),
 )
 # Those that do not concern files.
@@ -284,6 +287,7 @@ class CopybookOptions:
     framing: Framing
     split_bytes: int = SPLIT_BYTES
     segment: str | None = None
+    search: Search = Search.WORDS
 
     @classmethod
     def of(
@@ -337,11 +341,10 @@ class CopybookOptions:
         if given["parents"]:
             # A record is below one before it in the file, so one task reads the file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
-        if given["number_column"] and not fixed:
-            split_bytes = WHOLE_FILE  # a record's number is known where all before it are read
         framing = _framing(given, _length(given, layouts))
         framing.check()
-        return cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
+        search = given["split_search"]
+        return cls(layouts, record, kinds, records, framing, split_bytes, given["segment"], search)
 
     def only(self, names: Sequence[str]) -> Self:
         """Return the options for some of the schema's columns: others are not decoded.
@@ -356,6 +359,14 @@ class CopybookOptions:
         chosen = replace(self, records=replace(self.records, columns=own, added=kept))
         # Of items of one name the second one's number is not known by that of the group alone.
         return chosen if set(own) <= set(chosen.decoder().schema.names) else self
+
+    def splits(self, path: Addresses) -> list[RecordSplit]:
+        """Return splits that together hold every record of files once; raises StorageError, DecodeError."""
+        files = find_record_files(path)
+        numbered = NUMBER_COLUMN in self.records.added
+        return plan_record_splits(
+            files, self.framing, self.split_bytes, self.search, numbered=numbered
+        )
 
     def decoder(self) -> Decoder:
         """Return what decodes the records."""
@@ -455,9 +466,8 @@ def read_all_records(
     path: Addresses, options: CopybookOptions, first: int = 0
 ) -> pa.RecordBatchReader:
     """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them."""
-    splits = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
     decoder = options.decoder()
-    batches = read_splits(splits, options, decoder, first)
+    batches = read_splits(options.splits(path), options, decoder, first)
     return pa.RecordBatchReader.from_batches(decoder.schema, batches)
 
 

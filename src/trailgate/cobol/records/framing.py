@@ -16,10 +16,13 @@ import numpy as np
 from trailgate.arrays import Longs, Octets
 from trailgate.cobol.records.kernels import (
     DESCRIPTOR,
+    MOST_STATED,
     NO_BLOCK,
     NO_LENGTH,
     NO_RECORD,
     OVERRUN,
+    common_place,
+    descriptor_chains,
     descriptor_records,
     length_field_records,
     line_records,
@@ -27,6 +30,7 @@ from trailgate.cobol.records.kernels import (
 from trailgate.errors import DecodeError, OptionError, TruncatedError, Where
 
 _RETURN: Final = 0x0D
+_HINT: Final = "Is the framing right (kind, byte order, adjustment), or is the file damaged?"
 _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
     {
         NO_RECORD: "no record descriptor word: length {}",
@@ -54,7 +58,9 @@ class Framing:
     ``length`` is that of fixed records. A carriage return before a line's delimiter is not part of the record if
     ``returns``. ``little`` is the order of descriptor words and length fields.
     ``adjustment`` is added to a length as it is written: 0 where it counts its own four bytes, as on z/OS,
-    4 where it does not. ``field_offset`` and ``field_width`` place a length field in
+    4 where it does not. ``twisted`` descriptor words have the length in their second half. Those of blocks have the form of
+    those of records unless ``block_little``, ``block_adjustment`` and ``block_twisted`` state another one.
+    A record has ``least`` to ``most`` bytes. ``field_offset`` and ``field_width`` place a length field in
     the record. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer.
     """
 
@@ -68,6 +74,31 @@ class Framing:
     field_width: int = 4
     skip_first: int = 0
     skip_last: int = 0
+    twisted: bool = False
+    block_little: bool | None = None
+    block_adjustment: int | None = None
+    block_twisted: bool | None = None
+    least: int = 0
+    most: int | None = None
+
+    @property
+    def words(self) -> Longs:
+        """Return the forms of descriptor words of records and of blocks, as kernels take them."""
+        own = (self.little, self.twisted, self.adjustment)
+        given = (self.block_little, self.block_twisted, self.block_adjustment)
+        blocks = (one if other is None else other for one, other in zip(own, given, strict=True))
+        return np.array([*own, *blocks], np.int64)
+
+    @property
+    def longest(self) -> int | None:
+        """Return the most bytes of a record with its descriptor word, or of a block; None where they are not limited."""
+        adjustments = self.words[[2, 5]]
+        if self.kind is FrameKind.BDW:
+            return MOST_STATED + int(adjustments[1])
+        if self.kind is not FrameKind.RDW:
+            return None
+        natural = MOST_STATED + int(adjustments[0])
+        return natural if self.most is None else min(natural, self.most + DESCRIPTOR)
 
     def check(self) -> None:
         """Raise OptionError where the framing cannot be."""
@@ -79,6 +110,8 @@ class Framing:
             raise OptionError(f"a length field has 1, 2, 4 or 8 bytes, not {self.field_width}")
         if min(self.field_offset, self.skip_first, self.skip_last) < 0:
             raise OptionError("offsets and counts of records cannot be negative")
+        if self.least < 0 or (self.most is not None and self.most < self.least):
+            raise OptionError(f"records of {self.least} to {self.most} bytes cannot be")
 
 
 class Frames(NamedTuple):
@@ -104,6 +137,7 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
     with its offset. Records of a header or trailer are not left out here: only a whole file has those.
     """
     found = _FINDERS[framing.kind](data, framing, finish)
+    _check_lengths(data, found, framing)
     if finish and found.end < len(data):
         raise TruncatedError(
             f"the file ends inside a record: {len(data) - found.end} bytes are left over",
@@ -111,6 +145,43 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
             hint="Is the record length or the framing the right one?",
         )
     return found
+
+
+def _check_lengths(data: Octets, found: Frames, framing: Framing) -> None:
+    """Raise DecodeError for a record that is shorter or longer than records are."""
+    if not framing.least and framing.most is None:
+        return
+    lengths = found.ends - found.starts
+    bad = lengths < framing.least
+    if framing.most is not None:
+        bad |= lengths > framing.most
+    if bad.any():
+        row = int(bad.argmax())
+        begin = int(found.starts[row]) - _HEADS.get(framing.kind, 0)
+        where = Where(offset=begin, raw=data[begin : begin + 64].tobytes())
+        limits = (
+            f"at least {framing.least}"
+            if framing.most is None
+            else f"{framing.least} to {framing.most}"
+        )
+        problem = f"a record of {lengths[row]} bytes, where records have {limits}"
+        raise DecodeError(problem, where=where, hint=_HINT)
+
+
+def common_begin(data: Octets, framing: Framing, *, last: bool) -> int | None:
+    """Return an offset at which a record (a block for BDW) begins, wherever one begins before it; None where that is not certain.
+
+    The data may begin inside a record; ``last`` if the file ends with it. Each offset in the first ``longest`` bytes may be a record's begin if descriptor words
+    lead from it to the end of the data. The file's own records are among these chains, since no record is longer, so that an
+    offset at which all chains meet is one of theirs, whatever bytes in records look like.
+    """
+    longest = framing.longest
+    if longest is None or len(data) <= longest:
+        return None
+    following = np.empty(len(data), np.int64)
+    descriptor_chains(data, framing.kind is FrameKind.BDW, framing.words, longest, last, following)
+    found = common_place(following, longest, np.zeros(len(data), np.uint8))
+    return None if found < 0 else found
 
 
 def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
@@ -163,8 +234,7 @@ def _lines(data: Octets, framing: Framing, finish: bool) -> Frames:
 def _descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     starts, ends = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     blocks = framing.kind is FrameKind.BDW
-    order = framing.little, framing.adjustment
-    return _check(data, starts, ends, descriptor_records(data, blocks, *order, starts, ends))
+    return _check(data, starts, ends, descriptor_records(data, blocks, framing.words, starts, ends))
 
 
 def _length_fields(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
@@ -183,11 +253,14 @@ def _check(data: Octets, starts: Longs, ends: Longs, filled: tuple[int, int, int
     count, end, problem, length = filled
     if problem:
         where = Where(offset=end, raw=data[end : end + 64].tobytes())
-        hint = "Is the framing right (kind, byte order, adjustment), or is the file damaged?"
-        raise DecodeError(_PROBLEMS[problem].format(length), where=where, hint=hint)
+        raise DecodeError(_PROBLEMS[problem].format(length), where=where, hint=_HINT)
     return Frames(starts[:count].copy(), ends[:count].copy(), end)
 
 
+# Bytes of a record's frame before the record.
+_HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
+    {FrameKind.RDW: DESCRIPTOR, FrameKind.BDW: DESCRIPTOR}
+)
 _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], Frames]]] = MappingProxyType(
     {
         FrameKind.FIXED: _equal_lengths,

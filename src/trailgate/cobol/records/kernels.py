@@ -8,6 +8,7 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
+MOST_STATED: Final = (1 << 16) - 1  # the most that two bytes state
 FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH = range(5)
 _EXTENDED: Final = 1 << 31  # a BDW with this bit has a length of 31 bits
 _BEYOND: Final = 1 << 62  # instead of a length that a signed word does not hold
@@ -57,11 +58,12 @@ def line_records(
 
 @kernel(writes=("begins", "stops"))
 def descriptor_records(
-    data: Octets, blocks: bool, little: bool, adjustment: int, begins: Longs, stops: Longs
+    data: Octets, blocks: bool, words: Longs, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
     """Fill in the records after descriptor words, in blocks or not.
 
-    Return how many records, where the first one that is not whole begins, a problem, and the length that it is about.
+    ``words`` are the forms of the words of records, and of those of blocks: whether they are little-endian, whether the length
+    is in the second half, and what is added to it. Return how many records, where the first one that is not whole begins, a problem, and the length that it is about.
 
     In ``00 06 00 00 A B 00 05 00 00 C 00 09 00 00 D`` two records are whole, at 4 to 6 and 10 to 11; the next one begins at 11.
     """
@@ -70,7 +72,7 @@ def descriptor_records(
     while place + DESCRIPTOR <= size:
         end = size
         if blocks:
-            length = _block_length(data, place, little) + adjustment
+            length = _block_length(data, place, words)
             if length < DESCRIPTOR:
                 return count, place, NO_BLOCK, length
             end = place + length
@@ -78,8 +80,8 @@ def descriptor_records(
                 break
             place += DESCRIPTOR
         while place + DESCRIPTOR <= end:
-            length = _number(data, place, 2, little) + adjustment
-            if length < DESCRIPTOR or data[place + 2] or data[place + 3]:
+            length = _record_length(data, place, words)
+            if length < DESCRIPTOR or _flagged(data, place, words):
                 return count, place, NO_RECORD, length
             if place + length > end:
                 break
@@ -131,8 +133,87 @@ def _number(data: Octets, at: int, width: int, little: bool) -> int:
 
 
 @inner
-def _block_length(data: Octets, place: int, little: bool) -> int:
-    word: int = _number(data, place, 2 if little else DESCRIPTOR, little)
-    if little:
-        return word
-    return word - _EXTENDED if word >= _EXTENDED else word >> 16
+def _record_length(data: Octets, place: int, words: Longs) -> int:
+    """Return the length that an RDW states, with the word itself."""
+    found: int = _number(data, place + 2 * words[1], 2, words[0] != 0) + words[2]
+    return found
+
+
+@inner
+def _flagged(data: Octets, place: int, words: Longs) -> bool:
+    """Return whether the half of an RDW that does not have the length is not zero."""
+    other = place + 2 - 2 * words[1]
+    return bool(data[other] != 0 or data[other + 1] != 0)
+
+
+@inner
+def _block_length(data: Octets, place: int, words: Longs) -> int:
+    """Return the length that a BDW states, with the word itself."""
+    little, second, adjustment = words[3] != 0, words[4], words[5]
+    half: int = _number(data, place + 2 * second, 2, little)
+    if little or second or half < _EXTENDED >> 16:
+        return half + adjustment
+    whole: int = _number(data, place, DESCRIPTOR, False) - _EXTENDED
+    return whole + adjustment
+
+
+@kernel(writes=("following",))
+def descriptor_chains(
+    data: Octets, blocks: bool, words: Longs, longest: int, last: bool, following: Longs
+) -> None:
+    """Fill in for each offset where the next record (or block) begins if one of at most ``longest`` bytes begins there; -1 where none can.
+
+    None can where the words after it are not those of records up to the end of the data, or with ``last`` do not lead to that end itself.
+
+    In ``00 05 00 00 A 00 05 00 00 B`` these are 5 at 0, 10 at 5, and with ``last`` -1 elsewhere.
+    """
+    size = len(data)
+    for place in range(size - 1, -1, -1):
+        following[place] = -1
+        if place + DESCRIPTOR > size:
+            following[place] = -1 if last else size
+            continue
+        length = _block_length(data, place, words) if blocks else _record_length(data, place, words)
+        if length < DESCRIPTOR or length > longest:
+            continue
+        if not blocks and _flagged(data, place, words):
+            continue
+        end = place + length
+        if (end > size and last) or (end < size and following[end] < 0):
+            continue
+        inside = place + DESCRIPTOR if blocks else end
+        while inside + DESCRIPTOR <= min(end, size):
+            own = _record_length(data, inside, words)
+            if own < DESCRIPTOR or inside + own > end or _flagged(data, inside, words):
+                break
+            inside += own
+        if inside == end or inside + DESCRIPTOR > size:
+            following[place] = end
+
+
+@kernel(writes=("marks",))
+def common_place(following: Longs, reach: int, marks: Octets) -> int:
+    """Return the first offset from ``reach`` on through which all chains go that begin before ``reach``; -1 if there is none.
+
+    ``following`` are the chains: for each offset the next one, -1 where there is no chain. ``marks`` are zeros, as many.
+
+    In ``2 -1 4 4 6 -1 8 -1`` with a reach of 4 there are chains from 0, 2 and 3, and all go through 4.
+    """
+    open_chains = 0  # offsets that are marked, and not passed yet
+    size = len(following)
+    for place in range(size):
+        if place < reach and following[place] >= 0 and not marks[place]:
+            marks[place] = 1
+            open_chains += 1
+        if not marks[place]:
+            continue
+        if place >= reach and open_chains == 1:
+            return place
+        after = following[place]
+        if after >= size:
+            return -1
+        open_chains -= 1
+        if not marks[after]:
+            marks[after] = 1
+            open_chains += 1
+    return -1

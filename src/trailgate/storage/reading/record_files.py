@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import CHUNK, Longs
-from trailgate.cobol.records.framing import FrameKind, Frames, Framing, find_frames
+from trailgate.cobol.records.framing import (
+    FrameKind,
+    Frames,
+    Framing,
+    common_begin,
+    find_frames,
+)
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError, TrailgateError, Where
+from trailgate.errors import DecodeError, TrailgateError, TruncatedError, Where
 from trailgate.storage.files.found_files import Addresses, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 
@@ -21,6 +29,16 @@ SPLIT_BYTES: Final = 64 << 20
 WHOLE_FILE: Final = 1 << 61  # bytes of a split that no file has
 UNKNOWN: Final = 1 << 62  # the end of a compressed file
 LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken to be wrong
+# How much is read to find where a split begins, in lengths of the longest record.
+WINDOWS: Final = (2, 4, 16)
+WHAT: Final = "file of records"
+
+
+class Search(Enum):
+    """How is found where the splits of a file begin whose records have lengths of their own."""
+
+    WORDS = "words"  # by the descriptor words around; by an index where they leave a doubt
+    INDEX = "index"  # by one pass over the lengths of all records
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +52,16 @@ class RecordFile:
 
 @dataclass(frozen=True, slots=True)
 class RecordSplit:
-    """The records that begin in the bytes [start, end) of a file."""
+    """The records that begin in the bytes [start, end) of a file.
+
+    Of an ``exact`` split the records fill these bytes. ``first`` is how many records precede them, None if that is unknown.
+    """
 
     file: RecordFile
     start: int
     end: int
+    first: int | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +86,16 @@ def find_record_files(path: Addresses) -> tuple[RecordFile, ...]:
 
 
 def plan_record_splits(
-    files: tuple[RecordFile, ...], framing: Framing, split_bytes: int = SPLIT_BYTES
+    files: tuple[RecordFile, ...],
+    framing: Framing,
+    split_bytes: int = SPLIT_BYTES,
+    search: Search = Search.WORDS,
+    *,
+    numbered: bool = False,
 ) -> list[RecordSplit]:
-    """Return splits that together hold every record once.
+    """Return splits that together hold every record once; ``numbered`` ones have records whose numbers are known.
 
-    A file is one split where each record must be read to find the next one, and so is a compressed file, or one of
-    lines with a header or trailer.
+    A compressed file is one split.
     """
     framing.check()
     splits: list[RecordSplit] = []
@@ -77,15 +104,76 @@ def plan_record_splits(
             splits.append(RecordSplit(file, 0, UNKNOWN))
         elif framing.kind is FrameKind.FIXED:
             splits += _fixed_splits(file, framing, split_bytes)
-        elif framing.kind is FrameKind.LINE and not (framing.skip_first or framing.skip_last):
-            step = even_step(file.size, split_bytes)
-            splits += [
-                RecordSplit(file, start, min(start + step, file.size))
-                for start in range(0, file.size, step)
-            ]
         else:
-            splits.append(RecordSplit(file, 0, file.size))
+            splits += _splits(file, framing, even_step(file.size, split_bytes), search, numbered)
     return splits
+
+
+def _splits(
+    file: RecordFile, framing: Framing, step: int, search: Search, numbered: bool
+) -> list[RecordSplit]:
+    """Return the splits of a file whose records are of several lengths."""
+    if step >= file.size:
+        return [RecordSplit(file, 0, file.size)]
+    skips = framing.skip_first or framing.skip_last
+    if framing.kind is FrameKind.LINE and not (skips or numbered or search is Search.INDEX):
+        starts = range(0, file.size, step)
+        return [RecordSplit(file, start, min(start + step, file.size)) for start in starts]
+    cuts = None
+    if search is Search.WORDS and not numbered:
+        cuts = _searched_cuts(file, framing, step)
+    cuts = cuts or _indexed_cuts(file, framing, step)
+    ends = [*(start for start, _ in cuts[1:]), file.size]
+    return [
+        RecordSplit(file, start, end, first, exact=True)
+        for (start, first), end in zip(cuts, ends, strict=True)
+    ]
+
+
+Cuts = list[tuple[int, int | None]]  # where splits begin, and how many records precede them
+
+
+def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> Cuts | None:
+    """Return cuts at records that are certain by the descriptor words around them; None where they are not."""
+    longest = framing.longest
+    # So many records have the first and the last split at least.
+    certain = 0 if longest is None else (step - WINDOWS[-1] * longest) // longest
+    if longest is None or max(framing.skip_first, framing.skip_last) > certain:
+        return None
+    cuts: Cuts = [(0, 0)]
+    with OpenedFile(file.path, file.size, WHAT) as opened:
+        for border in range(step, file.size - step + 1, step):
+            at = border - longest
+            found = None
+            for windows in WINDOWS:
+                data = opened.read(at, windows * longest)
+                last = opened.ended(at + data.size)
+                found = common_begin(octets(data), framing, last=last)
+                if found is not None or last:
+                    break
+            if found is None:
+                return None
+            cuts.append((at + found, None))
+    return cuts
+
+
+def _indexed_cuts(file: RecordFile, framing: Framing, step: int) -> Cuts:
+    """Return cuts at records that are found by one pass over all lengths.
+
+    Where that pass fails, whoever reads the last split meets the error.
+    """
+    cuts = [(0, 0)]
+    count = 0
+    with suppress(DecodeError):
+        whole = RecordSplit(file, 0, file.size)
+        for chunk in _chunks(whole, framing, min(CHUNK, max(1, step // 4))):
+            assert chunk.first is not None, "one split has all records"
+            if chunk.base >= cuts[-1][0] + step and chunk.first >= framing.skip_first:
+                cuts.append((chunk.base, chunk.first))
+            count = chunk.first + len(chunk.starts)
+    while len(cuts) > 1 and count - cuts[-1][1] < framing.skip_last:
+        cuts.pop()
+    return [*cuts]
 
 
 def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[RecordSplit]:
@@ -112,7 +200,7 @@ def read_record_split(
 
 
 def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[RecordChunk]:
-    with _open(split.file) as file:
+    with _open(split) as file:
         at, first = _first(file, split, framing, chunk), _records_before(split, framing)
         size = chunk
         while at < split.end:
@@ -123,13 +211,15 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
             except DecodeError as error:  # records before it are whole
                 data = data.slice(0, (error.where.offset or at) - at)
                 found, wrong = _found(data, framing, at, finish=False), error
-            own = int(np.searchsorted(found.starts + at, split.end))
+            own = len(found.starts)
+            if split.end < split.file.size and not split.exact:
+                own = int(np.searchsorted(found.starts + at, split.end))
             if own:
                 starts, ends = found.starts[:own], found.ends[:own]
                 yield RecordChunk(split.file.path, data, starts, ends, at, first)
                 first = None if first is None else first + own
             if wrong is not None and own == len(found.starts):
-                raise wrong
+                raise _split_error(wrong, split)
             if finish or own < len(found.starts):
                 return
             if not found.end:
@@ -138,18 +228,27 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
             at, size = at + found.end, chunk
 
 
-def _open(file: RecordFile) -> OpenedFile | CompressedFile:
-    what = "file of records"
+def _open(split: RecordSplit) -> OpenedFile | CompressedFile:
+    file = split.file
     if file.codec is None:
-        return OpenedFile(file.path, file.size, what)
-    return CompressedFile(file.path, file.codec, what)
+        return OpenedFile(file.path, split.end if split.exact else file.size, WHAT)
+    return CompressedFile(file.path, file.codec, WHAT)
+
+
+def _split_error(error: DecodeError, split: RecordSplit) -> DecodeError:
+    """Return the error of a split; records that go over its end are not those at which the next one begins."""
+    if not (isinstance(error, TruncatedError) and split.exact and split.end < split.file.size):
+        return error
+    problem = f"the records do not end where the next split of the file begins, at byte {split.end}"
+    hint = "Is a length damaged, or a block longer than 64 KB? splitSearch=index finds splits by all lengths"
+    return DecodeError(problem, where=error.where, hint=hint)
 
 
 def _records_before(split: RecordSplit, framing: Framing) -> int | None:
     """Return how many records precede a split in its file; None where that is unknown."""
     if framing.kind is FrameKind.FIXED:
         return split.start // framing.length
-    return None if split.start else 0
+    return split.first if split.start else 0
 
 
 def _larger(size: int, at: int) -> int:
@@ -171,7 +270,7 @@ def _first(
     file: OpenedFile | CompressedFile, split: RecordSplit, framing: Framing, chunk: int
 ) -> int:
     """Return where the split's first record begins: lines begin after a delimiter."""
-    if framing.kind is not FrameKind.LINE or not split.start:
+    if framing.kind is not FrameKind.LINE or not split.start or split.exact:
         return split.start
     mark = framing.delimiter
     # A line begins here too if its delimiter ends where the split begins.
@@ -193,14 +292,15 @@ def _without_ends(
         yield from chunks  # the plan left them out
         return
     before = framing.skip_first if not split.start else 0
+    after = framing.skip_last if split.end >= split.file.size else 0
     held: deque[RecordChunk] = deque()
     for chunk in chunks:
         skipped = min(before, len(chunk.starts))
         before -= skipped
         held.append(_part(chunk, skipped, len(chunk.starts)))
-        while held and _records(held) - len(held[0].starts) >= framing.skip_last:
+        while held and _records(held) - len(held[0].starts) >= after:
             yield held.popleft()
-    left = _records(held) - framing.skip_last
+    left = _records(held) - after
     for chunk in held:
         if left <= 0:
             return
