@@ -132,15 +132,15 @@ def test_splits_are_found_by_the_words_around_without_reading_the_file(
 ) -> None:
     framing, path = Framing(kind), tmp_path / "data"
     block = [random.Random(2).randbytes(size) for size in range(90, 390, 3)]
-    path.write_bytes(frame(block, framing) * 200)
+    path.write_bytes(frame(block, framing) * 400)
 
-    splits = plan_record_splits(find_record_files(path), framing, 1_700_000)
+    splits = plan_record_splits(find_record_files(path), framing, 3_400_000)
 
     assert len(splits) == 3
     assert [split.first for split in splits] == [0, None, None]
     assert [a.end for a in splits[:-1]] == [b.start for b in splits[1:]]
     found = [part for own in splits for part in read_record_split(own, framing)]
-    assert sum(len(part.starts) for part in found) == 200 * len(block)
+    assert sum(len(part.starts) for part in found) == 400 * len(block)
 
 
 def test_splits_that_do_not_meet_are_an_error(tmp_path: Path) -> None:

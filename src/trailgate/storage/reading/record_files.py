@@ -137,12 +137,12 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> Cuts | None
     """Return cuts at records that are certain by the descriptor words around them; None where they are not."""
     longest = framing.longest
     # So many records have the first and the last split at least.
-    certain = 0 if longest is None else (step - WINDOWS[-1] * longest) // longest
+    certain = 0 if longest is None else (step // 2 - WINDOWS[-1] * longest) // longest
     if longest is None or max(framing.skip_first, framing.skip_last) > certain:
         return None
     cuts: Cuts = [(0, 0)]
     with OpenedFile(file.path, file.size, WHAT) as opened:
-        for border in range(step, file.size - step + 1, step):
+        for border in range(step, file.size - step // 2, step):
             at = border - longest
             found = None
             for windows in WINDOWS:
