@@ -119,6 +119,12 @@ class RecordKeywords(CopybookKeywords, total=False):
     delimiter: str | bytes | None
     little_endian: bool
     adjustment: int
+    twisted: bool
+    bdw_little_endian: bool | None
+    bdw_adjustment: int | None
+    bdw_twisted: bool | None
+    minimum_length: int
+    maximum_length: int | None
     length_offset: int
     length_width: Literal[1, 2, 4, 8]
     skip_first: int
@@ -225,6 +231,12 @@ OPTIONS: Final = Options(
         Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
         Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
+        Option("twisted", FLAG, "true: the length is in the second half of an RDW", False),
+        Option("bdw_little_endian", FLAG, "little_endian of a BDW, where it differs"),
+        Option("bdw_adjustment", WHOLE, "adjustment of a BDW, where it differs"),
+        Option("bdw_twisted", FLAG, "twisted of a BDW, where it differs"),
+        Option("minimum_length", WHOLE, "a record of fewer bytes is an error", 0),
+        Option("maximum_length", WHOLE, "a record of more bytes is an error"),
         Option("length_offset", WHOLE, "where the length field begins in the record", 0),
         Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", 4),
         Option("skip_first", WHOLE, "records of a file's header, left out", 0),
@@ -243,7 +255,8 @@ COLUMN_OPTIONS: Final = Options(
     "copybook (of a column)",
     (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
 )
-_COUNTED: Final = (FrameKind.RDW, FrameKind.BDW, FrameKind.LENGTH_FIELD)
+_DESCRIBED: Final = (FrameKind.RDW, FrameKind.BDW)
+_COUNTED: Final = (*_DESCRIBED, FrameKind.LENGTH_FIELD)
 # The record formats that have an option; the other options are for all.
 _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
     {
@@ -251,6 +264,10 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
         "delimiter": (FrameKind.LINE,),
         "little_endian": _COUNTED,
         "adjustment": _COUNTED,
+        "twisted": _DESCRIBED,
+        "bdw_little_endian": (FrameKind.BDW,),
+        "bdw_adjustment": (FrameKind.BDW,),
+        "bdw_twisted": (FrameKind.BDW,),
         "length_offset": (FrameKind.LENGTH_FIELD,),
         "length_width": (FrameKind.LENGTH_FIELD,),
     }
@@ -446,6 +463,12 @@ def _framing(given: Mapping[str, Any], length: int) -> Framing:
         field_width=given["length_width"],
         skip_first=given["skip_first"],
         skip_last=given["skip_last"],
+        twisted=given["twisted"],
+        block_little=given["bdw_little_endian"],
+        block_adjustment=given["bdw_adjustment"],
+        block_twisted=given["bdw_twisted"],
+        least=given["minimum_length"],
+        most=given["maximum_length"],
     )
 
 

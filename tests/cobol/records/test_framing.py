@@ -25,6 +25,11 @@ FRAMINGS = {
     "rdw-little": Framing(FrameKind.RDW, little=True),
     "rdw-without-itself": Framing(FrameKind.RDW, adjustment=4),
     "bdw": Framing(FrameKind.BDW),
+    "rdw-twisted": Framing(FrameKind.RDW, twisted=True),
+    "rdw-reversed": Framing(FrameKind.RDW, little=True, twisted=True, adjustment=4),
+    "bdw-apart": Framing(FrameKind.BDW, little=True, block_little=False, block_adjustment=4),
+    "bdw-twisted": Framing(FrameKind.BDW, twisted=True, block_twisted=False),
+    "limited": Framing(FrameKind.RDW, least=5, most=5),
     "length-field": Framing(FrameKind.LENGTH_FIELD, field_width=2),
 }
 
@@ -50,7 +55,7 @@ def test_an_unfinished_record_waits_and_is_an_error_at_the_end(name: str) -> Non
 
     waiting = cut(data, framing, finish=False)
 
-    assert waiting == ([] if name == "bdw" else records[:2])
+    assert waiting == ([] if framing.kind is FrameKind.BDW else records[:2])
     if framing.kind is FrameKind.LINE:
         assert len(cut(data, framing)) == 3
     else:
@@ -65,6 +70,12 @@ def test_an_unfinished_record_waits_and_is_an_error_at_the_end(name: str) -> Non
         (b"\x00\x09\x01\x00abcde", Framing(FrameKind.RDW), "no record descriptor word"),
         (b"\x00\x03\x00\x00", Framing(FrameKind.BDW), "no block descriptor word"),
         (b"\x00\x0a\x00\x00\x00\x09\x00\x00ab", Framing(FrameKind.BDW), "runs over its block"),
+        (
+            b"\0\6\0\0ab\0\7\0\0abc",
+            Framing(FrameKind.RDW, most=2),
+            "of 3 bytes, .* 0 to 2 .*byte 6",
+        ),
+        (b"\0\6\0\0ab\0\5\0\0a", Framing(FrameKind.RDW, least=2), "of 1 bytes, .* at least 2"),
         (b"\x00\x01\x00", Framing(FrameKind.LENGTH_FIELD, field_width=2), "before its own end"),
     ],
 )
@@ -86,6 +97,7 @@ def test_a_framing_that_cannot_be_is_a_wrong_option() -> None:
         Framing(FrameKind.LINE, delimiter=b""),
         Framing(FrameKind.LENGTH_FIELD, field_width=3),
         Framing(FrameKind.FIXED, length=1, skip_first=-1),
+        Framing(FrameKind.RDW, least=3, most=2),
     ):
         with pytest.raises(OptionError):
             framing.check()

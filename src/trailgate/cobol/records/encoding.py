@@ -144,10 +144,12 @@ def frame(records: RecordBytes, framing: Framing) -> Octets:
 def _descriptors(lengths: Longs, framing: Framing) -> Octets:
     """Return the descriptor words before each record: the block's, then its own."""
     words = {FrameKind.BDW: 2, FrameKind.RDW: 1}.get(framing.kind, 0)
-    counted = lengths[:, None] + DESCRIPTOR * np.arange(words, 0, -1) - framing.adjustment
     found = np.zeros((len(lengths), words, DESCRIPTOR), np.uint8)
-    order = "<u2" if framing.little else ">u2"
-    found[:, :, :2] = counted.astype(order).view(np.uint8).reshape(len(lengths), words, 2)
+    for inner, form in enumerate(framing.words.reshape(2, 3).tolist()[:words]):
+        little, twisted, adjustment = form
+        counted = lengths + DESCRIPTOR * (inner + 1) - adjustment
+        half = counted.astype("<u2" if little else ">u2").view(np.uint8).reshape(-1, 2)
+        found[:, words - 1 - inner, 2 * twisted : 2 * twisted + 2] = half
     return found.reshape(len(lengths), words * DESCRIPTOR)
 
 
