@@ -129,6 +129,10 @@ class RecordKeywords(CopybookKeywords, total=False):
     length_width: Literal[1, 2, 4, 8]
     skip_first: int
     skip_last: int
+    header_bytes: int
+    trailer_bytes: int
+    header: str | None
+    trailer: str | None
     file_column: bool
     number_column: bool
     offset_column: bool
@@ -241,6 +245,10 @@ OPTIONS: Final = Options(
         Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", 4),
         Option("skip_first", WHOLE, "records of a file's header, left out", 0),
         Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
+        Option("header_bytes", WHOLE, "bytes before a file's first record, left out", 0),
+        Option("trailer_bytes", WHOLE, "bytes after a file's last record, left out", 0),
+        Option("header", TEXT, "the record (level 01) that begins a file, left out"),
+        Option("trailer", TEXT, "the record (level 01) that ends a file, left out"),
         Option("file_column", FLAG, "true: the file's name in the column _file", False),
         Option(
             "number_column", FLAG, "true: the record's number in the column _record_number", False
@@ -346,6 +354,7 @@ class CopybookOptions:
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
             added=tuple(column for name, column in _ADDED.items() if given[name]),
         )
+        given, layouts = _without_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
             raise OptionError("record and kinds are both given", hint="Leave one of them out")
@@ -438,6 +447,32 @@ def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
     return next(iter(sizes.values()))
 
 
+# The options that a record at an end of a file, given by its name, becomes.
+_ENDS: Final = {
+    "header": ("skip_first", "header_bytes"),
+    "trailer": ("skip_last", "trailer_bytes"),
+}
+
+
+def _without_ends(
+    given: Mapping[str, Any], layouts: tuple[Layout, ...]
+) -> tuple[Mapping[str, Any], tuple[Layout, ...]]:
+    """Return options that leave out a header and a trailer given by name, and the layouts that the other records have."""
+    found = dict(given)
+    ends = {name: layout_named(layouts, given[name]) for name in _ENDS if given[name] is not None}
+    for name, layout in ends.items():
+        records, size = _ENDS[name]
+        if given[records] or given[size]:
+            problem = f"{name} is given, and with it records or bytes to skip"
+            raise OptionError(problem, hint="Leave one of them out")
+        if given["record_format"] is FrameKind.FIXED and given["record_length"] is None:
+            found[size] = layout.size
+        else:
+            found[records] = 1
+    left = tuple(layout for layout in layouts if layout not in ends.values())
+    return found, left if given["record"] is given["kinds"] is None else layouts
+
+
 def _check_formats(given: Mapping[str, Any]) -> None:
     """Raise OptionError for an option that the record format does not have."""
     own: FrameKind = given["record_format"]
@@ -463,6 +498,8 @@ def _framing(given: Mapping[str, Any], length: int) -> Framing:
         field_width=given["length_width"],
         skip_first=given["skip_first"],
         skip_last=given["skip_last"],
+        header_bytes=given["header_bytes"],
+        trailer_bytes=given["trailer_bytes"],
         twisted=given["twisted"],
         block_little=given["bdw_little_endian"],
         block_adjustment=given["bdw_adjustment"],
@@ -582,8 +619,10 @@ def write_records(
     written. Raises EncodeError with record and field for a value that does not fit; there is no file then.
     """
     chosen = CopybookOptions.of({"copybook": copybook, **options})
-    if chosen.kinds is not None or chosen.framing.skip_first or chosen.framing.skip_last:
-        raise OptionError("kinds, skipFirst and skipLast are for reading")
+    framing = chosen.framing
+    ends = framing.skip_first, framing.skip_last, framing.header_bytes, framing.trailer_bytes
+    if chosen.kinds is not None or any(ends):
+        raise OptionError("kinds, skipFirst and skipLast are for reading, headers and trailers too")
     encoder = RecordEncoder(layout_named(chosen.layouts, chosen.record), chosen.records)
     if codec_of(str(path)) is not None:
         raise OptionError(f"compressed files are not written: {path}", hint="Leave out the suffix")

@@ -61,7 +61,8 @@ class Framing:
     4 where it does not. ``twisted`` descriptor words have the length in their second half. Those of blocks have the form of
     those of records unless ``block_little``, ``block_adjustment`` and ``block_twisted`` state another one.
     A record has ``least`` to ``most`` bytes. ``field_offset`` and ``field_width`` place a length field in
-    the record. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer.
+    the record. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
+    after and before its bytes that are not of records.
     """
 
     kind: FrameKind
@@ -74,6 +75,8 @@ class Framing:
     field_width: int = 4
     skip_first: int = 0
     skip_last: int = 0
+    header_bytes: int = 0
+    trailer_bytes: int = 0
     twisted: bool = False
     block_little: bool | None = None
     block_adjustment: int | None = None
@@ -108,7 +111,8 @@ class Framing:
             raise OptionError("an empty line delimiter")
         if self.field_width not in (1, 2, 4, 8):
             raise OptionError(f"a length field has 1, 2, 4 or 8 bytes, not {self.field_width}")
-        if min(self.field_offset, self.skip_first, self.skip_last) < 0:
+        heads = (self.skip_first, self.skip_last, self.header_bytes, self.trailer_bytes)
+        if min(self.field_offset, *heads) < 0:
             raise OptionError("offsets and counts of records cannot be negative")
         if self.least < 0 or (self.most is not None and self.most < self.least):
             raise OptionError(f"records of {self.least} to {self.most} bytes cannot be")

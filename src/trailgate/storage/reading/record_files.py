@@ -43,11 +43,12 @@ class Search(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """One file and its size in bytes; a compressed one has a codec."""
+    """One file whose records are in the bytes [begin, size); a compressed one has a codec."""
 
     path: str
     size: int
     codec: str | None = None
+    begin: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,25 +100,44 @@ def plan_record_splits(
     """
     framing.check()
     splits: list[RecordSplit] = []
-    for file in files:
+    for file in filter(_has_bytes, (_without_head(file, framing) for file in files)):
         if file.codec is not None:
-            splits.append(RecordSplit(file, 0, UNKNOWN))
+            splits.append(RecordSplit(file, file.begin, UNKNOWN))
         elif framing.kind is FrameKind.FIXED:
             splits += _fixed_splits(file, framing, split_bytes)
         else:
-            splits += _splits(file, framing, even_step(file.size, split_bytes), search, numbered)
+            step = even_step(file.size - file.begin, split_bytes)
+            splits += _splits(file, framing, step, search, numbered)
     return splits
+
+
+def _without_head(file: RecordFile, framing: Framing) -> RecordFile:
+    """Return a file without the bytes of its header and trailer."""
+    if framing.trailer_bytes and file.codec is not None:
+        hint = "Unpack it first"
+        problem = f"the trailer of {framing.trailer_bytes} bytes of a compressed file is not known"
+        raise DecodeError(problem, where=Where(source=file.path), hint=hint)
+    end = file.size - framing.trailer_bytes
+    if file.codec is None and end < framing.header_bytes:
+        both = f"a header of {framing.header_bytes} and a trailer of {framing.trailer_bytes}"
+        problem = f"{file.size} bytes are fewer than {both}"
+        raise DecodeError(problem, where=Where(source=file.path))
+    return replace(file, begin=framing.header_bytes, size=end)
+
+
+def _has_bytes(file: RecordFile) -> bool:
+    return file.codec is not None or file.size > file.begin
 
 
 def _splits(
     file: RecordFile, framing: Framing, step: int, search: Search, numbered: bool
 ) -> list[RecordSplit]:
     """Return the splits of a file whose records are of several lengths."""
-    if step >= file.size:
-        return [RecordSplit(file, 0, file.size)]
+    if step >= file.size - file.begin:
+        return [RecordSplit(file, file.begin, file.size)]
     skips = framing.skip_first or framing.skip_last
     if framing.kind is FrameKind.LINE and not (skips or numbered or search is Search.INDEX):
-        starts = range(0, file.size, step)
+        starts = range(file.begin, file.size, step)
         return [RecordSplit(file, start, min(start + step, file.size)) for start in starts]
     cuts = None
     if search is Search.WORDS and not numbered:
@@ -140,9 +160,9 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> Cuts | None
     certain = 0 if longest is None else (step // 2 - WINDOWS[-1] * longest) // longest
     if longest is None or max(framing.skip_first, framing.skip_last) > certain:
         return None
-    cuts: Cuts = [(0, 0)]
+    cuts: Cuts = [(file.begin, 0)]
     with OpenedFile(file.path, file.size, WHAT) as opened:
-        for border in range(step, file.size - step // 2, step):
+        for border in range(file.begin + step, file.size - step // 2, step):
             at = border - longest
             found = None
             for windows in WINDOWS:
@@ -162,10 +182,10 @@ def _indexed_cuts(file: RecordFile, framing: Framing, step: int) -> Cuts:
 
     Where that pass fails, whoever reads the last split meets the error.
     """
-    cuts = [(0, 0)]
+    cuts = [(file.begin, 0)]
     count = 0
     with suppress(DecodeError):
-        whole = RecordSplit(file, 0, file.size)
+        whole = RecordSplit(file, file.begin, file.size)
         for chunk in _chunks(whole, framing, min(CHUNK, max(1, step // 4))):
             assert chunk.first is not None, "one split has all records"
             if chunk.base >= cuts[-1][0] + step and chunk.first >= framing.skip_first:
@@ -178,12 +198,12 @@ def _indexed_cuts(file: RecordFile, framing: Framing, step: int) -> Cuts:
 
 def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[RecordSplit]:
     length = framing.length
-    if file.size % length:
-        problem = f"{file.size} bytes are not a whole number of records of {length}"
-        left = file.size - file.size % length
-        where = Where(source=file.path, offset=left)
+    size = file.size - file.begin
+    if size % length:
+        problem = f"{size} bytes are not a whole number of records of {length}"
+        where = Where(source=file.path, offset=file.size - size % length)
         raise DecodeError(problem, where=where, hint="Is the record length right?")
-    first = framing.skip_first * length
+    first = file.begin + framing.skip_first * length
     stop = file.size - framing.skip_last * length
     step = even_step((stop - first) // length, max(1, split_bytes // length)) * length
     return [RecordSplit(file, at, min(at + step, stop)) for at in range(first, stop, step)]
@@ -247,8 +267,8 @@ def _split_error(error: DecodeError, split: RecordSplit) -> DecodeError:
 def _records_before(split: RecordSplit, framing: Framing) -> int | None:
     """Return how many records precede a split in its file; None where that is unknown."""
     if framing.kind is FrameKind.FIXED:
-        return split.start // framing.length
-    return split.first if split.start else 0
+        return (split.start - split.file.begin) // framing.length
+    return split.first if split.start > split.file.begin else 0
 
 
 def _larger(size: int, at: int) -> int:
@@ -270,11 +290,12 @@ def _first(
     file: OpenedFile | CompressedFile, split: RecordSplit, framing: Framing, chunk: int
 ) -> int:
     """Return where the split's first record begins: lines begin after a delimiter."""
-    if framing.kind is not FrameKind.LINE or not split.start or split.exact:
+    begins = split.exact or split.start == split.file.begin
+    if framing.kind is not FrameKind.LINE or begins:
         return split.start
     mark = framing.delimiter
     # A line begins here too if its delimiter ends where the split begins.
-    at = max(0, split.start - len(mark))
+    at = max(split.file.begin, split.start - len(mark))
     while at < split.end:
         data = file.read(at, chunk + len(mark))
         place = data.to_pybytes().find(mark)
@@ -291,7 +312,7 @@ def _without_ends(
     if framing.kind is FrameKind.FIXED and split.file.codec is None:
         yield from chunks  # the plan left them out
         return
-    before = framing.skip_first if not split.start else 0
+    before = framing.skip_first if split.start == split.file.begin else 0
     after = framing.skip_last if split.end >= split.file.size else 0
     held: deque[RecordChunk] = deque()
     for chunk in chunks:
