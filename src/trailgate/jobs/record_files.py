@@ -40,6 +40,12 @@ from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
+from trailgate.cobol.records.record_lengths import (
+    RecordLengths,
+    layout_lengths,
+    mapped_lengths,
+    stated_lengths,
+)
 from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
@@ -114,7 +120,9 @@ class RecordKeywords(CopybookKeywords, total=False):
 
     segment: str | None
     parents: str | Mapping[str, str] | None
-    record_format: Literal["fixed", "line", "rdw", "bdw", "length-field", "F", "FB", "V", "VB"]
+    record_format: Literal[
+        "fixed", "line", "rdw", "bdw", "length-field", "layout", "F", "FB", "V", "VB"
+    ]
     record_length: int | None
     delimiter: str | bytes | None
     little_endian: bool
@@ -127,6 +135,8 @@ class RecordKeywords(CopybookKeywords, total=False):
     maximum_length: int | None
     length_offset: int
     length_width: Literal[1, 2, 4, 8]
+    length_field: str | None
+    length_map: str | Mapping[str, int] | None
     skip_first: int
     skip_last: int
     header_bytes: int
@@ -159,6 +169,17 @@ def _parents(text: str) -> dict[str, str]:
 def _pages(text: str) -> dict[str, str]:
     """Read ``ITEM=PAGE, ITEM=PAGE``."""
     return _paged_items(_pairs(text, "ITEM=PAGE"))
+
+
+def _lengths_of(text: str) -> dict[str, int]:
+    """Read ``VALUE=LENGTH, VALUE=LENGTH``."""
+    return _counted(_pairs(text, "VALUE=LENGTH"))
+
+
+def _counted(lengths: Any) -> dict[str, int]:
+    """Return the lengths of values."""
+    found = instance(Mapping)(lengths)
+    return {str(value): int(COUNT.read(str(length))) for value, length in found.items()}
 
 
 def _pairs(text: str, form: str) -> dict[str, str]:
@@ -198,11 +219,13 @@ FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replac
 )
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
+LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
 _COBOL: Final = Dialect()
+_LENGTH_WIDTH: Final = 4
 OPTIONS: Final = Options(
     "copybook",
     (
@@ -242,7 +265,9 @@ OPTIONS: Final = Options(
         Option("minimum_length", WHOLE, "a record of fewer bytes is an error", 0),
         Option("maximum_length", WHOLE, "a record of more bytes is an error"),
         Option("length_offset", WHOLE, "where the length field begins in the record", 0),
-        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", 4),
+        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", _LENGTH_WIDTH),
+        Option("length_field", TEXT, "an item that has the length, or a sum as 2 * ITEM + 4"),
+        Option("length_map", LENGTHS, "lengths by the value of length_field: VALUE=4, *=8"),
         Option("skip_first", WHOLE, "records of a file's header, left out", 0),
         Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
         Option("header_bytes", WHOLE, "bytes before a file's first record, left out", 0),
@@ -278,6 +303,8 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
         "bdw_twisted": (FrameKind.BDW,),
         "length_offset": (FrameKind.LENGTH_FIELD,),
         "length_width": (FrameKind.LENGTH_FIELD,),
+        "length_field": (FrameKind.LENGTH_FIELD,),
+        "length_map": (FrameKind.LENGTH_FIELD,),
     }
 )
 _ADDED: Final[Mapping[str, str]] = MappingProxyType(
@@ -368,6 +395,7 @@ class CopybookOptions:
             # A record is below one before it in the file, so one task reads the file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
         framing = _framing(given, _length(given, layouts))
+        framing = replace(framing, lengths=_lengths(given, layouts, values))
         framing.check()
         search = given["split_search"]
         return cls(layouts, record, kinds, records, framing, split_bytes, given["segment"], search)
@@ -471,6 +499,31 @@ def _without_ends(
             found[records] = 1
     left = tuple(layout for layout in layouts if layout not in ends.values())
     return found, left if given["record"] is given["kinds"] is None else layouts
+
+
+def _lengths(
+    given: Mapping[str, Any], layouts: Sequence[Layout], values: ValueOptions
+) -> RecordLengths | None:
+    """Return the rules of lengths that items or layouts state; raises OptionError."""
+    kinds: RecordKinds | None = given["kinds"]
+    item, lengths = given["length_field"], given["length_map"]
+    is_layout = given["record_format"] is FrameKind.LAYOUT
+    if not is_layout and item is None:
+        if lengths is not None:
+            raise OptionError("lengthMap is given without lengthField, whose values it is about")
+        return None
+    names = [given["record"]] if kinds is None else kinds.records
+    own = [layout_named(layouts, name) for name in names]
+    if is_layout:
+        if given["depending"] is Depending.MOST:
+            problem = "depending=most, and records as long as the elements that they have"
+            raise OptionError(problem, hint="Leave one of them out")
+        return layout_lengths(own, kinds, values)
+    if given["length_offset"] or given["length_width"] != _LENGTH_WIDTH:
+        raise OptionError("lengthField names an item: lengthOffset and lengthWidth are its own")
+    if lengths is None:
+        return stated_lengths(item, own, values.dialect)
+    return mapped_lengths(item, lengths, own, values)
 
 
 def _check_formats(given: Mapping[str, Any]) -> None:

@@ -19,14 +19,17 @@ from trailgate.cobol.records.kernels import (
     MOST_STATED,
     NO_BLOCK,
     NO_LENGTH,
+    NO_NUMBER,
     NO_RECORD,
+    NO_RULE,
     OVERRUN,
     common_place,
+    computed_records,
     descriptor_chains,
     descriptor_records,
-    length_field_records,
     line_records,
 )
+from trailgate.cobol.records.record_lengths import RecordLengths, field_lengths
 from trailgate.errors import DecodeError, OptionError, TruncatedError, Where
 
 _RETURN: Final = 0x0D
@@ -37,6 +40,8 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
         NO_BLOCK: "no block descriptor word: length {}",
         OVERRUN: "a record runs over its block",
         NO_LENGTH: "a length field of {} ends before its own end",
+        NO_RULE: "the value of the field that distinguishes records is not one of those that have a length",
+        NO_NUMBER: "a field that a record's length depends on does not hold a number that it can",
     }
 )
 
@@ -48,7 +53,10 @@ class FrameKind(Enum):
     LINE = "line"  # a delimiter after each
     RDW = "rdw"  # a record descriptor word before each
     BDW = "bdw"  # blocks with a descriptor word, of records with theirs
-    LENGTH_FIELD = "length-field"  # a binary number inside the record
+    LENGTH_FIELD = "length-field"  # a number inside the record, or a value that has a length
+    LAYOUT = (
+        "layout"  # nothing but the records, each as long as its layout with the elements it has
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +68,8 @@ class Framing:
     ``adjustment`` is added to a length as it is written: 0 where it counts its own four bytes, as on z/OS,
     4 where it does not. ``twisted`` descriptor words have the length in their second half. Those of blocks have the form of
     those of records unless ``block_little``, ``block_adjustment`` and ``block_twisted`` state another one.
-    A record has ``least`` to ``most`` bytes. ``field_offset`` and ``field_width`` place a length field in
-    the record. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
+    A record has ``least`` to ``most`` bytes. ``field_offset`` and ``field_width`` place a binary length field in
+    the record, ``lengths`` are other rules. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
     after and before its bytes that are not of records.
     """
 
@@ -83,6 +91,7 @@ class Framing:
     block_twisted: bool | None = None
     least: int = 0
     most: int | None = None
+    lengths: RecordLengths | None = None
 
     @property
     def words(self) -> Longs:
@@ -109,6 +118,8 @@ class Framing:
             raise OptionError(f"a record length of {self.length} bytes")
         if self.kind is FrameKind.LINE and not self.delimiter:
             raise OptionError("an empty line delimiter")
+        if self.kind is FrameKind.LAYOUT and self.lengths is None:
+            raise OptionError("records of the lengths of layouts, without layouts")
         if self.field_width not in (1, 2, 4, 8):
             raise OptionError(f"a length field has 1, 2, 4 or 8 bytes, not {self.field_width}")
         heads = (self.skip_first, self.skip_last, self.header_bytes, self.trailer_bytes)
@@ -241,22 +252,32 @@ def _descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noq
     return _check(data, starts, ends, descriptor_records(data, blocks, framing.words, starts, ends))
 
 
-def _length_fields(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
-    offset, width = framing.field_offset, framing.field_width
-    starts, ends = np.empty((2, len(data) // (offset + width)), np.int64)
-    order = framing.little, framing.adjustment
-    filled = length_field_records(data, offset, width, *order, starts, ends)
-    return _check(data, starts, ends, filled)
+def _computed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+    lengths = framing.lengths or field_lengths(
+        framing.field_offset, framing.field_width, little=framing.little
+    )
+    starts, ends = np.empty((2, len(data) // lengths.least), np.int64)
+    numbers = np.empty(len(lengths.terms), np.int64)
+    filled = computed_records(data, framing.adjustment, *lengths.tables(), numbers, starts, ends)
+    return _check(data, starts, ends, filled, lengths)
 
 
-def _check(data: Octets, starts: Longs, ends: Longs, filled: tuple[int, int, int, int]) -> Frames:
+def _check(
+    data: Octets,
+    starts: Longs,
+    ends: Longs,
+    filled: tuple[int, int, int, int],
+    lengths: RecordLengths | None = None,
+) -> Frames:
     """Return the records that a kernel has filled in; raises DecodeError for the problem that it has met.
 
-    ``filled`` are how many, where the next one begins, a problem with it, and its length.
+    ``filled`` are how many, where the next one begins, a problem with it, and its length, or the number of the term of lengths.
     """
-    count, end, problem, length = filled
+    count, end, problem, length = map(int, filled)
     if problem:
-        where = Where(offset=end, raw=data[end : end + 64].tobytes())
+        is_term = problem == NO_NUMBER and lengths is not None
+        field = lengths.terms[length].name if is_term and lengths is not None else None
+        where = Where(offset=end, field=field, raw=data[end : end + 64].tobytes())
         raise DecodeError(_PROBLEMS[problem].format(length), where=where, hint=_HINT)
     return Frames(starts[:count].copy(), ends[:count].copy(), end)
 
@@ -271,6 +292,7 @@ _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], Frames]]] =
         FrameKind.LINE: _lines,
         FrameKind.RDW: _descriptors,
         FrameKind.BDW: _descriptors,
-        FrameKind.LENGTH_FIELD: _length_fields,
+        FrameKind.LENGTH_FIELD: _computed,
+        FrameKind.LAYOUT: _computed,
     }
 )

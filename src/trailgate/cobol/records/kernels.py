@@ -9,7 +9,11 @@ from trailgate.columnar.kernels.compiled import inner, kernel
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
 MOST_STATED: Final = (1 << 16) - 1  # the most that two bytes state
-FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH = range(5)
+FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER = range(7)
+# How the numbers are coded that lengths are computed of.
+BIG, LITTLE, SIGNED_BIG, SIGNED_LITTLE, PACKED, UNSIGNED_PACKED, ZONED = range(7)
+MOST_DIGITS: Final = 18
+_LARGE: Final = 1 << 40  # bytes that no record has
 _EXTENDED: Final = 1 << 31  # a BDW with this bit has a length of 31 bits
 _BEYOND: Final = 1 << 62  # instead of a length that a signed word does not hold
 
@@ -93,32 +97,105 @@ def descriptor_records(
     return count, place, FINE, 0
 
 
-@kernel(writes=("begins", "stops"))
-def length_field_records(
+@kernel(writes=("numbers", "begins", "stops"))
+def computed_records(
     data: Octets,
-    offset: int,
-    width: int,
-    little: bool,
     adjustment: int,
+    key: Longs,
+    values: Octets,
+    chosen: Longs,
+    rules: Longs,
+    terms: Longs,
+    shifts: Longs,
+    numbers: Longs,
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int, int, int]:
-    """Fill in the records that hold their length; return what ``descriptor_records`` does.
+    """Fill in the records whose length is a sum of numbers in them; return what ``descriptor_records`` does.
+
+    The arrays are those of ``record_lengths.LengthTables``; ``numbers`` is memory for those of one record. With a problem of a number its term comes instead of a length.
 
     In ``03 A B 02 C 04 D``, with a length of one byte at the beginning, two records are whole, at 0 to 3 and 3 to 5.
     """
     count = place = 0
-    size, least = len(data), offset + width
-    while place + least <= size:
-        length = _number(data, place + offset, width, little) + adjustment
-        if length < least:
+    size = len(data)
+    while place < size:
+        rule = 0
+        if key[1]:
+            if place + key[0] + key[1] > size:
+                break
+            rule = _rule_of(data, place + key[0], key, values, chosen)
+            if rule < 0:
+                return count, place, NO_RULE, 0
+        length = rules[4 * rule] + adjustment
+        first, end = rules[4 * rule + 2], rules[4 * rule + 3]
+        whole = True
+        for term in range(first, end):
+            row = 5 * term
+            at, width = place + terms[row], terms[row + 1]
+            for before in range(term - first):
+                at += shifts[term * key[3] + before] * numbers[before]
+            if at + width > size:
+                whole = False
+                break
+            number = _coded_number(data, at, width, terms[row + 2])
+            if number < 0 or (terms[row + 4] >= 0 and number > terms[row + 4]):
+                return count, place, NO_NUMBER, term
+            whole = whole and number < _LARGE
+            numbers[term - first] = number
+            length += terms[row + 3] * min(number, _LARGE)
+        if whole and length < rules[4 * rule + 1]:
             return count, place, NO_LENGTH, length
-        if place + length > size:
+        if not whole or place + length > size:
             break
         begins[count], stops[count] = place, place + length
         count += 1
         place += length
     return count, place, FINE, 0
+
+
+@inner
+def _rule_of(data: Octets, at: int, key: Longs, values: Octets, chosen: Longs) -> int:
+    """Return the rule that a value has."""
+    width = key[1]
+    for number in range(len(chosen)):
+        same = 0
+        while same < width and data[at + same] == values[number * width + same]:
+            same += 1
+        if same == width:
+            return int(chosen[number])
+    return int(key[2])
+
+
+@inner
+def _coded_number(data: Octets, at: int, width: int, coding: int) -> int:
+    """Return a whole number; -1 where there is none, or one below zero."""
+    if coding <= SIGNED_LITTLE:
+        little = coding == LITTLE or coding == SIGNED_LITTLE
+        if coding >= SIGNED_BIG and data[at + width - 1 if little else at] >= 0x80:
+            return -1
+        binary: int = _number(data, at, width, little)
+        return binary
+    found = 0
+    for index in range(width):
+        octet = int(data[at + index])
+        high, low, last = octet >> 4, octet & 15, index == width - 1
+        if coding == ZONED:
+            blank = found == 0 and octet in (0x20, 0x40)
+            # Digits of EBCDIC and ASCII; an overpunched plus is on the first one or the last.
+            zone = high == 15 or high == 3 or (high in (4, 12) and (last or index == 0))
+            if low > 9 or not (zone or blank):
+                return -1
+            found = found * 10 + low
+        elif coding == PACKED and last:
+            if high > 9 or low < 10 or low == 11 or low == 13:
+                return -1
+            found = found * 10 + high
+        else:
+            if high > 9 or low > 9:
+                return -1
+            found = found * 100 + high * 10 + low
+    return found
 
 
 @inner

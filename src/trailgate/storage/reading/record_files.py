@@ -282,7 +282,7 @@ def _found(data: pa.Buffer, framing: Framing, at: int, *, finish: bool) -> Frame
     try:
         return find_frames(octets(data), framing, finish=finish)
     except DecodeError as error:
-        where = Where(offset=at + (error.where.offset or 0), raw=error.where.raw)
+        where = replace(error.where, offset=at + (error.where.offset or 0))
         raise type(error)(error.problem, where=where, hint=error.hint) from None
 
 
