@@ -121,7 +121,18 @@ class RecordKeywords(CopybookKeywords, total=False):
     segment: str | None
     parents: str | Mapping[str, str] | None
     record_format: Literal[
-        "fixed", "line", "rdw", "bdw", "length-field", "layout", "F", "FB", "V", "VB"
+        "fixed",
+        "line",
+        "rdw",
+        "bdw",
+        "spanned",
+        "length-field",
+        "layout",
+        "F",
+        "FB",
+        "V",
+        "VB",
+        "VBS",
     ]
     record_length: int | None
     delimiter: str | bytes | None
@@ -213,6 +224,7 @@ RECFM: Final = {
     "fb": FrameKind.FIXED,
     "v": FrameKind.RDW,
     "vb": FrameKind.BDW,
+    "vbs": FrameKind.SPANNED,
 }
 FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
     words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, RECFM)])
@@ -289,7 +301,8 @@ COLUMN_OPTIONS: Final = Options(
     (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
 )
 _DESCRIBED: Final = (FrameKind.RDW, FrameKind.BDW)
-_COUNTED: Final = (*_DESCRIBED, FrameKind.LENGTH_FIELD)
+_BLOCKED: Final = (FrameKind.BDW, FrameKind.SPANNED)
+_COUNTED: Final = (*_DESCRIBED, FrameKind.SPANNED, FrameKind.LENGTH_FIELD)
 # The record formats that have an option; the other options are for all.
 _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
     {
@@ -298,8 +311,8 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
         "little_endian": _COUNTED,
         "adjustment": _COUNTED,
         "twisted": _DESCRIBED,
-        "bdw_little_endian": (FrameKind.BDW,),
-        "bdw_adjustment": (FrameKind.BDW,),
+        "bdw_little_endian": _BLOCKED,
+        "bdw_adjustment": _BLOCKED,
         "bdw_twisted": (FrameKind.BDW,),
         "length_offset": (FrameKind.LENGTH_FIELD,),
         "length_width": (FrameKind.LENGTH_FIELD,),
@@ -519,8 +532,12 @@ def _lengths(
             problem = "depending=most, and records as long as the elements that they have"
             raise OptionError(problem, hint="Leave one of them out")
         return layout_lengths(own, kinds, values)
-    if given["length_offset"] or given["length_width"] != _LENGTH_WIDTH:
-        raise OptionError("lengthField names an item: lengthOffset and lengthWidth are its own")
+    place = given["length_offset"], given["length_width"], given["little_endian"]
+    if place != (0, _LENGTH_WIDTH, False):
+        problem = (
+            "lengthField names an item: lengthOffset, lengthWidth and littleEndian are its own"
+        )
+        raise OptionError(problem, hint="Leave them out")
     if lengths is None:
         return stated_lengths(item, own, values.dialect)
     return mapped_lengths(item, lengths, own, values)
@@ -634,7 +651,7 @@ def _records_of(split: RecordSplit, options: CopybookOptions) -> Iterator[Record
     texts = {FILE_COLUMN: mask_logins(split.file.path)}
     for chunk in read_record_split(split, options.framing):
         found = records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
-        yield replace(found, texts=texts)
+        yield replace(found, texts=texts, places=chunk.places)
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:

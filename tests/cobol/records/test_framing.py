@@ -25,6 +25,8 @@ FRAMINGS = {
     "rdw-little": Framing(FrameKind.RDW, little=True),
     "rdw-without-itself": Framing(FrameKind.RDW, adjustment=4),
     "bdw": Framing(FrameKind.BDW),
+    "spanned": Framing(FrameKind.SPANNED),
+    "spanned-apart": Framing(FrameKind.SPANNED, little=True, adjustment=4, block_adjustment=0),
     "rdw-twisted": Framing(FrameKind.RDW, twisted=True),
     "rdw-reversed": Framing(FrameKind.RDW, little=True, twisted=True, adjustment=4),
     "bdw-apart": Framing(FrameKind.BDW, little=True, block_little=False, block_adjustment=4),
@@ -36,7 +38,8 @@ FRAMINGS = {
 
 def cut(data: bytes, framing: Framing, *, finish: bool = True) -> list[bytes]:
     found = find_frames(octets(data), framing, finish=finish)
-    return [data[a:b] for a, b in zip(found.starts.tolist(), found.ends.tolist(), strict=True)]
+    held = data if found.data is None else found.data.tobytes()
+    return [held[a:b] for a, b in zip(found.starts.tolist(), found.ends.tolist(), strict=True)]
 
 
 @pytest.mark.parametrize("name", FRAMINGS)
@@ -76,6 +79,10 @@ def test_an_unfinished_record_waits_and_is_an_error_at_the_end(name: str) -> Non
             "of 3 bytes, .* 0 to 2 .*byte 6",
         ),
         (b"\0\6\0\0ab\0\5\0\0a", Framing(FrameKind.RDW, least=2), "of 1 bytes, .* at least 2"),
+        (b"\0\x0a\0\0\0\6\2\0ab", Framing(FrameKind.SPANNED), "not the next one of its record"),
+        (b"\0\x10\0\0\0\6\1\0ab\0\6\0\0ab", Framing(FrameKind.SPANNED), "not the next one"),
+        (b"\0\x09\0\0\0\6\0\0a", Framing(FrameKind.SPANNED), "runs over its block"),
+        (b"\0\x0a\0\0\0\6\4\0ab", Framing(FrameKind.SPANNED), "no record descriptor word"),
         (b"\x00\x01\x00", Framing(FrameKind.LENGTH_FIELD, field_width=2), "before its own end"),
     ],
 )

@@ -24,6 +24,7 @@ FORMATS = {
     "line": (Framing(FrameKind.LINE), [0, 5, 10]),
     "V": (Framing(FrameKind.RDW), [4, 12, 20]),
     "VB": (Framing(FrameKind.BDW), [8, 16, 24]),
+    "VBS": (Framing(FrameKind.SPANNED), [8, 16, 32]),
 }
 
 

@@ -240,7 +240,7 @@ def test_national_text_has_the_byte_order_that_its_code_page_states(tmp_path: Pa
         ),
         (
             {"record": "DETAIL", "record_format": "line", "little_endian": "true"},
-            "littleEndian is not an option of recordFormat=line. It is one of rdw, bdw, length-field",
+            "littleEndian is not an option of recordFormat=line. It is one of rdw, bdw, spanned, length-field",
         ),
         ({"record": "DETAIL", "split_bytes": "0"}, "splitBytes must be a number above 0"),
     ],

@@ -31,6 +31,7 @@ KINDS = {
     "crlf": Framing(FrameKind.LINE, delimiter=b"\r\n"),
     "rdw": Framing(FrameKind.RDW),
     "bdw": Framing(FrameKind.BDW),
+    "spanned": Framing(FrameKind.SPANNED),
 }
 
 

@@ -143,7 +143,7 @@ def frame(records: RecordBytes, framing: Framing) -> Octets:
 
 def _descriptors(lengths: Longs, framing: Framing) -> Octets:
     """Return the descriptor words before each record: the block's, then its own."""
-    words = {FrameKind.BDW: 2, FrameKind.RDW: 1}.get(framing.kind, 0)
+    words = {FrameKind.SPANNED: 2, FrameKind.BDW: 2, FrameKind.RDW: 1}.get(framing.kind, 0)
     found = np.zeros((len(lengths), words, DESCRIPTOR), np.uint8)
     for inner, form in enumerate(framing.words.reshape(2, 3).tolist()[:words]):
         little, twisted, adjustment = form

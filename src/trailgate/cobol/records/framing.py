@@ -22,14 +22,18 @@ from trailgate.cobol.records.kernels import (
     NO_NUMBER,
     NO_RECORD,
     NO_RULE,
+    NO_SEGMENT,
     OVERRUN,
     common_place,
     computed_records,
     descriptor_chains,
     descriptor_records,
     line_records,
+    spanned_records,
 )
 from trailgate.cobol.records.record_lengths import RecordLengths, field_lengths
+from trailgate.columnar.gather import gather
+from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TruncatedError, Where
 
 _RETURN: Final = 0x0D
@@ -41,6 +45,7 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
         OVERRUN: "a record runs over its block",
         NO_LENGTH: "a length field of {} ends before its own end",
         NO_RULE: "the value of the field that distinguishes records is not one of those that have a length",
+        NO_SEGMENT: "a segment of a spanned record that is not the next one of its record: length {}",
         NO_NUMBER: "a field that a record's length depends on does not hold a number that it can",
     }
 )
@@ -53,6 +58,7 @@ class FrameKind(Enum):
     LINE = "line"  # a delimiter after each
     RDW = "rdw"  # a record descriptor word before each
     BDW = "bdw"  # blocks with a descriptor word, of records with theirs
+    SPANNED = "spanned"  # such blocks, of segments of records, which may continue in later blocks
     LENGTH_FIELD = "length-field"  # a number inside the record, or a value that has a length
     LAYOUT = (
         "layout"  # nothing but the records, each as long as its layout with the elements it has
@@ -69,7 +75,7 @@ class Framing:
     4 where it does not. ``twisted`` descriptor words have the length in their second half. Those of blocks have the form of
     those of records unless ``block_little``, ``block_adjustment`` and ``block_twisted`` state another one.
     A record has ``least`` to ``most`` bytes. ``field_offset`` and ``field_width`` place a binary length field in
-    the record, ``lengths`` are other rules. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
+    the record, ``lengths`` are other rules. ``left`` are the bytes that are left of the block in which data begins. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
     after and before its bytes that are not of records.
     """
 
@@ -92,6 +98,7 @@ class Framing:
     least: int = 0
     most: int | None = None
     lengths: RecordLengths | None = None
+    left: int = 0
 
     @property
     def words(self) -> Longs:
@@ -130,11 +137,17 @@ class Framing:
 
 
 class Frames(NamedTuple):
-    """Complete records, data[starts[i]:ends[i]], and the offset at which the last one's frame ends."""
+    """Complete records, data[starts[i]:ends[i]], and the offset at which the last one's frame ends, with ``left`` bytes left of its block.
+
+    Records whose bytes are not in one place have ``data`` of their own, and the offsets ``places`` at which they begin in what was framed.
+    """
 
     starts: Longs
     ends: Longs
     end: int
+    data: Octets | None = None
+    places: Longs | None = None
+    left: int = 0
 
 
 class RunFrames(NamedTuple):
@@ -172,7 +185,8 @@ def _check_lengths(data: Octets, found: Frames, framing: Framing) -> None:
         bad |= lengths > framing.most
     if bad.any():
         row = int(bad.argmax())
-        begin = int(found.starts[row]) - _HEADS.get(framing.kind, 0)
+        places = found.starts if found.places is None else found.places
+        begin = int(places[row]) - _HEADS.get(framing.kind, 0)
         where = Where(offset=begin, raw=data[begin : begin + 64].tobytes())
         limits = (
             f"at least {framing.least}"
@@ -252,6 +266,22 @@ def _descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noq
     return _check(data, starts, ends, descriptor_records(data, blocks, framing.words, starts, ends))
 
 
+def _spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+    begins, stops = np.empty((2, len(data) // DESCRIPTOR), np.int64)
+    closes = np.empty(len(begins), np.uint8)
+    filled = spanned_records(data, framing.left, framing.words, begins, stops, closes)
+    count, end, left, problem, length = map(int, filled)
+    if problem:
+        _check(data, begins, stops, (count, end, problem, length))
+    begins, stops, last = begins[:count], stops[:count], np.flatnonzero(closes[:count])
+    if len(last) == count:
+        return Frames(begins, stops, end, left=left)
+    first = np.append(0, last[:-1] + 1)
+    ends = np.cumsum(stops - begins)[last]
+    joined = octets(gather(data, begins, stops).buffers()[2])
+    return Frames(np.append(0, ends[:-1]), ends, end, joined, begins[first], left)
+
+
 def _computed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     lengths = framing.lengths or field_lengths(
         framing.field_offset, framing.field_width, little=framing.little
@@ -284,7 +314,7 @@ def _check(
 
 # Bytes of a record's frame before the record.
 _HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
-    {FrameKind.RDW: DESCRIPTOR, FrameKind.BDW: DESCRIPTOR}
+    dict.fromkeys((FrameKind.RDW, FrameKind.BDW, FrameKind.SPANNED), DESCRIPTOR)
 )
 _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], Frames]]] = MappingProxyType(
     {
@@ -292,6 +322,7 @@ _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], Frames]]] =
         FrameKind.LINE: _lines,
         FrameKind.RDW: _descriptors,
         FrameKind.BDW: _descriptors,
+        FrameKind.SPANNED: _spanned,
         FrameKind.LENGTH_FIELD: _computed,
         FrameKind.LAYOUT: _computed,
     }

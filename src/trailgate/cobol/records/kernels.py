@@ -9,7 +9,7 @@ from trailgate.columnar.kernels.compiled import inner, kernel
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
 MOST_STATED: Final = (1 << 16) - 1  # the most that two bytes state
-FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER = range(7)
+FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER, NO_SEGMENT = range(8)
 # How the numbers are coded that lengths are computed of.
 BIG, LITTLE, SIGNED_BIG, SIGNED_LITTLE, PACKED, UNSIGNED_PACKED, ZONED = range(7)
 MOST_DIGITS: Final = 18
@@ -95,6 +95,57 @@ def descriptor_records(
         if place != end:
             return count, place, OVERRUN if blocks else FINE, 0
     return count, place, FINE, 0
+
+
+@kernel(writes=("begins", "stops", "closes"))
+def spanned_records(
+    data: Octets, left: int, words: Longs, begins: Longs, stops: Longs, closes: Octets
+) -> tuple[int, int, int, int, int]:
+    """Fill in the segments of whole records, and which ones close their record.
+
+    The data begins in a block of which so many bytes are ``left``, or with a block. Return how many segments, where the first record begins that is not whole, how much is left of its
+    block there, a problem, and its length.
+
+    In ``00 16 00 00, 00 06 01 00 A B, 00 05 02 00 C, 00 05 00 00 D``, a block of two records, the segments are at 8 to 10, 14 to 15 and 19 to 20, and the last two close a record.
+    """
+    count = whole = place = end = 0
+    size, block = len(data), left
+    end_left = left
+    is_open = False
+    while place < size:
+        if place == block:
+            if place + DESCRIPTOR > size:
+                break
+            length = _block_length(data, place, words)
+            if length < DESCRIPTOR:
+                return whole, end, end_left, NO_BLOCK, length
+            block = place + length
+            place += DESCRIPTOR
+            continue
+        if place + DESCRIPTOR > block:
+            return whole, end, end_left, OVERRUN, 0
+        if place + DESCRIPTOR > size:
+            break
+        length = _record_length(data, place, words)
+        code = data[place + 2]
+        if length < DESCRIPTOR or code > 3 or data[place + 3]:
+            return whole, end, end_left, NO_RECORD, length
+        if is_open != (code >= 2):
+            return whole, end, end_left, NO_SEGMENT, length
+        if place + length > block:
+            return whole, end, end_left, OVERRUN, length
+        if place + length > size:
+            break
+        begins[count], stops[count] = place + DESCRIPTOR, place + length
+        is_open = code == 1 or code == 3
+        closes[count] = not is_open
+        count += 1
+        place += length
+        if not is_open:
+            whole, end, end_left = count, place, block - place
+    if not is_open and place == block:
+        return whole, place, 0, FINE, 0
+    return whole, end, end_left, FINE, 0
 
 
 @kernel(writes=("numbers", "begins", "stops"))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -55,7 +55,8 @@ class RecordFile:
 class RecordSplit:
     """The records that begin in the bytes [start, end) of a file.
 
-    Of an ``exact`` split the records fill these bytes. ``first`` is how many records precede them, None if that is unknown.
+    Of an ``exact`` split the records fill these bytes. ``first`` is how many records precede them, None if that is unknown, and ``left``
+    how many bytes are left of the block in which they begin.
     """
 
     file: RecordFile
@@ -63,13 +64,15 @@ class RecordSplit:
     end: int
     first: int | None = None
     exact: bool = False
+    left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class RecordChunk:
-    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file.
+    """Whole records, data[starts[i]:ends[i]]; ``base`` is the data's offset in the file, in whose block ``left`` bytes are left.
 
-    ``first`` is how many records of the file precede these, None if that is unknown.
+    ``first`` is how many records of the file precede these, None if that is unknown. ``places`` are the offsets in the file of records that the data
+    has joined from several places.
     """
 
     path: str
@@ -78,6 +81,8 @@ class RecordChunk:
     ends: Longs
     base: int
     first: int | None = None
+    left: int = 0
+    places: Longs | None = None
 
 
 def find_record_files(path: Addresses) -> tuple[RecordFile, ...]:
@@ -143,24 +148,29 @@ def _splits(
     if search is Search.WORDS and not numbered:
         cuts = _searched_cuts(file, framing, step)
     cuts = cuts or _indexed_cuts(file, framing, step)
-    ends = [*(start for start, _ in cuts[1:]), file.size]
+    ends = [*(cut.start for cut in cuts[1:]), file.size]
     return [
-        RecordSplit(file, start, end, first, exact=True)
-        for (start, first), end in zip(cuts, ends, strict=True)
+        RecordSplit(file, cut.start, end, cut.first, exact=True, left=cut.left)
+        for cut, end in zip(cuts, ends, strict=True)
     ]
 
 
-Cuts = list[tuple[int, int | None]]  # where splits begin, and how many records precede them
+class _Cut(NamedTuple):
+    """Where a split begins, how many records precede it, None if that is unknown, and how much is left of its block."""
+
+    start: int
+    first: int | None
+    left: int = 0
 
 
-def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> Cuts | None:
+def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[_Cut] | None:
     """Return cuts at records that are certain by the descriptor words around them; None where they are not."""
     longest = framing.longest
     # So many records have the first and the last split at least.
     certain = 0 if longest is None else (step // 2 - WINDOWS[-1] * longest) // longest
     if longest is None or max(framing.skip_first, framing.skip_last) > certain:
         return None
-    cuts: Cuts = [(file.begin, 0)]
+    cuts = [_Cut(file.begin, 0)]
     with OpenedFile(file.path, file.size, WHAT) as opened:
         for border in range(file.begin + step, file.size - step // 2, step):
             at = border - longest
@@ -173,27 +183,27 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> Cuts | None
                     break
             if found is None:
                 return None
-            cuts.append((at + found, None))
+            cuts.append(_Cut(at + found, None))
     return cuts
 
 
-def _indexed_cuts(file: RecordFile, framing: Framing, step: int) -> Cuts:
+def _indexed_cuts(file: RecordFile, framing: Framing, step: int) -> list[_Cut]:
     """Return cuts at records that are found by one pass over all lengths.
 
     Where that pass fails, whoever reads the last split meets the error.
     """
-    cuts = [(file.begin, 0)]
+    cuts = [_Cut(file.begin, 0)]
     count = 0
     with suppress(DecodeError):
         whole = RecordSplit(file, file.begin, file.size)
         for chunk in _chunks(whole, framing, min(CHUNK, max(1, step // 4))):
             assert chunk.first is not None, "one split has all records"
-            if chunk.base >= cuts[-1][0] + step and chunk.first >= framing.skip_first:
-                cuts.append((chunk.base, chunk.first))
+            if chunk.base >= cuts[-1].start + step and chunk.first >= framing.skip_first:
+                cuts.append(_Cut(chunk.base, chunk.first, chunk.left))
             count = chunk.first + len(chunk.starts)
-    while len(cuts) > 1 and count - cuts[-1][1] < framing.skip_last:
+    while len(cuts) > 1 and count - (cuts[-1].first or 0) < framing.skip_last:
         cuts.pop()
-    return [*cuts]
+    return cuts
 
 
 def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[RecordSplit]:
@@ -222,8 +232,9 @@ def read_record_split(
 def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[RecordChunk]:
     with _open(split) as file:
         at, first = _first(file, split, framing, chunk), _records_before(split, framing)
-        size = chunk
+        size, left = chunk, split.left
         while at < split.end:
+            framing = replace(framing, left=left)
             data = file.read(at, size)
             finish = file.ended(at + data.size)
             try:
@@ -236,7 +247,9 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
                 own = int(np.searchsorted(found.starts + at, split.end))
             if own:
                 starts, ends = found.starts[:own], found.ends[:own]
-                yield RecordChunk(split.file.path, data, starts, ends, at, first)
+                places = None if found.places is None else found.places + at
+                own_data = data if found.data is None else pa.py_buffer(found.data)
+                yield RecordChunk(split.file.path, own_data, starts, ends, at, first, left, places)
                 first = None if first is None else first + own
             if wrong is not None and own == len(found.starts):
                 raise _split_error(wrong, split)
@@ -245,7 +258,7 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
             if not found.end:
                 size = _larger(size, at)
                 continue
-            at, size = at + found.end, chunk
+            at, left, size = at + found.end, found.left, chunk
 
 
 def _open(split: RecordSplit) -> OpenedFile | CompressedFile:
@@ -335,5 +348,8 @@ def _records(chunks: deque[RecordChunk]) -> int:
 
 def _part(chunk: RecordChunk, begin: int, end: int) -> RecordChunk:
     first = None if chunk.first is None else chunk.first + begin
-    starts, ends = chunk.starts[begin:end], chunk.ends[begin:end]
-    return replace(chunk, starts=starts, ends=ends, first=first)
+    cut = slice(begin, end)
+    places = None if chunk.places is None else chunk.places[cut]
+    return replace(
+        chunk, starts=chunk.starts[cut], ends=chunk.ends[cut], first=first, places=places
+    )
