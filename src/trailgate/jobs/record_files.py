@@ -157,6 +157,7 @@ class RecordKeywords(CopybookKeywords, total=False):
     file_column: bool
     number_column: bool
     offset_column: bool
+    partitions: str | Iterable[str]
     split_bytes: int
     split_search: Literal["words", "index"]
 
@@ -291,6 +292,7 @@ OPTIONS: Final = Options(
             "number_column", FLAG, "true: the record's number in the column _record_number", False
         ),
         Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
+        Option("partitions", NAMES, "columns for the folders NAME=VALUE that files are in", ()),
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
         Option("split_search", choice(Search), "how the splits of a file are found", Search.WORDS),
     ),
@@ -353,6 +355,14 @@ class CopybookOptions:
     split_bytes: int = SPLIT_BYTES
     segment: str | None = None
     search: Search = Search.WORDS
+    partitions: tuple[str, ...] = ()
+
+    def check_names(self) -> None:
+        """Raise OptionError where folders and items have a name in common."""
+        names = self.decoder().schema.names if self.partitions else []
+        for name in self.partitions:
+            if names.count(name) > 1:
+                raise OptionError(f"partitions: another column has the name {name} too")
 
     @classmethod
     def of(
@@ -392,7 +402,10 @@ class CopybookOptions:
             errors=given["errors"],
             raw=given["raw"],
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
-            added=tuple(column for name, column in _ADDED.items() if given[name]),
+            added=(
+                *(column for name, column in _ADDED.items() if given[name]),
+                *given["partitions"],
+            ),
         )
         given, layouts = _without_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
@@ -410,8 +423,10 @@ class CopybookOptions:
         framing = _framing(given, _length(given, layouts))
         framing = replace(framing, lengths=_lengths(given, layouts, values))
         framing.check()
-        search = given["split_search"]
-        return cls(layouts, record, kinds, records, framing, split_bytes, given["segment"], search)
+        own = cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
+        own = replace(own, search=given["split_search"], partitions=given["partitions"])
+        own.check_names()
+        return own
 
     def only(self, names: Sequence[str]) -> Self:
         """Return the options for some of the schema's columns: others are not decoded.
@@ -429,7 +444,7 @@ class CopybookOptions:
 
     def splits(self, path: Addresses) -> list[RecordSplit]:
         """Return splits that together hold every record of files once; raises StorageError, DecodeError."""
-        files = find_record_files(path)
+        files = find_record_files(path, self.partitions)
         numbered = NUMBER_COLUMN in self.records.added
         return plan_record_splits(
             files, self.framing, self.split_bytes, self.search, numbered=numbered
@@ -648,7 +663,7 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
 
 
 def _records_of(split: RecordSplit, options: CopybookOptions) -> Iterator[RecordBytes]:
-    texts = {FILE_COLUMN: mask_logins(split.file.path)}
+    texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
     for chunk in read_record_split(split, options.framing):
         found = records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
         yield replace(found, texts=texts, places=chunk.places)

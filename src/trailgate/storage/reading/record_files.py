@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +23,15 @@ from trailgate.cobol.records.framing import (
     find_frames,
 )
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError, TrailgateError, TruncatedError, Where
-from trailgate.storage.files.found_files import Addresses, even_step, find_files
+from trailgate.errors import (
+    DecodeError,
+    StorageError,
+    TrailgateError,
+    TruncatedError,
+    Where,
+    mask_logins,
+)
+from trailgate.storage.files.found_files import Addresses, addresses_of, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 
 SPLIT_BYTES: Final = 64 << 20
@@ -32,6 +41,9 @@ LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is take
 # How much is read to find where a split begins, in lengths of the longest record.
 WINDOWS: Final = (2, 4, 16)
 WHAT: Final = "file of records"
+NO_FILES: Final = "%s: no file of records is in any of its folders, so there are no rows"
+NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"  # what a folder is named for NULL
+LOG: Final = logging.getLogger(__name__)
 
 
 class Search(Enum):
@@ -43,12 +55,16 @@ class Search(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordFile:
-    """One file whose records are in the bytes [begin, size); a compressed one has a codec."""
+    """One file whose records are in the bytes [begin, size); a compressed one has a codec.
+
+    ``partitions`` are the names and values of folders that it is in.
+    """
 
     path: str
     size: int
     codec: str | None = None
     begin: int = 0
+    partitions: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +101,31 @@ class RecordChunk:
     places: Longs | None = None
 
 
-def find_record_files(path: Addresses) -> tuple[RecordFile, ...]:
-    """Return the files at an address or several, as ``find_files`` does; empty ones are left out."""
-    found = find_files(path, "records", "there is no file or folder")
-    return tuple(RecordFile(f.path, f.size, codec_of(f.path)) for f in found if f.size)
+def find_record_files(path: Addresses, partitions: tuple[str, ...] = ()) -> tuple[RecordFile, ...]:
+    """Return the files at an address or several, as ``find_files`` does; empty ones are left out.
+
+    With ``partitions``, names of folders ``NAME=VALUE``, all folders below are searched. There may be no file in them, which is logged; raises
+    StorageError for a file that is not in a folder of each name.
+    """
+    found = find_files(path, "records", "there is no file or folder", deep=bool(partitions))
+    if not found:
+        LOG.warning(NO_FILES, mask_logins(", ".join(addresses_of(path))))
+    return tuple(
+        RecordFile(f.path, f.size, codec_of(f.path), partitions=_partitions(f.path, partitions))
+        for f in found
+        if f.size
+    )
+
+
+def _partitions(path: str, names: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
+    """Return the values that the folders of a file have for names."""
+    folders = [part.partition("=") for part in path.split("/")[:-1]]
+    values = {name: unquote(value) for name, equals, value in folders if equals}
+    for name in names:
+        if name not in values:
+            problem = f"the file is not in a folder {name}=VALUE"
+            raise StorageError(problem, where=Where(source=path), hint="It is named by partitions")
+    return tuple((name, None if values[name] == NULL_VALUE else values[name]) for name in names)
 
 
 def plan_record_splits(
