@@ -159,7 +159,7 @@ class RecordKeywords(CopybookKeywords, total=False):
     offset_column: bool
     partitions: str | Iterable[str]
     split_bytes: int
-    split_search: Literal["words", "index"]
+    split_search: Literal["words", "index", "kept"]
 
 
 def _kinds(text: str) -> RecordKinds:

@@ -17,9 +17,11 @@ from framed_files import frame
 from laws import examples
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, StorageError, TruncatedError
+from trailgate.storage.reading import record_files
 from trailgate.storage.reading.record_files import (
     RecordFile,
     RecordSplit,
+    Search,
     find_record_files,
     plan_record_splits,
     read_record_split,
@@ -142,6 +144,44 @@ def test_splits_are_found_by_the_words_around_without_reading_the_file(
     assert [a.end for a in splits[:-1]] == [b.start for b in splits[1:]]
     found = [part for own in splits for part in read_record_split(own, framing)]
     assert sum(len(part.starts) for part in found) == 400 * len(block)
+
+
+def test_an_index_is_kept_if_asked_for_and_not_used_for_other_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_files, "KEPT_BYTES", 100)
+    framing, path = Framing(FrameKind.SPANNED), tmp_path / "data"
+    records = [b"%04d" % number for number in range(200)]
+    path.write_bytes(frame(records, framing))
+
+    def splits(how: Framing = framing) -> list[tuple[int, int, int | None]]:
+        files = find_record_files(tmp_path)
+        found = plan_record_splits(files, how, 400, Search.KEPT)
+        rows = [len(c.starts) for split in found for c in read_record_split(split, how)]
+        assert sum(rows) == len(records) - how.skip_last
+        return [(split.start, split.end, split.first) for split in found]
+
+    first = splits()
+    index = tmp_path / ".data.records"
+    held = index.read_bytes()
+    assert len(first) > 4
+    assert splits() == first
+    assert index.read_bytes() == held
+    splits(replace(framing, skip_last=1))
+    assert index.read_bytes() != held
+    index.write_bytes(b"{}")
+    assert splits() == first
+    path.write_bytes(b"\0\x0c\0\0\0\x08\0\0abcd" * 200)
+    splits()
+
+
+def test_an_index_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(frame([b"abcd"] * 9, Framing(FrameKind.RDW)))
+    (tmp_path / ".data.records.unfinished").mkdir()
+
+    with pytest.raises(StorageError, match=r"cannot be kept: .*splitSearch=index"):
+        plan_record_splits(find_record_files(path), Framing(FrameKind.RDW), 20, Search.KEPT)
 
 
 def test_splits_that_do_not_meet_are_an_error(tmp_path: Path) -> None:

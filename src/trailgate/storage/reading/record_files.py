@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import unquote
 
 import numpy as np
@@ -33,6 +32,7 @@ from trailgate.errors import (
 )
 from trailgate.storage.files.found_files import Addresses, addresses_of, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
+from trailgate.storage.reading.record_index import Cut, IndexKey, KeptIndex, RecordIndex
 
 SPLIT_BYTES: Final = 64 << 20
 WHOLE_FILE: Final = 1 << 61  # bytes of a split that no file has
@@ -40,6 +40,7 @@ UNKNOWN: Final = 1 << 62  # the end of a compressed file
 LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is taken to be wrong
 # How much is read to find where a split begins, in lengths of the longest record.
 WINDOWS: Final = (2, 4, 16)
+KEPT_BYTES: Final = 1 << 20  # about so far from each other are the offsets of an index that is kept
 WHAT: Final = "file of records"
 NO_FILES: Final = "%s: no file of records is in any of its folders, so there are no rows"
 NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"  # what a folder is named for NULL
@@ -51,6 +52,7 @@ class Search(Enum):
 
     WORDS = "words"  # by the descriptor words around; by an index where they leave a doubt
     INDEX = "index"  # by one pass over the lengths of all records
+    KEPT = "kept"  # by an index beside the file, which the first reading makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class RecordFile:
     size: int
     codec: str | None = None
     begin: int = 0
+    modified: int | None = None
     partitions: tuple[tuple[str, str | None], ...] = ()
 
 
@@ -111,7 +114,13 @@ def find_record_files(path: Addresses, partitions: tuple[str, ...] = ()) -> tupl
     if not found:
         LOG.warning(NO_FILES, mask_logins(", ".join(addresses_of(path))))
     return tuple(
-        RecordFile(f.path, f.size, codec_of(f.path), partitions=_partitions(f.path, partitions))
+        RecordFile(
+            f.path,
+            f.size,
+            codec_of(f.path),
+            modified=f.modified,
+            partitions=_partitions(f.path, partitions),
+        )
         for f in found
         if f.size
     )
@@ -178,13 +187,13 @@ def _splits(
     if step >= file.size - file.begin:
         return [RecordSplit(file, file.begin, file.size)]
     skips = framing.skip_first or framing.skip_last
-    if framing.kind is FrameKind.LINE and not (skips or numbered or search is Search.INDEX):
+    if framing.kind is FrameKind.LINE and not (skips or numbered or search is not Search.WORDS):
         starts = range(file.begin, file.size, step)
         return [RecordSplit(file, start, min(start + step, file.size)) for start in starts]
     cuts = None
     if search is Search.WORDS and not numbered:
         cuts = _searched_cuts(file, framing, step)
-    cuts = cuts or _indexed_cuts(file, framing, step)
+    cuts = cuts or _index(file, framing, search, step).choose(step, framing)
     ends = [*(cut.start for cut in cuts[1:]), file.size]
     return [
         RecordSplit(file, cut.start, end, cut.first, exact=True, left=cut.left)
@@ -192,22 +201,14 @@ def _splits(
     ]
 
 
-class _Cut(NamedTuple):
-    """Where a split begins, how many records precede it, None if that is unknown, and how much is left of its block."""
-
-    start: int
-    first: int | None
-    left: int = 0
-
-
-def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[_Cut] | None:
+def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[Cut] | None:
     """Return cuts at records that are certain by the descriptor words around them; None where they are not."""
     longest = framing.longest
     # So many records have the first and the last split at least.
     certain = 0 if longest is None else (step // 2 - WINDOWS[-1] * longest) // longest
     if longest is None or max(framing.skip_first, framing.skip_last) > certain:
         return None
-    cuts = [_Cut(file.begin, 0)]
+    cuts = [Cut(file.begin, 0)]
     with OpenedFile(file.path, file.size, WHAT) as opened:
         for border in range(file.begin + step, file.size - step // 2, step):
             at = border - longest
@@ -220,27 +221,35 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[_Cut] 
                     break
             if found is None:
                 return None
-            cuts.append(_Cut(at + found, None))
+            cuts.append(Cut(at + found, None))
     return cuts
 
 
-def _indexed_cuts(file: RecordFile, framing: Framing, step: int) -> list[_Cut]:
-    """Return cuts at records that are found by one pass over all lengths.
+def _index(file: RecordFile, framing: Framing, search: Search, step: int) -> RecordIndex:
+    """Return the index of a file's records: the one that is kept beside it if asked for, else that of one pass over all lengths.
 
     Where that pass fails, whoever reads the last split meets the error.
     """
-    cuts = [_Cut(file.begin, 0)]
+    key = IndexKey(file.path, file.size, file.modified, framing)
+    is_kept = search is Search.KEPT
+    if is_kept and (kept := KeptIndex.load(key)) is not None:
+        return kept.index
+    cuts = [Cut(file.begin, 0)]
     count = 0
-    with suppress(DecodeError):
-        whole = RecordSplit(file, file.begin, file.size)
-        for chunk in _chunks(whole, framing, min(CHUNK, max(1, step // 4))):
+    whole = RecordSplit(file, file.begin, file.size)
+    size = KEPT_BYTES if is_kept else min(CHUNK, max(1, step // 4))
+    try:
+        for chunk in _chunks(whole, framing, size):
             assert chunk.first is not None, "one split has all records"
-            if chunk.base >= cuts[-1].start + step and chunk.first >= framing.skip_first:
-                cuts.append(_Cut(chunk.base, chunk.first, chunk.left))
+            if chunk.base > file.begin:
+                cuts.append(Cut(chunk.base, chunk.first, chunk.left))
             count = chunk.first + len(chunk.starts)
-    while len(cuts) > 1 and count - (cuts[-1].first or 0) < framing.skip_last:
-        cuts.pop()
-    return cuts
+    except DecodeError:
+        return RecordIndex(cuts, count)
+    index = RecordIndex(cuts, count)
+    if is_kept:
+        KeptIndex(key, index).keep()
+    return index
 
 
 def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[RecordSplit]:
