@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.jobs.record_files import CopybookOptions, read_splits
 
 DESCRIPTOR = 4
 
@@ -51,3 +53,10 @@ def span(records: list[bytes], framing: Framing, block_bytes: int) -> bytes:
             begins = False
     blocks.append(block)
     return b"".join(word(len(body), forms[3:]) + body for body in blocks if body)
+
+
+def split_rows(path: Path, **named: Any) -> list[dict[str, Any]]:
+    """Return the rows of a file of records, read in splits of ``split_bytes``."""
+    options = CopybookOptions.of(named)
+    batches = read_splits(options.splits(path), options, options.decoder())
+    return [row for batch in batches for row in batch.to_pylist()]

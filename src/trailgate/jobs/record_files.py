@@ -442,13 +442,12 @@ class CopybookOptions:
         # Of items of one name the second one's number is not known by that of the group alone.
         return chosen if set(own) <= set(chosen.decoder().schema.names) else self
 
-    def splits(self, path: Addresses) -> list[RecordSplit]:
+    def splits(self, path: Addresses, split_bytes: int | None = None) -> list[RecordSplit]:
         """Return splits that together hold every record of files once; raises StorageError, DecodeError."""
         files = find_record_files(path, self.partitions)
         numbered = NUMBER_COLUMN in self.records.added
-        return plan_record_splits(
-            files, self.framing, self.split_bytes, self.search, numbered=numbered
-        )
+        size = split_bytes or self.split_bytes
+        return plan_record_splits(files, self.framing, size, self.search, numbered=numbered)
 
     def decoder(self) -> Decoder:
         """Return what decodes the records."""
@@ -612,7 +611,8 @@ def read_all_records(
 ) -> pa.RecordBatchReader:
     """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them."""
     decoder = options.decoder()
-    batches = read_splits(options.splits(path), options, decoder, first)
+    # One after the other files are read whole, so that no split is searched, and errors have the numbers of records.
+    batches = read_splits(options.splits(path, WHOLE_FILE), options, decoder, first)
     return pa.RecordBatchReader.from_batches(decoder.schema, batches)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from framed_files import frame
+from framed_files import frame, split_rows
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.jobs.record_files import CopybookOptions, read_records, write_records
 
@@ -36,8 +36,7 @@ def copybook(tmp_path: Path) -> Path:
 
 
 def rows(path: Path, copybook: Path, **options: Any) -> list[dict[str, Any]]:
-    found = read_records(path, copybook, code_page="ascii", **options)
-    return [row for batch in found for row in batch.to_pylist()]
+    return split_rows(path, copybook=copybook, code_page="ascii", **options)
 
 
 @pytest.mark.parametrize("record_format", FORMATS)

@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from framed_files import frame
+from framed_files import frame, split_rows
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
-from trailgate.jobs.record_files import read_records
 
 COPYBOOK = """
 01 HEAD.
@@ -25,8 +24,7 @@ RECORDS = [b"%04d" % number for number in range(1, 40)]
 
 
 def rows(path: Path, copybook: Path, **options: Any) -> list[dict[str, Any]]:
-    found = read_records(path, copybook, code_page="ascii", **options)
-    return [row for batch in found for row in batch.to_pylist()]
+    return split_rows(path, copybook=copybook, code_page="ascii", **options)
 
 
 @pytest.fixture

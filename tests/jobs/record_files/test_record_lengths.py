@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from framed_files import split_rows
 from laws import examples
 from trailgate.errors import DecodeError, OptionError, TruncatedError
 from trailgate.jobs.record_files import read_records, write_records
@@ -107,7 +108,7 @@ def test_records_are_as_long_as_their_elements(
     path.write_bytes(b"".join(records))
     how: dict[str, Any] = {"record_format": "layout", "split_bytes": split_bytes}
 
-    found = rows(path, COUNTED, raw=True, number_column=True, **how)
+    found = split_rows(path, copybook_text=COUNTED, raw=True, number_column=True, **how)
 
     assert [row["_raw"] for row in found] == records
     assert [row["_record_number"] for row in found] == list(range(1, len(records) + 1))
