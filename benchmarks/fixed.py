@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import numpy as np
@@ -21,6 +25,8 @@ from trailgate.cobol.records.decoding import RecordDecoder
 from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
+from trailgate.jobs.record_files import CopybookOptions, read_copybook_split
+from trailgate.storage.reading.record_files import RecordSplit, Search
 
 BYTES: Final = 500 << 20  # what is decoded, from records that are repeated
 SAMPLE_ROWS: Final = 5_000
@@ -121,6 +127,39 @@ def framing(total: int) -> list[Figure]:
     ]
 
 
+def tasks(total: int) -> list[Figure]:
+    """Return how fast a file of records with RDW is read in two processes, beside one, and how long its splits take to find."""
+    (layout,) = read_copybook(mixed())
+    few = frame(sample(layout, SAMPLE_ROWS), Framing(FrameKind.RDW))
+    context = get_context("spawn")
+    with TemporaryDirectory() as folder, ProcessPoolExecutor(2, context) as processes:
+        path = Path(folder) / "data"
+        path.write_bytes(np.tile(few, max(1, total // len(few))).tobytes())
+        size = path.stat().st_size
+        named = {"copybook_text": mixed(), "record_format": "V"}
+        one = CopybookOptions.of({**named, "split_bytes": size})
+        two = CopybookOptions.of({**named, "split_bytes": -(-size // 2)})
+
+        def read(options: CopybookOptions) -> int:
+            splits = options.splits(str(path))
+            return sum(processes.map(_count, splits, [options] * len(splits)))
+
+        assert read(one) == read(two)  # and compiled in both processes
+        alone, together = fastest(lambda: read(one), 3), fastest(lambda: read(two), 3)
+        by_words = fastest(lambda: two.splits(str(path)), 3)
+        index = replace(two, search=Search.INDEX)
+        by_index = fastest(lambda: index.splits(str(path)), 3)
+    rate = size / 1e6
+    return [
+        Figure("RDW file in two tasks", rate / together, "MB/s", "one task", rate / alone),
+        Figure("its splits by words", by_words * 1e3, "ms", "by an index", by_index * 1e3),
+    ]
+
+
+def _count(split: RecordSplit, options: CopybookOptions) -> int:
+    return sum(batch.num_rows for batch in read_copybook_split(split, options, options.decoder()))
+
+
 def many_fields() -> list[Figure]:
     """Return how long three records of 10,000 named fields take, beside ten times those of 1,000."""
     layouts = [_wide(fields) for fields in FIELDS]
@@ -151,7 +190,7 @@ def run(*, quick: bool) -> list[Figure]:
     """Return the figures of all layouts."""
     total = BYTES // 10 if quick else BYTES
     decoded = [f for name, copybook in LAYOUTS for f in figures(name, copybook(), total)]
-    return [*decoded, *framing(total), *many_fields()]
+    return [*decoded, *framing(total), *tasks(total), *many_fields()]
 
 
 if __name__ == "__main__":

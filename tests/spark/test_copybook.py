@@ -10,6 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from framed_files import frame
+from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.parquet import prepare_parquet
 from trailgate.jobs.record_files import CopybookOptions
@@ -52,6 +54,26 @@ def test_files_are_read_in_splits_and_packed(
     assert Decimal("1.23") == rows[0].BALANCE
     assert rows[0].TAG == ["A", "B"]
     assert frame.rdd.getNumPartitions() > 3
+
+
+def test_files_with_descriptor_words_are_split_and_state_where_records_are(
+    spark: SparkSession, tmp_path: Path, copybook: str
+) -> None:
+    path = tmp_path / "days" / "dt=2026-01-05" / "data"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(frame([record(number) for number in range(60)], Framing(FrameKind.SPANNED)))
+    reader = spark.read.format("copybook").option("copybook", copybook).option("splitBytes", 200)
+    reader = reader.option("recordFormat", "VBS").option("partitions", "dt")
+
+    found = (
+        reader.option("numberColumn", "true")
+        .option("fileColumn", "true")
+        .load(str(tmp_path / "days"))
+    )
+
+    rows = sorted(found.select("NUM", "_record_number", "_file", "dt").collect())
+    assert rows == [(n, n + 1, str(path), "2026-01-05") for n in range(60)]
+    assert found.rdd.getNumPartitions() > 3
 
 
 def test_a_column_is_decoded_and_null_stays_null(spark: SparkSession, copybook: str) -> None:

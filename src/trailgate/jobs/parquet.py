@@ -27,11 +27,7 @@ from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.publish.local_disk import LocalDisk
 from trailgate.storage.publish.protocol import Backend, Commit, Sidecar, StagedFile
 from trailgate.storage.publish.store_folder import STATE, StoreFolder
-from trailgate.storage.reading.record_files import (
-    RecordSplit,
-    find_record_files,
-    plan_record_splits,
-)
+from trailgate.storage.reading.record_files import RecordSplit
 from trailgate.storage.stores.kinds import writable_store
 
 DONE: Final = "_SUCCESS"  # the mark of a complete folder
@@ -167,8 +163,7 @@ def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> P
     """
     folder = part_folder(target, uuid.uuid4().hex[:12], table_schemas(options.decoder()))
     folder.check_new()
-    parts = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
-    return ParquetJob(tuple(parts), options, folder)
+    return ParquetJob(tuple(options.splits(path)), options, folder)
 
 
 def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:

@@ -25,9 +25,9 @@ from trailgate.cobol.copybook.layouts import (
     SourceFormat,
 )
 from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
-    RAW_COLUMN,
     Depending,
     OnError,
     RecordDecoder,
@@ -40,8 +40,14 @@ from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
-from trailgate.cobol.records.record_ids import FILE_COLUMN, ID_COLUMN, is_level_column
+from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
+from trailgate.cobol.records.record_lengths import (
+    RecordLengths,
+    layout_lengths,
+    mapped_lengths,
+    stated_lengths,
+)
 from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
@@ -53,6 +59,7 @@ from trailgate.errors import (
     TrailgateError,
     Where,
     did_you_mean,
+    mask_logins,
 )
 from trailgate.options import (
     COUNT,
@@ -77,6 +84,7 @@ from trailgate.storage.reading.record_files import (
     SPLIT_BYTES,
     WHOLE_FILE,
     RecordSplit,
+    Search,
     find_record_files,
     plan_record_splits,
     read_record_split,
@@ -121,16 +129,46 @@ class RecordKeywords(CopybookKeywords, total=False):
 
     segment: str | None
     parents: str | Mapping[str, str] | None
-    record_format: Literal["fixed", "line", "rdw", "bdw", "length-field"]
+    record_format: Literal[
+        "fixed",
+        "line",
+        "rdw",
+        "bdw",
+        "spanned",
+        "length-field",
+        "layout",
+        "F",
+        "FB",
+        "V",
+        "VB",
+        "VBS",
+    ]
     record_length: int | None
     delimiter: str | bytes | None
     little_endian: bool
     adjustment: int
+    twisted: bool
+    bdw_little_endian: bool | None
+    bdw_adjustment: int | None
+    bdw_twisted: bool | None
+    minimum_length: int
+    maximum_length: int | None
     length_offset: int
     length_width: Literal[1, 2, 4, 8]
+    length_field: str | None
+    length_map: str | Mapping[str, int] | None
     skip_first: int
     skip_last: int
+    header_bytes: int
+    trailer_bytes: int
+    header: str | None
+    trailer: str | None
+    file_column: bool
+    number_column: bool
+    offset_column: bool
+    partitions: str | Iterable[str]
     split_bytes: int
+    split_search: Literal["words", "index", "kept"]
 
 
 def _kinds(text: str) -> RecordKinds:
@@ -152,6 +190,17 @@ def _parents(text: str) -> dict[str, str]:
 def _pages(text: str) -> dict[str, str]:
     """Read ``ITEM=PAGE, ITEM=PAGE``."""
     return _paged_items(_pairs(text, "ITEM=PAGE"))
+
+
+def _lengths_of(text: str) -> dict[str, int]:
+    """Read ``VALUE=LENGTH, VALUE=LENGTH``."""
+    return _counted(_pairs(text, "VALUE=LENGTH"))
+
+
+def _counted(lengths: Any) -> dict[str, int]:
+    """Return the lengths of values."""
+    found = instance(Mapping)(lengths)
+    return {str(value): int(COUNT.read(str(length))) for value, length in found.items()}
 
 
 def _pairs(text: str, form: str) -> dict[str, str]:
@@ -179,14 +228,27 @@ def _delimiter(text: str) -> bytes:
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
+# What RECFM of a data set means in a file that was copied from it.
+RECFM: Final = {
+    "f": FrameKind.FIXED,
+    "fb": FrameKind.FIXED,
+    "v": FrameKind.RDW,
+    "vb": FrameKind.BDW,
+    "vbs": FrameKind.SPANNED,
+}
+FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
+    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, RECFM)])
+)
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
+LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
 _COBOL: Final = Dialect()
+_LENGTH_WIDTH: Final = 4
 OPTIONS: Final = Options(
     "copybook",
     (
@@ -225,16 +287,35 @@ OPTIONS: Final = Options(
         ),
         Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
-        Option("record_format", choice(FrameKind), "how records are separated", FrameKind.FIXED),
+        Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
         Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
         Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
+        Option("twisted", FLAG, "true: the length is in the second half of an RDW", False),
+        Option("bdw_little_endian", FLAG, "little_endian of a BDW, where it differs"),
+        Option("bdw_adjustment", WHOLE, "adjustment of a BDW, where it differs"),
+        Option("bdw_twisted", FLAG, "twisted of a BDW, where it differs"),
+        Option("minimum_length", WHOLE, "a record of fewer bytes is an error", 0),
+        Option("maximum_length", WHOLE, "a record of more bytes is an error"),
         Option("length_offset", WHOLE, "where the length field begins in the record", 0),
-        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", 4),
+        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", _LENGTH_WIDTH),
+        Option("length_field", TEXT, "an item that has the length, or a sum as 2 * ITEM + 4"),
+        Option("length_map", LENGTHS, "lengths by the value of length_field: VALUE=4, *=8"),
         Option("skip_first", WHOLE, "records of a file's header, left out", 0),
         Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
+        Option("header_bytes", WHOLE, "bytes before a file's first record, left out", 0),
+        Option("trailer_bytes", WHOLE, "bytes after a file's last record, left out", 0),
+        Option("header", TEXT, "the record (level 01) that begins a file, left out"),
+        Option("trailer", TEXT, "the record (level 01) that ends a file, left out"),
+        Option("file_column", FLAG, "true: the file's name in the column _file", False),
+        Option(
+            "number_column", FLAG, "true: the record's number in the column _record_number", False
+        ),
+        Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
+        Option("partitions", NAMES, "columns for the folders NAME=VALUE that files are in", ()),
         Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
+        Option("split_search", choice(Search), "how the splits of a file are found", Search.WORDS),
     ),
 )
 # Those that do not concern files.
@@ -242,7 +323,9 @@ COLUMN_OPTIONS: Final = Options(
     "copybook (of a column)",
     (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
 )
-_COUNTED: Final = (FrameKind.RDW, FrameKind.BDW, FrameKind.LENGTH_FIELD)
+_DESCRIBED: Final = (FrameKind.RDW, FrameKind.BDW)
+_BLOCKED: Final = (FrameKind.BDW, FrameKind.SPANNED)
+_COUNTED: Final = (*_DESCRIBED, FrameKind.SPANNED, FrameKind.LENGTH_FIELD)
 # The record formats that have an option; the other options are for all.
 _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
     {
@@ -250,8 +333,21 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
         "delimiter": (FrameKind.LINE,),
         "little_endian": _COUNTED,
         "adjustment": _COUNTED,
+        "twisted": _DESCRIBED,
+        "bdw_little_endian": _BLOCKED,
+        "bdw_adjustment": _BLOCKED,
+        "bdw_twisted": (FrameKind.BDW,),
         "length_offset": (FrameKind.LENGTH_FIELD,),
         "length_width": (FrameKind.LENGTH_FIELD,),
+        "length_field": (FrameKind.LENGTH_FIELD,),
+        "length_map": (FrameKind.LENGTH_FIELD,),
+    }
+)
+_ADDED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "file_column": FILE_COLUMN,
+        "number_column": NUMBER_COLUMN,
+        "offset_column": OFFSET_COLUMN,
     }
 )
 _DIALECT: Final = (
@@ -280,6 +376,15 @@ class CopybookOptions:
     framing: Framing
     split_bytes: int = SPLIT_BYTES
     segment: str | None = None
+    search: Search = Search.WORDS
+    partitions: tuple[str, ...] = ()
+
+    def check_names(self) -> None:
+        """Raise OptionError where folders and items have a name in common."""
+        names = self.decoder().schema.names if self.partitions else []
+        for name in self.partitions:
+            if names.count(name) > 1:
+                raise OptionError(f"partitions: another column has the name {name} too")
 
     @classmethod
     def of(
@@ -327,7 +432,12 @@ class CopybookOptions:
             raw=given["raw"],
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
             short=given["short"] or (Short.PAD if line else Short.ERROR),
+            added=(
+                *(column for name, column in _ADDED.items() if given[name]),
+                *given["partitions"],
+            ),
         )
+        given, layouts = _without_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
             raise OptionError("record and kinds are both given", hint="Leave one of them out")
@@ -341,21 +451,33 @@ class CopybookOptions:
             # A record is below one before it in the file, so one task reads the file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
         framing = _framing(given, _length(given, layouts))
+        framing = replace(framing, lengths=_lengths(given, layouts, values))
         framing.check()
-        return cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
+        own = cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
+        own = replace(own, search=given["split_search"], partitions=given["partitions"])
+        own.check_names()
+        return own
 
     def only(self, names: Sequence[str]) -> Self:
         """Return the options for some of the schema's columns: others are not decoded.
 
         Of several kinds of records all columns are decoded, but for those of a single segment.
         """
-        added = {ERRORS_COLUMN, RAW_COLUMN, FILE_COLUMN, ID_COLUMN}
+        added = {ERRORS_COLUMN, FILE_COLUMN, ID_COLUMN, *self.records.all_added}
         own = tuple(name for name in names if name not in added and not is_level_column(name))
         if (self.kinds is not None and self.segment is None) or not own:
             return self
-        chosen = replace(self, records=replace(self.records, columns=own))
+        kept = tuple(name for name in self.records.added if name in names)
+        chosen = replace(self, records=replace(self.records, columns=own, added=kept))
         # Of items of one name the second one's number is not known by that of the group alone.
         return chosen if set(own) <= set(chosen.decoder().schema.names) else self
+
+    def splits(self, path: Addresses, split_bytes: int | None = None) -> list[RecordSplit]:
+        """Return splits that together hold every record of files once; raises StorageError, DecodeError."""
+        files = find_record_files(path, self.partitions)
+        numbered = NUMBER_COLUMN in self.records.added
+        size = split_bytes or self.split_bytes
+        return plan_record_splits(files, self.framing, size, self.search, numbered=numbered)
 
     def decoder(self, tally: Tally | None = None) -> Decoder:
         """Return what decodes the records, and adds to ``tally`` what policies decide on."""
@@ -416,6 +538,61 @@ def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
     return next(iter(sizes.values()))
 
 
+# The options that a record at an end of a file, given by its name, becomes.
+_ENDS: Final = {
+    "header": ("skip_first", "header_bytes"),
+    "trailer": ("skip_last", "trailer_bytes"),
+}
+
+
+def _without_ends(
+    given: Mapping[str, Any], layouts: tuple[Layout, ...]
+) -> tuple[Mapping[str, Any], tuple[Layout, ...]]:
+    """Return options that leave out a header and a trailer given by name, and the layouts that the other records have."""
+    found = dict(given)
+    ends = {name: layout_named(layouts, given[name]) for name in _ENDS if given[name] is not None}
+    for name, layout in ends.items():
+        records, size = _ENDS[name]
+        if given[records] or given[size]:
+            problem = f"{name} is given, and with it records or bytes to skip"
+            raise OptionError(problem, hint="Leave one of them out")
+        if given["record_format"] is FrameKind.FIXED and given["record_length"] is None:
+            found[size] = layout.size
+        else:
+            found[records] = 1
+    left = tuple(layout for layout in layouts if layout not in ends.values())
+    return found, left if given["record"] is given["kinds"] is None else layouts
+
+
+def _lengths(
+    given: Mapping[str, Any], layouts: Sequence[Layout], values: ValueOptions
+) -> RecordLengths | None:
+    """Return the rules of lengths that items or layouts state; raises OptionError."""
+    kinds: RecordKinds | None = given["kinds"]
+    item, lengths = given["length_field"], given["length_map"]
+    is_layout = given["record_format"] is FrameKind.LAYOUT
+    if not is_layout and item is None:
+        if lengths is not None:
+            raise OptionError("lengthMap is given without lengthField, whose values it is about")
+        return None
+    names = [given["record"]] if kinds is None else kinds.records
+    own = [layout_named(layouts, name) for name in names]
+    if is_layout:
+        if given["depending"] is Depending.MOST:
+            problem = "depending=most, and records as long as the elements that they have"
+            raise OptionError(problem, hint="Leave one of them out")
+        return layout_lengths(own, kinds, values)
+    place = given["length_offset"], given["length_width"], given["little_endian"]
+    if place != (0, _LENGTH_WIDTH, False):
+        problem = (
+            "lengthField names an item: lengthOffset, lengthWidth and littleEndian are its own"
+        )
+        raise OptionError(problem, hint="Leave them out")
+    if lengths is None:
+        return stated_lengths(item, own, values.dialect)
+    return mapped_lengths(item, lengths, own, values)
+
+
 def _check_formats(given: Mapping[str, Any]) -> None:
     """Raise OptionError for an option that the record format does not have."""
     own: FrameKind = given["record_format"]
@@ -441,6 +618,14 @@ def _framing(given: Mapping[str, Any], length: int) -> Framing:
         field_width=given["length_width"],
         skip_first=given["skip_first"],
         skip_last=given["skip_last"],
+        header_bytes=given["header_bytes"],
+        trailer_bytes=given["trailer_bytes"],
+        twisted=given["twisted"],
+        block_little=given["bdw_little_endian"],
+        block_adjustment=given["bdw_adjustment"],
+        block_twisted=given["bdw_twisted"],
+        least=given["minimum_length"],
+        most=given["maximum_length"],
     )
 
 
@@ -464,9 +649,9 @@ def read_all_records(
 
     It adds to ``tally`` what policies decide on.
     """
-    splits = plan_record_splits(find_record_files(path), options.framing, options.split_bytes)
     decoder = options.decoder(tally)
-    batches = read_splits(splits, options, decoder, first)
+    # One after the other files are read whole, so that no split is searched, and errors have the numbers of records.
+    batches = read_splits(options.splits(path, WHOLE_FILE), options, decoder, first)
     return pa.RecordBatchReader.from_batches(decoder.schema, batches)
 
 
@@ -517,8 +702,10 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
 
 
 def _records_of(split: RecordSplit, options: CopybookOptions) -> Iterator[RecordBytes]:
+    texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
     for chunk in read_record_split(split, options.framing):
-        yield records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
+        found = records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
+        yield replace(found, texts=texts, places=chunk.places)
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
@@ -559,8 +746,10 @@ def write_records(
     written. Raises EncodeError with record and field for a value that does not fit; there is no file then.
     """
     chosen = CopybookOptions.of({"copybook": copybook, **options})
-    if chosen.kinds is not None or chosen.framing.skip_first or chosen.framing.skip_last:
-        raise OptionError("kinds, skipFirst and skipLast are for reading")
+    framing = chosen.framing
+    ends = framing.skip_first, framing.skip_last, framing.header_bytes, framing.trailer_bytes
+    if chosen.kinds is not None or any(ends):
+        raise OptionError("kinds, skipFirst and skipLast are for reading, headers and trailers too")
     encoder = RecordEncoder(layout_named(chosen.layouts, chosen.record), chosen.records)
     if codec_of(str(path)) is not None:
         raise OptionError(f"compressed files are not written: {path}", hint="Leave out the suffix")

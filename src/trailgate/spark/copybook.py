@@ -19,11 +19,7 @@ from trailgate.options import Options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, read_with_paths
 from trailgate.spark.sources import Rows, Source
-from trailgate.storage.reading.record_files import (
-    RecordSplit,
-    find_record_files,
-    plan_record_splits,
-)
+from trailgate.storage.reading.record_files import RecordSplit
 
 ON_SPARK: Final = Options("copybook", (*OPTIONS, BASE))
 PACKED: Final = 256  # small files that one task reads at most
@@ -59,9 +55,7 @@ class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones packed together."""
         options = self._options
-        splits = plan_record_splits(
-            find_record_files(self._paths), options.framing, options.split_bytes
-        )
+        splits = options.splits(self._paths)
         return [InputPartition(own) for own in _pack(splits, options.split_bytes)]
 
     def rows(self, part: tuple[RecordSplit, ...]) -> Iterator[pa.RecordBatch]:

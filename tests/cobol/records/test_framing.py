@@ -11,12 +11,29 @@ from hypothesis import strategies as st
 
 from framed_files import frame
 from laws import examples
+from trailgate.cobol.records import kernels
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
+from trailgate.cobol.records.record_lengths import LengthRule, LengthTerm, RecordLengths
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError
 
 RECORDS = [b"first", b"2nd-x", b"third"]
 LENGTHS = [bytes([0, len(record) + 2]) + record for record in RECORDS]
+COUNTED = RecordLengths(
+    (
+        LengthRule(
+            2,
+            (
+                LengthTerm("N", 0, 1, kernels.SIGNED_BIG, 2, 9),
+                LengthTerm("M", 1, 1, kernels.PACKED, 1, 9, (2,)),
+            ),
+        ),
+        LengthRule(5),
+    ),
+    key=(0, 1),
+    values=(b"f", b"2", b"t"),
+    chosen=(1, 1, 1),
+)
 FRAMINGS = {
     "fixed": Framing(FrameKind.FIXED, length=5),
     "line": Framing(FrameKind.LINE),
@@ -25,13 +42,22 @@ FRAMINGS = {
     "rdw-little": Framing(FrameKind.RDW, little=True),
     "rdw-without-itself": Framing(FrameKind.RDW, adjustment=4),
     "bdw": Framing(FrameKind.BDW),
+    "spanned": Framing(FrameKind.SPANNED),
+    "spanned-apart": Framing(FrameKind.SPANNED, little=True, adjustment=4, block_adjustment=0),
+    "layout": Framing(FrameKind.LAYOUT, lengths=COUNTED),
+    "rdw-twisted": Framing(FrameKind.RDW, twisted=True),
+    "rdw-reversed": Framing(FrameKind.RDW, little=True, twisted=True, adjustment=4),
+    "bdw-apart": Framing(FrameKind.BDW, little=True, block_little=False, block_adjustment=4),
+    "bdw-twisted": Framing(FrameKind.BDW, twisted=True, block_twisted=False),
+    "limited": Framing(FrameKind.RDW, least=5, most=5),
     "length-field": Framing(FrameKind.LENGTH_FIELD, field_width=2),
 }
 
 
 def cut(data: bytes, framing: Framing, *, finish: bool = True) -> list[bytes]:
     found = find_frames(octets(data), framing, finish=finish)
-    return [data[a:b] for a, b in zip(found.starts.tolist(), found.ends.tolist(), strict=True)]
+    held = data if found.data is None else found.data.tobytes()
+    return [held[a:b] for a, b in zip(found.starts.tolist(), found.ends.tolist(), strict=True)]
 
 
 @pytest.mark.parametrize("name", FRAMINGS)
@@ -50,7 +76,7 @@ def test_an_unfinished_record_waits_and_is_an_error_at_the_end(name: str) -> Non
 
     waiting = cut(data, framing, finish=False)
 
-    assert waiting == ([] if name == "bdw" else records[:2])
+    assert waiting == ([] if framing.kind is FrameKind.BDW else records[:2])
     if framing.kind is FrameKind.LINE:
         assert len(cut(data, framing)) == 3
     else:
@@ -65,6 +91,16 @@ def test_an_unfinished_record_waits_and_is_an_error_at_the_end(name: str) -> Non
         (b"\x00\x09\x01\x00abcde", Framing(FrameKind.RDW), "no record descriptor word"),
         (b"\x00\x03\x00\x00", Framing(FrameKind.BDW), "no block descriptor word"),
         (b"\x00\x0a\x00\x00\x00\x09\x00\x00ab", Framing(FrameKind.BDW), "runs over its block"),
+        (
+            b"\0\6\0\0ab\0\7\0\0abc",
+            Framing(FrameKind.RDW, most=2),
+            "of 3 bytes, .* 0 to 2 .*byte 6",
+        ),
+        (b"\0\6\0\0ab\0\5\0\0a", Framing(FrameKind.RDW, least=2), "of 1 bytes, .* at least 2"),
+        (b"\0\x0a\0\0\0\6\2\0ab", Framing(FrameKind.SPANNED), "not the next one of its record"),
+        (b"\0\x10\0\0\0\6\1\0ab\0\6\0\0ab", Framing(FrameKind.SPANNED), "not the next one"),
+        (b"\0\x09\0\0\0\6\0\0a", Framing(FrameKind.SPANNED), "runs over its block"),
+        (b"\0\x0a\0\0\0\6\4\0ab", Framing(FrameKind.SPANNED), "no record descriptor word"),
         (b"\x00\x01\x00", Framing(FrameKind.LENGTH_FIELD, field_width=2), "before its own end"),
     ],
 )
@@ -86,6 +122,7 @@ def test_a_framing_that_cannot_be_is_a_wrong_option() -> None:
         Framing(FrameKind.LINE, delimiter=b""),
         Framing(FrameKind.LENGTH_FIELD, field_width=3),
         Framing(FrameKind.FIXED, length=1, skip_first=-1),
+        Framing(FrameKind.RDW, least=3, most=2),
     ):
         with pytest.raises(OptionError):
             framing.check()
@@ -97,7 +134,8 @@ def test_any_bytes_give_records_or_our_error(data: bytes, name: str, finish: boo
     with contextlib.suppress(TrailgateError):
         found = find_frames(octets(data), FRAMINGS[name], finish=finish)
         assert (found.starts <= found.ends).all()
-        assert (np.diff(found.starts) > 0).all()
+        places = found.starts if found.places is None else found.places
+        assert (np.diff(places) > 0).all()
         assert found.end <= len(data)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from framed_files import split_rows
 from trailgate.cobol.records.decoding import Depending, Shape
 from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.jobs.record_files import read_records
@@ -162,8 +163,11 @@ def test_records_are_numbered_from_one_in_their_file(tmp_path: Path) -> None:
     data.write_bytes(b"0001\n" * 6 + b"000x\n")
     with pytest.raises(DecodeError, match=r"data, record 7, byte 30"):
         rows(data, copybook, record_format="line", code_page="ascii", skip_first=2)
+    lines = {"record_format": "line", **options}
+    with pytest.raises(DecodeError, match=r"data, record 7, byte 30, field A"):
+        rows(data, copybook, **lines)
     with pytest.raises(DecodeError, match=r"data, byte 30, field A"):
-        rows(data, copybook, record_format="line", **options)
+        split_rows(data, copybook=copybook, **lines)
 
 
 def test_bad_fields_of_several_kinds_are_told_by_record(tmp_path: Path, copybook: Path) -> None:
@@ -240,7 +244,7 @@ def test_national_text_has_the_byte_order_that_its_code_page_states(tmp_path: Pa
         ),
         (
             {"record": "DETAIL", "record_format": "line", "little_endian": "true"},
-            "littleEndian is not an option of recordFormat=line. It is one of rdw, bdw, length-field",
+            "littleEndian is not an option of recordFormat=line. It is one of rdw, bdw, spanned, length-field",
         ),
         ({"record": "DETAIL", "split_bytes": "0"}, "splitBytes must be a number above 0"),
     ],

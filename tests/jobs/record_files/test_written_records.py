@@ -31,6 +31,10 @@ FRAMINGS: list[dict[str, Any]] = [
     {"record_format": "rdw"},
     {"record_format": "rdw", "little_endian": True, "adjustment": 4},
     {"record_format": "bdw"},
+    {"record_format": "VBS", "little_endian": True},
+    {"record_format": "V", "twisted": True, "maximum_length": 7},
+    {"record_format": "VB", "little_endian": True, "bdw_little_endian": False, "bdw_adjustment": 4},
+    {"record_format": "VB", "adjustment": 4, "bdw_twisted": True, "bdw_adjustment": 0},
     {"record_format": "line", "delimiter": "\\r\\n"},
     {"record_format": "fixed", "depending": "most"},
 ]

@@ -17,8 +17,11 @@ from framed_files import frame
 from laws import examples
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, StorageError, TruncatedError
+from trailgate.storage.reading import record_files
 from trailgate.storage.reading.record_files import (
     RecordFile,
+    RecordSplit,
+    Search,
     find_record_files,
     plan_record_splits,
     read_record_split,
@@ -30,6 +33,7 @@ KINDS = {
     "crlf": Framing(FrameKind.LINE, delimiter=b"\r\n"),
     "rdw": Framing(FrameKind.RDW),
     "bdw": Framing(FrameKind.BDW),
+    "spanned": Framing(FrameKind.SPANNED),
 }
 
 
@@ -64,6 +68,136 @@ def test_how_a_file_is_cut_changes_nothing(
     found = read(path, framing, *sizes)
 
     assert found == records[skipped[0] : len(records) - skipped[1]]
+
+
+DESCRIBED = {
+    "rdw": Framing(FrameKind.RDW, most=12),
+    "little": Framing(FrameKind.RDW, most=12, little=True, adjustment=4),
+    "twisted": Framing(FrameKind.RDW, most=12, twisted=True),
+}
+# Bytes of records that look like records.
+LIKE_RECORDS = [
+    b"\0\5\0\0",
+    b"\0\4\0\0",
+    b"\5\0\0\0",
+    b"\0\0\0\4",
+    b"\0\x08\0\0",
+    b"\0",
+    b"\4",
+    b"ab",
+]
+
+
+@st.composite
+def hostile_files(draw: st.DrawFn) -> tuple[Framing, list[bytes], bytes]:
+    """Draw records that are full of words like those before records, and a file of them."""
+    framing = DESCRIBED[draw(st.sampled_from(sorted(DESCRIBED)))]
+    parts = st.lists(st.sampled_from(LIKE_RECORDS), max_size=3)
+    few = draw(st.lists(parts.map(b"".join), min_size=1, max_size=6))
+    records = [*few, *draw(st.lists(st.sampled_from(few), max_size=20))] * draw(st.integers(1, 20))
+    return framing, records, frame(records, framing)
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(hostile_files(), st.integers(1, 3_000), st.integers(1, 100))
+def test_any_splits_have_the_records_of_the_whole(
+    tmp_path_factory: pytest.TempPathFactory,
+    drawn: tuple[Framing, list[bytes], bytes],
+    split: int,
+    chunk: int,
+) -> None:
+    framing, records, data = drawn
+    path = tmp_path_factory.mktemp("records") / "data"
+    path.write_bytes(data)
+
+    assert read(path, framing, split, chunk) == records
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(hostile_files(), st.integers(200, 600), st.data())
+def test_damage_is_found_in_splits_where_it_is_found_in_the_whole(
+    tmp_path_factory: pytest.TempPathFactory,
+    drawn: tuple[Framing, list[bytes], bytes],
+    split: int,
+    data: st.DataObject,
+) -> None:
+    framing, _, whole = drawn
+    path = tmp_path_factory.mktemp("records") / "data"
+    at = data.draw(st.integers(0, len(whole) - 1))
+    path.write_bytes(whole[:at] + data.draw(st.sampled_from(LIKE_RECORDS)) + whole[at + 4 :])
+
+    assert outcome(path, framing, split) == outcome(path, framing, 1 << 20)
+
+
+@pytest.mark.parametrize("kind", [FrameKind.RDW, FrameKind.BDW])
+def test_splits_are_found_by_the_words_around_without_reading_the_file(
+    tmp_path: Path, kind: FrameKind
+) -> None:
+    framing, path = Framing(kind), tmp_path / "data"
+    block = [random.Random(2).randbytes(size) for size in range(90, 390, 3)]
+    path.write_bytes(frame(block, framing) * 400)
+
+    splits = plan_record_splits(find_record_files(path), framing, 3_400_000)
+
+    assert len(splits) == 3
+    assert [split.first for split in splits] == [0, None, None]
+    assert [a.end for a in splits[:-1]] == [b.start for b in splits[1:]]
+    found = [part for own in splits for part in read_record_split(own, framing)]
+    assert sum(len(part.starts) for part in found) == 400 * len(block)
+
+
+def test_an_index_is_kept_if_asked_for_and_not_used_for_other_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_files, "KEPT_BYTES", 100)
+    framing, path = Framing(FrameKind.SPANNED), tmp_path / "data"
+    records = [b"%04d" % number for number in range(200)]
+    path.write_bytes(frame(records, framing))
+
+    def splits(how: Framing = framing) -> list[tuple[int, int, int | None]]:
+        files = find_record_files(tmp_path)
+        found = plan_record_splits(files, how, 400, Search.KEPT)
+        rows = [len(c.starts) for split in found for c in read_record_split(split, how)]
+        assert sum(rows) == len(records) - how.skip_last
+        return [(split.start, split.end, split.first) for split in found]
+
+    first = splits()
+    index = tmp_path / ".data.records"
+    held = index.read_bytes()
+    assert len(first) > 4
+    assert splits() == first
+    assert index.read_bytes() == held
+    splits(replace(framing, skip_last=1))
+    assert index.read_bytes() != held
+    index.write_bytes(b"{}")
+    assert splits() == first
+    path.write_bytes(b"\0\x0c\0\0\0\x08\0\0abcd" * 200)
+    splits()
+
+
+def test_an_index_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(frame([b"abcd"] * 9, Framing(FrameKind.RDW)))
+    (tmp_path / ".data.records.unfinished").mkdir()
+
+    with pytest.raises(StorageError, match=r"cannot be kept: .*splitSearch=index"):
+        plan_record_splits(find_record_files(path), Framing(FrameKind.RDW), 20, Search.KEPT)
+
+
+def test_splits_that_do_not_meet_are_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    path.write_bytes(frame([b"abcd"] * 4, Framing(FrameKind.RDW)))
+    wrong = RecordSplit(RecordFile(str(path), 32), 8, 17, exact=True)
+
+    with pytest.raises(DecodeError, match=r"next split of the file begins, at byte 17 .*byte 16"):
+        list(read_record_split(wrong, Framing(FrameKind.RDW)))
+
+
+def outcome(path: Path, framing: Framing, split: int) -> list[bytes] | None:
+    try:
+        return read(path, framing, split)
+    except DecodeError:
+        return None
 
 
 PACKERS = {".gz": gzip.compress, ".bz2": bz2.compress, ".zst": pa.Codec("zstd").compress}

@@ -28,6 +28,7 @@ from trailgate.cobol.copybook.items import (
     place_items,
 )
 from trailgate.cobol.copybook.layouts import Field, Layout, Occurs, Usage
+from trailgate.cobol.records.added_columns import RAW_COLUMN, added_columns
 from trailgate.cobol.records.fields import (
     CUT_OFF,
     Fault,
@@ -57,10 +58,9 @@ from trailgate.cobol.values.codec import (
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import shown_page
 from trailgate.columnar.code_pages import code_page, without
-from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
 
-ERRORS_COLUMN, RAW_COLUMN = "_errors", "_raw"
+ERRORS_COLUMN = "_errors"
 # Records are decoded in chunks whose bytes and columns stay in the cache, but are enough for a
 # column's operations to cost more than their calls; 3 MB was fastest for records of 27 to 1,300 bytes.
 CHUNK_BYTES: Final = 3 << 20
@@ -106,7 +106,10 @@ class Short(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
-    """How records become columns; ``columns`` are names of columns or groups, None for all."""
+    """How records become columns; ``columns`` are names of columns or groups, None for all.
+
+    ``added`` are the names of columns that are not of the copybook, but for that of the raw bytes.
+    """
 
     values: ValueOptions = member(default_factory=ValueOptions)
     shape: Shape = Shape.FLAT
@@ -116,6 +119,12 @@ class RecordOptions:
     raw: bool = False
     surplus: Surplus = Surplus.ERROR
     short: Short = Short.ERROR
+    added: tuple[str, ...] = ()
+
+    @property
+    def all_added(self) -> tuple[str, ...]:
+        """Return the names of all columns that are not of the copybook, but for that of errors."""
+        return (RAW_COLUMN, *self.added) if self.raw else self.added
 
 
 class RecordDecoder:
@@ -189,8 +198,8 @@ class RecordDecoder:
                 self._count_rows(found, "errors=column", fault.rows, fault.field)
         self._count_rows(found, f"short={self.options.short.value}", found.short)
         self.tally.update(found.tally)
-        if self.options.raw:
-            pairs.append((RAW_COLUMN, gather(records.data, records.starts, records.ends)))
+        added = self.options.all_added
+        pairs += zip(added, added_columns(added, records), strict=True)
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
     def _count_rows(self, found: Findings, policy: str, rows: Mask, item: str = "") -> None:

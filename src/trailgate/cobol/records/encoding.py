@@ -13,7 +13,6 @@ from trailgate.cobol.copybook.items import Counts, Item, column_names, columns_b
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
-    RAW_COLUMN,
     Depending,
     OnError,
     RecordOptions,
@@ -64,8 +63,9 @@ class RecordEncoder:
 
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
         """Raise EncodeError for a column that is not an item."""
-        added = {ERRORS_COLUMN: self.options.errors is OnError.COLUMN, RAW_COLUMN: self.options.raw}
-        known = {*self._names, *(name for name, present in added.items() if present)}
+        known = {*self._names, *self.options.all_added}
+        if self.options.errors is OnError.COLUMN:
+            known.add(ERRORS_COLUMN)
         for name in columns:
             if name not in known:
                 hint = did_you_mean(name, self._names) or "Leave the column out"
@@ -143,11 +143,13 @@ def frame(records: RecordBytes, framing: Framing) -> Octets:
 
 def _descriptors(lengths: Longs, framing: Framing) -> Octets:
     """Return the descriptor words before each record: the block's, then its own."""
-    words = {FrameKind.BDW: 2, FrameKind.RDW: 1}.get(framing.kind, 0)
-    counted = lengths[:, None] + DESCRIPTOR * np.arange(words, 0, -1) - framing.adjustment
+    words = {FrameKind.SPANNED: 2, FrameKind.BDW: 2, FrameKind.RDW: 1}.get(framing.kind, 0)
     found = np.zeros((len(lengths), words, DESCRIPTOR), np.uint8)
-    order = "<u2" if framing.little else ">u2"
-    found[:, :, :2] = counted.astype(order).view(np.uint8).reshape(len(lengths), words, 2)
+    for inner, form in enumerate(framing.words.reshape(2, 3).tolist()[:words]):
+        little, twisted, adjustment = form
+        counted = lengths + DESCRIPTOR * (inner + 1) - adjustment
+        half = counted.astype("<u2" if little else ">u2").view(np.uint8).reshape(-1, 2)
+        found[:, words - 1 - inner, 2 * twisted : 2 * twisted + 2] = half
     return found.reshape(len(lengths), words * DESCRIPTOR)
 
 

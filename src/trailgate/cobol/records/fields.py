@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as member
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +42,8 @@ class RecordBytes:
 
     ``first`` is how many records of the source precede these, None if that is unknown, and ``base`` the offset of
     the buffer in the source, for errors. ``step`` is the distance of records that lie evenly, each of at least that many bytes.
+    ``places`` are the offsets in the source of records whose bytes the buffer has in other places than it.
+    ``texts`` are the values of columns that all records of the source have in common.
     """
 
     data: Octets
@@ -49,6 +52,8 @@ class RecordBytes:
     first: int | None = 0
     base: int = 0
     step: int | None = None
+    places: Longs | None = None
+    texts: Mapping[str, str | None] = member(default_factory=lambda: MappingProxyType({}))
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -57,7 +62,20 @@ class RecordBytes:
         """Return some of the records."""
         cut = slice(begin, end)
         first = None if self.first is None else self.first + begin
-        return RecordBytes(self.data, self.starts[cut], self.ends[cut], first, self.base, self.step)
+        return replace(self._rows(cut), first=first)
+
+    def take(self, rows: Longs) -> RecordBytes:
+        """Return some of the records, numbered from 1."""
+        return replace(self._rows(rows), first=0, step=None)
+
+    def _rows(self, rows: slice | Longs) -> RecordBytes:
+        places = None if self.places is None else self.places[rows]
+        return replace(self, starts=self.starts[rows], ends=self.ends[rows], places=places)
+
+    @property
+    def offsets(self) -> Longs:
+        """Return where the records begin in the source."""
+        return self.base + self.starts if self.places is None else self.places
 
     def number(self, row: int) -> int | None:
         """Return the number of a record in its source, from 1; None if it is unknown."""
@@ -237,7 +255,7 @@ def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> De
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
     raw = _raws(records, fault, np.array([row]))[0].as_py()
     reason = fault.explain(raw)
-    offset = records.base + int(records.starts[row]) + fault.offset(row)
+    offset = int(records.offsets[row]) + fault.offset(row)
     text = page_text(raw, fault.page or page)
     where = Where(record=records.number(row), offset=offset, field=fault.field, raw=raw, text=text)
     return DecodeError(reason.problem, where=where, hint=reason.hint)

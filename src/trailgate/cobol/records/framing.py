@@ -16,23 +16,37 @@ import numpy as np
 from trailgate.arrays import Longs, Octets
 from trailgate.cobol.records.kernels import (
     DESCRIPTOR,
+    MOST_STATED,
     NO_BLOCK,
     NO_LENGTH,
+    NO_NUMBER,
     NO_RECORD,
+    NO_RULE,
+    NO_SEGMENT,
     OVERRUN,
+    common_place,
+    computed_records,
+    descriptor_chains,
     descriptor_records,
-    length_field_records,
     line_records,
+    spanned_records,
 )
+from trailgate.cobol.records.record_lengths import RecordLengths, field_lengths
+from trailgate.columnar.gather import gather
+from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, OptionError, TruncatedError, Where
 
 _RETURN: Final = 0x0D
+_HINT: Final = "Is the framing right (kind, byte order, adjustment), or is the file damaged?"
 _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
     {
         NO_RECORD: "no record descriptor word: length {}",
         NO_BLOCK: "no block descriptor word: length {}",
         OVERRUN: "a record runs over its block",
         NO_LENGTH: "a length field of {} ends before its own end",
+        NO_RULE: "the value of the field that distinguishes records is not one of those that have a length",
+        NO_SEGMENT: "a segment of a spanned record that is not the next one of its record: length {}",
+        NO_NUMBER: "a field that a record's length depends on does not hold a number that it can",
     }
 )
 
@@ -44,7 +58,11 @@ class FrameKind(Enum):
     LINE = "line"  # a delimiter after each
     RDW = "rdw"  # a record descriptor word before each
     BDW = "bdw"  # blocks with a descriptor word, of records with theirs
-    LENGTH_FIELD = "length-field"  # a binary number inside the record
+    SPANNED = "spanned"  # such blocks, of segments of records, which may continue in later blocks
+    LENGTH_FIELD = "length-field"  # a number inside the record, or a value that has a length
+    LAYOUT = (
+        "layout"  # nothing but the records, each as long as its layout with the elements it has
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +72,11 @@ class Framing:
     ``length`` is that of fixed records. A carriage return before a line's delimiter is not part of the record if
     ``returns``. ``little`` is the order of descriptor words and length fields.
     ``adjustment`` is added to a length as it is written: 0 where it counts its own four bytes, as on z/OS,
-    4 where it does not. ``field_offset`` and ``field_width`` place a length field in
-    the record. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer.
+    4 where it does not. ``twisted`` descriptor words have the length in their second half. Those of blocks have the form of
+    those of records unless ``block_little``, ``block_adjustment`` and ``block_twisted`` state another one.
+    A record has ``least`` to ``most`` bytes. ``field_offset`` and ``field_width`` place a binary length field in
+    the record, ``lengths`` are other rules. ``left`` are the bytes that are left of the block in which data begins. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
+    after and before its bytes that are not of records.
     """
 
     kind: FrameKind
@@ -68,6 +89,35 @@ class Framing:
     field_width: int = 4
     skip_first: int = 0
     skip_last: int = 0
+    header_bytes: int = 0
+    trailer_bytes: int = 0
+    twisted: bool = False
+    block_little: bool | None = None
+    block_adjustment: int | None = None
+    block_twisted: bool | None = None
+    least: int = 0
+    most: int | None = None
+    lengths: RecordLengths | None = None
+    left: int = 0
+
+    @property
+    def words(self) -> Longs:
+        """Return the forms of descriptor words of records and of blocks, as kernels take them."""
+        own = (self.little, self.twisted, self.adjustment)
+        given = (self.block_little, self.block_twisted, self.block_adjustment)
+        blocks = (one if other is None else other for one, other in zip(own, given, strict=True))
+        return np.array([*own, *blocks], np.int64)
+
+    @property
+    def longest(self) -> int | None:
+        """Return the most bytes of a record with its descriptor word, or of a block; None where they are not limited."""
+        adjustments = self.words[[2, 5]]
+        if self.kind is FrameKind.BDW:
+            return MOST_STATED + int(adjustments[1])
+        if self.kind is not FrameKind.RDW:
+            return None
+        natural = MOST_STATED + int(adjustments[0])
+        return natural if self.most is None else min(natural, self.most + DESCRIPTOR)
 
     def check(self) -> None:
         """Raise OptionError where the framing cannot be."""
@@ -75,18 +125,29 @@ class Framing:
             raise OptionError(f"a record length of {self.length} bytes")
         if self.kind is FrameKind.LINE and not self.delimiter:
             raise OptionError("an empty line delimiter")
+        if self.kind is FrameKind.LAYOUT and self.lengths is None:
+            raise OptionError("records of the lengths of layouts, without layouts")
         if self.field_width not in (1, 2, 4, 8):
             raise OptionError(f"a length field has 1, 2, 4 or 8 bytes, not {self.field_width}")
-        if min(self.field_offset, self.skip_first, self.skip_last) < 0:
+        heads = (self.skip_first, self.skip_last, self.header_bytes, self.trailer_bytes)
+        if min(self.field_offset, *heads) < 0:
             raise OptionError("offsets and counts of records cannot be negative")
+        if self.least < 0 or (self.most is not None and self.most < self.least):
+            raise OptionError(f"records of {self.least} to {self.most} bytes cannot be")
 
 
 class Frames(NamedTuple):
-    """Complete records, data[starts[i]:ends[i]], and the offset at which the last one's frame ends."""
+    """Complete records, data[starts[i]:ends[i]], and the offset at which the last one's frame ends, with ``left`` bytes left of its block.
+
+    Records whose bytes are not in one place have ``data`` of their own, and the offsets ``places`` at which they begin in what was framed.
+    """
 
     starts: Longs
     ends: Longs
     end: int
+    data: Octets | None = None
+    places: Longs | None = None
+    left: int = 0
 
 
 class RunFrames(NamedTuple):
@@ -104,6 +165,7 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
     with its offset. Records of a header or trailer are not left out here: only a whole file has those.
     """
     found = _FINDERS[framing.kind](data, framing, finish)
+    _check_lengths(data, found, framing)
     if finish and found.end < len(data):
         raise TruncatedError(
             f"the file ends inside a record: {len(data) - found.end} bytes are left over",
@@ -111,6 +173,44 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
             hint="Is the record length or the framing the right one?",
         )
     return found
+
+
+def _check_lengths(data: Octets, found: Frames, framing: Framing) -> None:
+    """Raise DecodeError for a record that is shorter or longer than records are."""
+    if not framing.least and framing.most is None:
+        return
+    lengths = found.ends - found.starts
+    bad = lengths < framing.least
+    if framing.most is not None:
+        bad |= lengths > framing.most
+    if bad.any():
+        row = int(bad.argmax())
+        places = found.starts if found.places is None else found.places
+        begin = int(places[row]) - _HEADS.get(framing.kind, 0)
+        where = Where(offset=begin, raw=data[begin : begin + 64].tobytes())
+        limits = (
+            f"at least {framing.least}"
+            if framing.most is None
+            else f"{framing.least} to {framing.most}"
+        )
+        problem = f"a record of {lengths[row]} bytes, where records have {limits}"
+        raise DecodeError(problem, where=where, hint=_HINT)
+
+
+def common_begin(data: Octets, framing: Framing, *, last: bool) -> int | None:
+    """Return an offset at which a record (a block for BDW) begins, wherever one begins before it; None where that is not certain.
+
+    The data may begin inside a record; ``last`` if the file ends with it. Each offset in the first ``longest`` bytes may be a record's begin if descriptor words
+    lead from it to the end of the data. The file's own records are among these chains, since no record is longer, so that an
+    offset at which all chains meet is one of theirs, whatever bytes in records look like.
+    """
+    longest = framing.longest
+    if longest is None or len(data) <= longest:
+        return None
+    following = np.empty(len(data), np.int64)
+    descriptor_chains(data, framing.kind is FrameKind.BDW, framing.words, longest, last, following)
+    found = common_place(following, longest, np.zeros(len(data), np.uint8))
+    return None if found < 0 else found
 
 
 def frames_in(data: Octets, starts: Longs, ends: Longs, framing: Framing) -> RunFrames:
@@ -163,37 +263,67 @@ def _lines(data: Octets, framing: Framing, finish: bool) -> Frames:
 def _descriptors(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     starts, ends = np.empty((2, len(data) // DESCRIPTOR), np.int64)
     blocks = framing.kind is FrameKind.BDW
-    order = framing.little, framing.adjustment
-    return _check(data, starts, ends, descriptor_records(data, blocks, *order, starts, ends))
+    return _check(data, starts, ends, descriptor_records(data, blocks, framing.words, starts, ends))
 
 
-def _length_fields(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
-    offset, width = framing.field_offset, framing.field_width
-    starts, ends = np.empty((2, len(data) // (offset + width)), np.int64)
-    order = framing.little, framing.adjustment
-    filled = length_field_records(data, offset, width, *order, starts, ends)
-    return _check(data, starts, ends, filled)
+def _spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+    begins, stops = np.empty((2, len(data) // DESCRIPTOR), np.int64)
+    closes = np.empty(len(begins), np.uint8)
+    filled = spanned_records(data, framing.left, framing.words, begins, stops, closes)
+    count, end, left, problem, length = map(int, filled)
+    if problem:
+        _check(data, begins, stops, (count, end, problem, length))
+    begins, stops, last = begins[:count], stops[:count], np.flatnonzero(closes[:count])
+    if len(last) == count:
+        return Frames(begins, stops, end, left=left)
+    first = np.append(0, last[:-1] + 1)
+    ends = np.cumsum(stops - begins)[last]
+    joined = octets(gather(data, begins, stops).buffers()[2])
+    return Frames(np.append(0, ends[:-1]), ends, end, joined, begins[first], left)
 
 
-def _check(data: Octets, starts: Longs, ends: Longs, filled: tuple[int, int, int, int]) -> Frames:
+def _computed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
+    lengths = framing.lengths or field_lengths(
+        framing.field_offset, framing.field_width, little=framing.little
+    )
+    starts, ends = np.empty((2, len(data) // lengths.least), np.int64)
+    numbers = np.empty(len(lengths.terms), np.int64)
+    filled = computed_records(data, framing.adjustment, *lengths.tables(), numbers, starts, ends)
+    return _check(data, starts, ends, filled, lengths)
+
+
+def _check(
+    data: Octets,
+    starts: Longs,
+    ends: Longs,
+    filled: tuple[int, int, int, int],
+    lengths: RecordLengths | None = None,
+) -> Frames:
     """Return the records that a kernel has filled in; raises DecodeError for the problem that it has met.
 
-    ``filled`` are how many, where the next one begins, a problem with it, and its length.
+    ``filled`` are how many, where the next one begins, a problem with it, and its length, or the number of the term of lengths.
     """
-    count, end, problem, length = filled
+    count, end, problem, length = map(int, filled)
     if problem:
-        where = Where(offset=end, raw=data[end : end + 64].tobytes())
-        hint = "Is the framing right (kind, byte order, adjustment), or is the file damaged?"
-        raise DecodeError(_PROBLEMS[problem].format(length), where=where, hint=hint)
+        is_term = problem == NO_NUMBER and lengths is not None
+        field = lengths.terms[length].name if is_term and lengths is not None else None
+        where = Where(offset=end, field=field, raw=data[end : end + 64].tobytes())
+        raise DecodeError(_PROBLEMS[problem].format(length), where=where, hint=_HINT)
     return Frames(starts[:count].copy(), ends[:count].copy(), end)
 
 
+# Bytes of a record's frame before the record.
+_HEADS: Final[Mapping[FrameKind, int]] = MappingProxyType(
+    dict.fromkeys((FrameKind.RDW, FrameKind.BDW, FrameKind.SPANNED), DESCRIPTOR)
+)
 _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], Frames]]] = MappingProxyType(
     {
         FrameKind.FIXED: _equal_lengths,
         FrameKind.LINE: _lines,
         FrameKind.RDW: _descriptors,
         FrameKind.BDW: _descriptors,
-        FrameKind.LENGTH_FIELD: _length_fields,
+        FrameKind.SPANNED: _spanned,
+        FrameKind.LENGTH_FIELD: _computed,
+        FrameKind.LAYOUT: _computed,
     }
 )

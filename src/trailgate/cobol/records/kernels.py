@@ -8,7 +8,12 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
-FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH = range(5)
+MOST_STATED: Final = (1 << 16) - 1  # the most that two bytes state
+FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER, NO_SEGMENT = range(8)
+# How the numbers are coded that lengths are computed of.
+BIG, LITTLE, SIGNED_BIG, SIGNED_LITTLE, PACKED, UNSIGNED_PACKED, ZONED = range(7)
+MOST_DIGITS: Final = 18
+_LARGE: Final = 1 << 40  # bytes that no record has
 _EXTENDED: Final = 1 << 31  # a BDW with this bit has a length of 31 bits
 _BEYOND: Final = 1 << 62  # instead of a length that a signed word does not hold
 
@@ -57,11 +62,12 @@ def line_records(
 
 @kernel(writes=("begins", "stops"))
 def descriptor_records(
-    data: Octets, blocks: bool, little: bool, adjustment: int, begins: Longs, stops: Longs
+    data: Octets, blocks: bool, words: Longs, begins: Longs, stops: Longs
 ) -> tuple[int, int, int, int]:
     """Fill in the records after descriptor words, in blocks or not.
 
-    Return how many records, where the first one that is not whole begins, a problem, and the length that it is about.
+    ``words`` are the forms of the words of records, and of those of blocks: whether they are little-endian, whether the length
+    is in the second half, and what is added to it. Return how many records, where the first one that is not whole begins, a problem, and the length that it is about.
 
     In ``00 06 00 00 A B 00 05 00 00 C 00 09 00 00 D`` two records are whole, at 4 to 6 and 10 to 11; the next one begins at 11.
     """
@@ -70,7 +76,7 @@ def descriptor_records(
     while place + DESCRIPTOR <= size:
         end = size
         if blocks:
-            length = _block_length(data, place, little) + adjustment
+            length = _block_length(data, place, words)
             if length < DESCRIPTOR:
                 return count, place, NO_BLOCK, length
             end = place + length
@@ -78,8 +84,8 @@ def descriptor_records(
                 break
             place += DESCRIPTOR
         while place + DESCRIPTOR <= end:
-            length = _number(data, place, 2, little) + adjustment
-            if length < DESCRIPTOR or data[place + 2] or data[place + 3]:
+            length = _record_length(data, place, words)
+            if length < DESCRIPTOR or _flagged(data, place, words):
                 return count, place, NO_RECORD, length
             if place + length > end:
                 break
@@ -91,27 +97,107 @@ def descriptor_records(
     return count, place, FINE, 0
 
 
-@kernel(writes=("begins", "stops"))
-def length_field_records(
+@kernel(writes=("begins", "stops", "closes"))
+def spanned_records(
+    data: Octets, left: int, words: Longs, begins: Longs, stops: Longs, closes: Octets
+) -> tuple[int, int, int, int, int]:
+    """Fill in the segments of whole records, and which ones close their record.
+
+    The data begins in a block of which so many bytes are ``left``, or with a block. Return how many segments, where the first record begins that is not whole, how much is left of its
+    block there, a problem, and its length.
+
+    In ``00 16 00 00, 00 06 01 00 A B, 00 05 02 00 C, 00 05 00 00 D``, a block of two records, the segments are at 8 to 10, 14 to 15 and 19 to 20, and the last two close a record.
+    """
+    count = whole = place = end = 0
+    size, block = len(data), left
+    end_left = left
+    is_open = False
+    while place < size:
+        if place == block:
+            if place + DESCRIPTOR > size:
+                break
+            length = _block_length(data, place, words)
+            if length < DESCRIPTOR:
+                return whole, end, end_left, NO_BLOCK, length
+            block = place + length
+            place += DESCRIPTOR
+            continue
+        if place + DESCRIPTOR > block:
+            return whole, end, end_left, OVERRUN, 0
+        if place + DESCRIPTOR > size:
+            break
+        length = _record_length(data, place, words)
+        code = data[place + 2]
+        if length < DESCRIPTOR or code > 3 or data[place + 3]:
+            return whole, end, end_left, NO_RECORD, length
+        if is_open != (code >= 2):
+            return whole, end, end_left, NO_SEGMENT, length
+        if place + length > block:
+            return whole, end, end_left, OVERRUN, length
+        if place + length > size:
+            break
+        begins[count], stops[count] = place + DESCRIPTOR, place + length
+        is_open = code == 1 or code == 3
+        closes[count] = not is_open
+        count += 1
+        place += length
+        if not is_open:
+            whole, end, end_left = count, place, block - place
+    if not is_open and place == block:
+        return whole, place, 0, FINE, 0
+    return whole, end, end_left, FINE, 0
+
+
+@kernel(writes=("numbers", "begins", "stops"))
+def computed_records(
     data: Octets,
-    offset: int,
-    width: int,
-    little: bool,
     adjustment: int,
+    key: Longs,
+    values: Octets,
+    chosen: Longs,
+    rules: Longs,
+    terms: Longs,
+    shifts: Longs,
+    numbers: Longs,
     begins: Longs,
     stops: Longs,
 ) -> tuple[int, int, int, int]:
-    """Fill in the records that hold their length; return what ``descriptor_records`` does.
+    """Fill in the records whose length is a sum of numbers in them; return what ``descriptor_records`` does.
+
+    The arrays are those of ``record_lengths.LengthTables``; ``numbers`` is memory for those of one record. With a problem of a number its term comes instead of a length.
 
     In ``03 A B 02 C 04 D``, with a length of one byte at the beginning, two records are whole, at 0 to 3 and 3 to 5.
     """
     count = place = 0
-    size, least = len(data), offset + width
-    while place + least <= size:
-        length = _number(data, place + offset, width, little) + adjustment
-        if length < least:
+    size = len(data)
+    while place < size:
+        rule = 0
+        if key[1]:
+            if place + key[0] + key[1] > size:
+                break
+            rule = _rule_of(data, place + key[0], key, values, chosen)
+            if rule < 0:
+                return count, place, NO_RULE, 0
+        length = rules[4 * rule] + adjustment
+        first, end = rules[4 * rule + 2], rules[4 * rule + 3]
+        whole = True
+        for term in range(first, end):
+            row = 5 * term
+            at, width = place + terms[row], terms[row + 1]
+            for before in range(term - first):
+                at += shifts[term * key[3] + before] * numbers[before]
+            if at + width > size:
+                whole = False
+                break
+            number = _coded_number(data, at, width, terms[row + 2])
+            if number < 0 or (terms[row + 4] >= 0 and number > terms[row + 4]):
+                return count, place, NO_NUMBER, term
+            whole = whole and number < _LARGE
+            numbers[term - first] = number
+            length += terms[row + 3] * min(number, _LARGE)
+        if whole and length < rules[4 * rule + 1]:
             return count, place, NO_LENGTH, length
-        if place + length > size:
+        if not whole or place + length > size:
             break
         begins[count], stops[count] = place, place + length
         count += 1
@@ -137,6 +223,50 @@ def copy_present(
 
 
 @inner
+def _rule_of(data: Octets, at: int, key: Longs, values: Octets, chosen: Longs) -> int:
+    """Return the rule that a value has."""
+    width = key[1]
+    for number in range(len(chosen)):
+        same = 0
+        while same < width and data[at + same] == values[number * width + same]:
+            same += 1
+        if same == width:
+            return int(chosen[number])
+    return int(key[2])
+
+
+@inner
+def _coded_number(data: Octets, at: int, width: int, coding: int) -> int:
+    """Return a whole number; -1 where there is none, or one below zero."""
+    if coding <= SIGNED_LITTLE:
+        little = coding == LITTLE or coding == SIGNED_LITTLE
+        if coding >= SIGNED_BIG and data[at + width - 1 if little else at] >= 0x80:
+            return -1
+        binary: int = _number(data, at, width, little)
+        return binary
+    found = 0
+    for index in range(width):
+        octet = int(data[at + index])
+        high, low, last = octet >> 4, octet & 15, index == width - 1
+        if coding == ZONED:
+            blank = found == 0 and octet in (0x20, 0x40)
+            # Digits of EBCDIC and ASCII; an overpunched plus is on the first one or the last.
+            zone = high == 15 or high == 3 or (high in (4, 12) and (last or index == 0))
+            if low > 9 or not (zone or blank):
+                return -1
+            found = found * 10 + low
+        elif coding == PACKED and last:
+            if high > 9 or low < 10 or low == 11 or low == 13:
+                return -1
+            found = found * 10 + high
+        else:
+            if high > 9 or low > 9:
+                return -1
+            found = found * 100 + high * 10 + low
+    return found
+
+
+@inner
 def _number(data: Octets, at: int, width: int, little: bool) -> int:
     """Return a binary number without a sign."""
     found = 0
@@ -148,8 +278,87 @@ def _number(data: Octets, at: int, width: int, little: bool) -> int:
 
 
 @inner
-def _block_length(data: Octets, place: int, little: bool) -> int:
-    word: int = _number(data, place, 2 if little else DESCRIPTOR, little)
-    if little:
-        return word
-    return word - _EXTENDED if word >= _EXTENDED else word >> 16
+def _record_length(data: Octets, place: int, words: Longs) -> int:
+    """Return the length that an RDW states, with the word itself."""
+    found: int = _number(data, place + 2 * words[1], 2, words[0] != 0) + words[2]
+    return found
+
+
+@inner
+def _flagged(data: Octets, place: int, words: Longs) -> bool:
+    """Return whether the half of an RDW that does not have the length is not zero."""
+    other = place + 2 - 2 * words[1]
+    return bool(data[other] != 0 or data[other + 1] != 0)
+
+
+@inner
+def _block_length(data: Octets, place: int, words: Longs) -> int:
+    """Return the length that a BDW states, with the word itself."""
+    little, second, adjustment = words[3] != 0, words[4], words[5]
+    half: int = _number(data, place + 2 * second, 2, little)
+    if little or second or half < _EXTENDED >> 16:
+        return half + adjustment
+    whole: int = _number(data, place, DESCRIPTOR, False) - _EXTENDED
+    return whole + adjustment
+
+
+@kernel(writes=("following",))
+def descriptor_chains(
+    data: Octets, blocks: bool, words: Longs, longest: int, last: bool, following: Longs
+) -> None:
+    """Fill in for each offset where the next record (or block) begins if one of at most ``longest`` bytes begins there; -1 where none can.
+
+    None can where the words after it are not those of records up to the end of the data, or with ``last`` do not lead to that end itself.
+
+    In ``00 05 00 00 A 00 05 00 00 B`` these are 5 at 0, 10 at 5, and with ``last`` -1 elsewhere.
+    """
+    size = len(data)
+    for place in range(size - 1, -1, -1):
+        following[place] = -1
+        if place + DESCRIPTOR > size:
+            following[place] = -1 if last else size
+            continue
+        length = _block_length(data, place, words) if blocks else _record_length(data, place, words)
+        if length < DESCRIPTOR or length > longest:
+            continue
+        if not blocks and _flagged(data, place, words):
+            continue
+        end = place + length
+        if (end > size and last) or (end < size and following[end] < 0):
+            continue
+        inside = place + DESCRIPTOR if blocks else end
+        while inside + DESCRIPTOR <= min(end, size):
+            own = _record_length(data, inside, words)
+            if own < DESCRIPTOR or inside + own > end or _flagged(data, inside, words):
+                break
+            inside += own
+        if inside == end or inside + DESCRIPTOR > size:
+            following[place] = end
+
+
+@kernel(writes=("marks",))
+def common_place(following: Longs, reach: int, marks: Octets) -> int:
+    """Return the first offset from ``reach`` on through which all chains go that begin before ``reach``; -1 if there is none.
+
+    ``following`` are the chains: for each offset the next one, -1 where there is no chain. ``marks`` are zeros, as many.
+
+    In ``2 -1 4 4 6 -1 8 -1`` with a reach of 4 there are chains from 0, 2 and 3, and all go through 4.
+    """
+    open_chains = 0  # offsets that are marked, and not passed yet
+    size = len(following)
+    for place in range(size):
+        if place < reach and following[place] >= 0 and not marks[place]:
+            marks[place] = 1
+            open_chains += 1
+        if not marks[place]:
+            continue
+        if place >= reach and open_chains == 1:
+            return place
+        after = following[place]
+        if after >= size:
+            return -1
+        open_chains -= 1
+        if not marks[after]:
+            marks[after] = 1
+            open_chains += 1
+    return -1

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
+from trailgate.cobol.records.added_columns import FILE_COLUMN
 from trailgate.errors import OptionError, did_you_mean
 
-FILE_COLUMN, ID_COLUMN = "_file", "_record_id"
+ID_COLUMN = "_record_id"
 _NONE: Final = -1
 
 

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs
 from trailgate.cobol.copybook.items import flat_columns
 from trailgate.cobol.copybook.layouts import Field, Layout
+from trailgate.cobol.records.added_columns import FILE_COLUMN, added_columns, added_fields
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
-    RAW_COLUMN,
     OnError,
     RecordDecoder,
     RecordOptions,
@@ -33,7 +33,6 @@ from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import Blank, Integers, Numbers, page_of
 from trailgate.columnar.code_pages import code_page, page_text
-from trailgate.columnar.gather import gather
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
 
 KIND_COLUMN = "_record"
@@ -61,7 +60,10 @@ class KindsDecoder:
         self._choose, self._size = kinds.chooser(values, field.size, page), field.size
         self._chains = chains_of(kinds.records, kinds.parents) if kinds.parents else []
         self.ids: RecordIds | None = None
-        inner = replace(options, raw=False)
+        # The ids have the file's name.
+        given = FILE_COLUMN if self._chains else None
+        self._added = tuple(name for name in options.all_added if name != given)
+        inner = replace(options, raw=False, added=())
         columns = _own_columns(self._layouts, options.columns)
         self._shown = {name for name, own in columns.items() if own != ()}
         # Of a kind that is not shown the records are still to have their length: the field of the kinds is known to be good.
@@ -117,9 +119,7 @@ class KindsDecoder:
             members.append(pa.field(name, pa.struct(inner)))
         if self._options.errors is OnError.COLUMN:
             members.append(pa.field(ERRORS_COLUMN, pa.list_(ERROR)))
-        if self._options.raw:
-            members.append(pa.field(RAW_COLUMN, pa.binary()))
-        return pa.schema(members)
+        return pa.schema([*members, *added_fields(self._added)])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,8 +128,8 @@ class KindsDecoder:
 
     def table_schema(self, name: str) -> pa.Schema:
         """Return the schema of the table of a kind."""
-        raw = [pa.field(RAW_COLUMN, pa.binary())] if self._options.raw else []
-        return pa.schema([*self._id_fields(), *self._decoders[name].schema, *raw])
+        own = self._decoders[name].schema
+        return pa.schema([*self._id_fields(), *own, *added_fields(self._added)])
 
     def _id_fields(self) -> list[pa.Field]:
         return RecordIds.fields(self._chains) if self._chains else []
@@ -160,8 +160,7 @@ class KindsDecoder:
             columns.append(struct.take(pa.array(slots, mask=mask)))
         if pool:
             columns.append(pa.concat_arrays(pool).take(pa.array(errors)))
-        if self._options.raw:
-            columns.append(gather(records.data, records.starts[rows], records.ends[rows]))
+        columns += added_columns(self._added, records, rows)
         self._advance(state)
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -181,9 +180,7 @@ class KindsDecoder:
             if name not in self._shown or not (len(own) or only):
                 continue
             columns = [column.take(pa.array(own)) for column in ids] + batch.columns
-            if self._options.raw:
-                starts, ends = records.starts[rows[own]], records.ends[rows[own]]
-                columns.append(gather(records.data, starts, ends))
+            columns += added_columns(self._added, records, rows[own])
             found.append(
                 (name, pa.RecordBatch.from_arrays(columns, schema=self.table_schema(name)))
             )
@@ -197,7 +194,7 @@ class KindsDecoder:
         if not self._chains:
             return [], None
         ids = self.ids or RecordIds("", self._chains)
-        return ids.columns(kind[rows], records.base + records.starts[rows])
+        return ids.columns(kind[rows], records.offsets[rows])
 
     def _advance(self, state: Longs | None) -> None:
         """Continue the ids after records that were decoded."""
@@ -237,7 +234,7 @@ class KindsDecoder:
         raw = records.data[start : min(end, start + 64)].tobytes()
         where = Where(
             record=records.number(row),
-            offset=records.base + start,
+            offset=int(records.offsets[row]),
             field=self._kinds.field,
             raw=raw,
             text=page_text(raw, code_page(self._options.values.dialect.code_page)),
@@ -298,9 +295,8 @@ def _own_columns(
 
 def _decode(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
     """Return the columns of some records; an error names the record by its own number."""
-    chosen = RecordBytes(records.data, records.starts[rows], records.ends[rows], 0, records.base)
     try:
-        return decoder.decode(chosen)
+        return decoder.decode(records.take(rows))
     except DecodeError as error:
         if error.where.record is not None:
             number = records.number(int(rows[error.where.record - 1]))

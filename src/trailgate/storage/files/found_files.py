@@ -58,28 +58,33 @@ def addresses_of(given: Addresses) -> tuple[str, ...]:
     return tuple(os.fspath(one) for one in several)
 
 
-def find_files(given: Addresses, what: str, problem: str) -> tuple[FoundFile, ...]:
+def find_files(
+    given: Addresses, what: str, problem: str, *, deep: bool = False
+) -> tuple[FoundFile, ...]:
     """Return the files at addresses, in their order, each once, however often and in which form it is named.
 
     An address is a file, a folder, whose files are taken by name, or a pattern of either: ``*``, ``?`` and ``[...]`` mean
     characters within one part of a path, ``**`` a folder with all folders below it. Files of folders and patterns whose names begin with a point or an
     underscore are left out. Raises StorageError with ``problem`` where an address is none of these, and where it has no files of
-    ``what``: those of its folders are not searched.
+    ``what``: those of its folders are not searched. With ``deep`` they are, and then there may be no file at all.
     """
     found: dict[str, FoundFile] = {}
     addresses = addresses_of(given)
     for address in addresses:
         store, place = locate(address)
         infos = _infos(store, place)
+        if deep and infos:
+            below = [one for info in infos for one in _folders_below(store, info)]
+            infos = store.get_file_info(below)
         if not infos:
             absent = (
                 problem if WILD.search(place) else f"{problem}: there is no such file or folder"
             )
             raise StorageError(absent, where=Where(source=address))
         files = [file for info in infos for file in _files(store, info)]
-        if not files:
+        if not files and not deep:
             raise _without_files(store, infos[0], what, address)
-        if len(infos) == 1 and infos[0].type == fs.FileType.Directory:
+        if len(infos) == 1 and infos[0].type == fs.FileType.Directory and not deep:
             _note_folders(store, infos[0], address)
         spell = addresses_like(address, place)
         for file in files:
@@ -162,6 +167,13 @@ def _with_folders_below(store: fs.FileSystem, folder: str, depth: int = 0) -> It
     for entry in _entries(store, folder):
         if entry.type == fs.FileType.Directory and entry.base_name[0] not in "._":
             yield from _with_folders_below(store, entry.path.removeprefix("./"), depth + 1)
+
+
+def _folders_below(store: fs.FileSystem, info: fs.FileInfo) -> list[str]:
+    """Return the paths of a folder and of those below it, or that of a file."""
+    if info.type == fs.FileType.File:
+        return [info.path]
+    return sorted(_with_folders_below(store, info.path))
 
 
 def _files(store: fs.FileSystem, info: fs.FileInfo) -> list[fs.FileInfo]:
