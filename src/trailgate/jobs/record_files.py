@@ -1,4 +1,4 @@
-"""Files of records by a copybook: read as Arrow batches, and written from columns (docs/copybook.md).
+"""Files of records by a copybook, read as Arrow batches (docs/copybook.md).
 
 The options are typed keywords, and one frozen value for all front ends.
 """
@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, Self, TypedDict, Unpack
 
 import pyarrow as pa
-from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import (
     BinarySizes,
@@ -34,7 +33,6 @@ from trailgate.cobol.records.decoding import (
     Shape,
     Surplus,
 )
-from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
@@ -45,11 +43,8 @@ from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import (
-    EncodeError,
     OptionError,
-    StorageError,
     TrailgateError,
-    Where,
     did_you_mean,
 )
 from trailgate.options import (
@@ -68,9 +63,8 @@ from trailgate.options import (
     list_names,
     names_in,
 )
-from trailgate.storage.files.addresses import Address, absolute_value, locate
+from trailgate.storage.files.addresses import Address, absolute_value
 from trailgate.storage.files.found_files import Addresses, copy_members, folder_of, read_source
-from trailgate.storage.files.opened_file import codec_of
 from trailgate.storage.reading.record_files import (
     SPLIT_BYTES,
     WHOLE_FILE,
@@ -137,15 +131,16 @@ def _passed_kinds(kinds: Any) -> RecordKinds:
 
 def _parents(text: str) -> dict[str, str]:
     """Read ``CHILD=PARENT, CHILD=PARENT``."""
-    return _pairs(text, "CHILD=PARENT")
+    return read_pairs(text, "CHILD=PARENT")
 
 
 def _pages(text: str) -> dict[str, str]:
     """Read ``ITEM=PAGE, ITEM=PAGE``."""
-    return _paged_items(_pairs(text, "ITEM=PAGE"))
+    return _paged_items(read_pairs(text, "ITEM=PAGE"))
 
 
-def _pairs(text: str, form: str) -> dict[str, str]:
+def read_pairs(text: str, form: str) -> dict[str, str]:
+    """Return what a text such as ``NAME=VALUE, NAME=VALUE`` states; ``form`` is the form that an error names. Raises OptionError."""
     found = {}
     for part in names_in(text):
         name, equals, value = part.partition("=")
@@ -499,52 +494,3 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
         step = first if rows else 2 * step  # where records of other kinds are left out
     if at < len(records) or not len(records):
         yield from decoder.batches(records.part(at, len(records)))
-
-
-_UNFINISHED = ".unfinished"
-
-
-@list_names(RecordKeywords, OPTIONS)
-def write_records(
-    batches: Iterable[pa.RecordBatch],
-    path: Address,
-    copybook: Address | None = None,
-    **options: Unpack[RecordKeywords],
-) -> int:
-    """Write flat columns as a new file of records, and return how many.
-
-    ``options`` are those of ``read_records``, which reads the file with them again; ``kinds`` and records to skip cannot be
-    written. Raises EncodeError with record and field for a value that does not fit; there is no file then.
-    """
-    chosen = CopybookOptions.of({"copybook": copybook, **options})
-    if chosen.kinds is not None or chosen.framing.skip_first or chosen.framing.skip_last:
-        raise OptionError("kinds, skipFirst and skipLast are for reading")
-    encoder = RecordEncoder(layout_named(chosen.layouts, chosen.record), chosen.records)
-    if codec_of(str(path)) is not None:
-        raise OptionError(f"compressed files are not written: {path}", hint="Leave out the suffix")
-    store, place = locate(path)
-    if store.get_file_info(place).type != fs.FileType.NotFound:
-        raise StorageError("the file is there already", where=Where(source=str(path)))
-    count = 0
-    try:
-        with store.open_output_stream(place + _UNFINISHED) as file:
-            for batch in batches:
-                file.write(_encode(encoder, batch, chosen, count))
-                count += batch.num_rows
-    except BaseException:
-        store.delete_file(place + _UNFINISHED)
-        raise
-    store.move(place + _UNFINISHED, place)
-    return count
-
-
-def _encode(
-    encoder: RecordEncoder, batch: pa.RecordBatch, options: CopybookOptions, before: int
-) -> bytes:
-    """Return the bytes of a batch; an error has the number of its record in the file."""
-    try:
-        return frame(encoder.encode(batch), options.framing).tobytes()
-    except EncodeError as error:
-        record = error.where.record
-        where = Where(record=None if record is None else before + record, field=error.where.field)
-        raise EncodeError(error.problem, where=where, hint=error.hint) from None

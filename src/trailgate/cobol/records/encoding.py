@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.copybook.items import Counts, Item, column_names, columns_below, place_items
-from trailgate.cobol.copybook.layouts import Field, Layout
+from trailgate.cobol.copybook.layouts import Field, Layout, Usage
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
     RAW_COLUMN,
@@ -21,65 +22,140 @@ from trailgate.cobol.records.decoding import (
 from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
 from trailgate.cobol.records.kernels import DESCRIPTOR
+from trailgate.cobol.records.nulls import NullAs, NullPolicies, with_nulls
+from trailgate.cobol.records.trees import is_tree, tree_columns
+from trailgate.cobol.values.codec import Blank, Encoder
 from trailgate.cobol.values.codecs import encoder
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import DecodeError, EncodeError, OptionError, Where, did_you_mean
 
+_BLANKS: Final = (Usage.ZONED, Usage.EDITED, Usage.PACKED, Usage.UNSIGNED_PACKED)
+
 
 class RecordEncoder:
-    """Encodes flat columns as records of one layout; FILLER becomes blanks."""
+    """Encodes flat columns, or a tree of them, as records of one layout; FILLER becomes blanks.
 
-    def __init__(self, layout: Layout, options: RecordOptions | None = None) -> None:
+    Columns are a tree where one of them is a struct or a list. NULL is written by the policy of its usage; without one it is an error.
+    Records that are shorter than ``width`` by their layout end with blanks.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        options: RecordOptions | None = None,
+        nulls: NullPolicies | None = None,
+        width: int = 0,
+    ) -> None:
         self.layout, self.options = layout, options or RecordOptions()
         self._names = column_names(layout)
+        self._root = place_items(layout, self._names).root
         self._spare = _overlaid(layout.root)
+        self._nulls = nulls or {}
+        self._width = max(width, layout.size)
+        self._encoders: dict[Field, Encoder] = {}
+        added = {ERRORS_COLUMN: self.options.errors is OnError.COLUMN, RAW_COLUMN: self.options.raw}
+        self._added = frozenset(name for name, present in added.items() if present)
 
     def encode(self, columns: Mapping[str, pa.Array] | pa.RecordBatch) -> RecordBytes:
         """Return the records; raises EncodeError with record and field.
 
         Every column must be there, but for those whose bytes are another's (REDEFINES); of two for the same
-        bytes the later one stays. There must be no others, but for those that reading by the same options adds.
+        bytes the later one that is not NULL stays. There must be no others, but for those that reading by the same options adds.
         """
         if isinstance(columns, pa.RecordBatch):
             columns = dict(zip(columns.schema.names, columns.columns, strict=True))
         rows = len(next(iter(columns.values()), ()))
-        self._check_names(columns)
-        real = self.options.depending is Depending.REAL
+        own = {name: column for name, column in columns.items() if name not in self._added}
+        tree = None
+        kinds = {name: own[name].type for name in own if name not in (ERRORS_COLUMN, RAW_COLUMN)}
+        if is_tree(kinds):
+            tree = tree_columns(self._root, own)
+            own = tree.columns
+        self._check_names(own)
         placed = place_items(
-            self.layout, self._names, lambda item: _count(columns, item), real=real
+            self.layout,
+            self._names,
+            lambda item: _count(own, item),
+            real=self.options.depending is Depending.REAL,
         )
         for bad in placed.bad_counts:
             problem = f"{bad.counter} is outside of what {bad.field.name} allows"
-            where = Where(record=int(np.argmax(bad.rows)) + 1, field=bad.counter)
-            raise EncodeError(problem, where=where)
+            row = int(np.argmax(bad.rows))
+            where = Where(record=row + 1, field=bad.counter)
+            raise EncodeError(f"{problem}: {bad.counts[row]}", where=where)
+        if tree is not None:
+            tree.check_lengths(placed.root)
         page = code_page(self.options.values.dialect.code_page)
-        matrix = np.empty((rows, self.layout.size), np.uint8)
-        matrix[:] = np.resize(np.frombuffer(page.blank, np.uint8), self.layout.size)
-        for item in columns_below(placed.root):
-            if item.name in columns:
-                self._write(matrix, item, columns[item.name])
+        matrix = np.empty((rows, self._width), np.uint8)
+        matrix[:] = np.resize(np.frombuffer(page.blank, np.uint8), self._width)
+        items = list(columns_below(placed.root))
+        for item in items:
+            if item.name in own:
+                self._write(matrix, item, own[item.name])
             elif item.field not in self._spare:
                 raise EncodeError("no column for a field", where=Where(field=item.name))
-        return _cut(matrix, placed.extent)
+        self._check_spare(matrix.shape, items, own)
+        return _cut(matrix, placed.extent + (self._width - self.layout.size))
+
+    def _check_spare(
+        self, shape: tuple[int, ...], items: list[Item], columns: Mapping[str, pa.Array]
+    ) -> None:
+        """Raise EncodeError for the NULL of an item whose bytes no other definition of them has written."""
+        spare = [item for item in items if item.field in self._spare]
+        unwritten = {item: self._unwritten(item, columns, shape[0]) for item in spare}
+        unwritten = {item: wrong for item, wrong in unwritten.items() if wrong.any()}
+        if not unwritten:
+            return
+        written = np.zeros(shape, bool)
+        for item in spare:
+            own = np.flatnonzero(~unwritten.get(item, np.zeros(shape[0], bool)))
+            written[own[:, None], _bytes_at(item, own)] = True
+        for item, wrong in unwritten.items():
+            rows = np.flatnonzero(wrong if item.active is None else wrong & item.active)
+            alone = ~written[rows[:, None], _bytes_at(item, rows)].any(axis=1)
+            if alone.any() and not self._is_blank(item.field):
+                problem = "NULL has no bytes, and no other item of the same bytes has a value"
+                where = Where(record=int(rows[np.argmax(alone)]) + 1, field=item.name)
+                raise EncodeError(problem, where=where)
+
+    def _unwritten(self, item: Item, columns: Mapping[str, pa.Array], rows: int) -> Mask:
+        """Return the records in which an item was not written: it is NULL without a policy, or there is no column."""
+        if item.name not in columns:
+            return np.ones(rows, bool)
+        if not self._leaves_null(item.field):
+            return np.zeros(rows, bool)
+        found: Mask = columns[item.name].is_null().to_numpy(zero_copy_only=False)
+        return found
+
+    def _is_blank(self, field: Field) -> bool:
+        """Return whether blanks are how NULL is read, and so written."""
+        return self.options.values.blank is Blank.NULL and field.usage in _BLANKS
+
+    def _leaves_null(self, field: Field) -> bool:
+        """Return whether NULL of a field leaves its bytes to another definition of them."""
+        policy = self._nulls.get(field.usage, NullAs.ERROR)
+        return field in self._spare and policy is NullAs.ERROR
 
     def _check_names(self, columns: Mapping[str, pa.Array]) -> None:
         """Raise EncodeError for a column that is not an item."""
-        added = {ERRORS_COLUMN: self.options.errors is OnError.COLUMN, RAW_COLUMN: self.options.raw}
-        known = {*self._names, *(name for name, present in added.items() if present)}
-        for name in columns:
-            if name not in known:
-                hint = did_you_mean(name, self._names) or "Leave the column out"
-                problem = f"the copybook has no item for the column {name}"
-                raise EncodeError(problem, where=Where(table=self.layout.name), hint=hint)
+        known = frozenset(self._names)
+        for name in (name for name in columns if name not in known):
+            hint = did_you_mean(name, self._names) or "Leave the column out"
+            problem = f"the copybook has no item for the column {name}"
+            raise EncodeError(problem, where=Where(table=self.layout.name), hint=hint)
 
     def _write(self, matrix: Octets, item: Item, values: pa.Array) -> None:
-        rows = np.arange(len(matrix)) if item.active is None else np.flatnonzero(item.active)
-        if not len(rows):
-            return
-        if item.active is not None:
-            values = values.filter(pa.array(item.active))
+        active = item.active
+        if self._leaves_null(item.field) and values.null_count:
+            valid = values.is_valid().to_numpy(zero_copy_only=False)
+            active = valid if active is None else valid & active
+        rows = np.arange(len(matrix)) if active is None else np.flatnonzero(active)
+        if not len(rows) and len(matrix):
+            return  # columns without rows are still to have a type that fits
+        if active is not None:
+            values = values.filter(pa.array(active))
         try:
-            made = encoder(item.field, self.options.values)(values)
+            made = self._encoder_of(item.field)(values)
         except OptionError as error:
             raise error.with_place(field=item.name) from None
         except EncodeError as error:
@@ -88,8 +164,24 @@ class RecordEncoder:
                 where = Where(record=int(rows[record]) + 1, field=item.name)
                 raise EncodeError(error.problem, where=where, hint=error.hint) from None
             raise error.with_place(field=item.name) from None
-        at = item.offset if isinstance(item.offset, int) else item.offset[rows]
-        matrix[rows[:, None], np.reshape(at, (-1, 1)) + np.arange(item.field.size)] = made
+        matrix[rows[:, None], _bytes_at(item, rows)] = made
+
+    def _encoder_of(self, field: Field) -> Encoder:
+        if field not in self._encoders:
+            values = self.options.values
+            encode = encoder(field, values)
+            policy = self._nulls.get(field.usage, NullAs.ERROR)
+            if policy is not NullAs.ERROR:
+                encode = with_nulls(field, encode, policy, values)
+            self._encoders[field] = encode
+        return self._encoders[field]
+
+
+def _bytes_at(item: Item, rows: Longs) -> Longs:
+    """Return the offsets of an item's bytes in some records, a row a record, or one row for all."""
+    at = item.offset if isinstance(item.offset, int) else item.offset[rows]
+    found: Longs = np.reshape(at, (-1, 1)) + np.arange(item.field.size)
+    return found
 
 
 def _overlaid(root: Field) -> frozenset[Field]:
