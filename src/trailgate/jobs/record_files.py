@@ -262,11 +262,7 @@ class CopybookOptions:
 
         Raises OptionError, DefinitionError, StorageError.
         """
-        values = OPTIONS.read(named)
-        if base is not None:
-            own = (row.name for row in OPTIONS if row.kind in (PATH, PATHS))
-            values |= {name: absolute_value(values[name], base) for name in own}
-        return cls.of_values(values, shape=shape)
+        return cls.of_values(with_base(OPTIONS, OPTIONS.read(named), base), shape=shape)
 
     @classmethod
     def of_column(cls, named: Mapping[str, Any]) -> Self:
@@ -328,6 +324,12 @@ class CopybookOptions:
             return RecordDecoder(layout_named(self.layouts, self.record), self.records)
         kinds = KindsDecoder(self.layouts, self.kinds, self.records)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
+
+
+def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
+    """Return values of options with their relative paths from ``base``; None is the working folder."""
+    own = [row.name for row in options if row.kind in (PATH, PATHS)] if base is not None else []
+    return values | {name: absolute_value(values[name], base or "") for name in own}
 
 
 def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:

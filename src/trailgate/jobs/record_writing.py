@@ -27,10 +27,13 @@ from trailgate.jobs.record_files import (
     CopybookOptions,
     RecordKeywords,
     read_pairs,
+    with_base,
 )
 from trailgate.options import Kind, Option, Options, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
+from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.opened_file import codec_of
+from trailgate.storage.reading.row_files import find_row_files, read_rows
 
 
 class WritingKeywords(RecordKeywords, total=False):
@@ -72,9 +75,9 @@ class WritingOptions:
     nulls: Mapping[Usage, NullAs]
 
     @classmethod
-    def of(cls, named: Mapping[str, Any]) -> Self:
-        """Return the options of these names; raises OptionError, DefinitionError, StorageError."""
-        return cls.of_values(WRITING.read(named))
+    def of(cls, named: Mapping[str, Any], base: str | None = None) -> Self:
+        """Return the options of these names, relative paths from ``base``; raises OptionError, DefinitionError, StorageError."""
+        return cls.of_values(with_base(WRITING, WRITING.read(named), base))
 
     @classmethod
     def of_values(cls, given: Mapping[str, Any]) -> Self:
@@ -160,10 +163,31 @@ def write_records(
     The columns are flat, or a tree. ``options`` are those of ``read_records``, which reads the file with them again, and ``nulls``. Raises
     EncodeError with file, record, field and value for a value that does not fit; there is no file then.
     """
-    chosen = WritingOptions.of({"copybook": copybook, **options})
-    chosen.encoder()  # raises before there is a file
+    return write_file(batches, path, WritingOptions.of({"copybook": copybook, **options}))
+
+
+def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions) -> int:
+    """Write columns as a new file, as ``write_records`` does."""
+    options.encoder()  # raises before there is a file
     with new_file(path) as file:
-        return write_to(batches, file, chosen, str(path))
+        return write_to(batches, file, options, str(path))
+
+
+def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files of Parquet or of JSON lines, where bytes are hex digits and what is absent is NULL."""
+    schema = pa.schema(map(_in_json, options.records.decoder().schema))
+    for file, form in find_row_files(path):
+        yield from read_rows(file, form, schema)
+
+
+def _in_json(field: pa.Field) -> pa.Field:
+    """Return a field with strings where it has bytes, as JSON has them."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct(list(map(_in_json, kind))))
+    if pa.types.is_list(kind):
+        return field.with_type(pa.list_(_in_json(kind.value_field)))
+    return field.with_type(pa.string()) if pa.types.is_binary(kind) else field
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""``trailgate records``: files of fixed-width records, shown or written as Parquet, by a copybook."""
+"""``trailgate records``: files of fixed-width records, shown, or written as Parquet and from it, by a copybook."""
 
 from __future__ import annotations
 
@@ -36,6 +36,10 @@ class RecordsArguments:
         Flag("FOLDER"),
         "Write them there as Parquet, a folder for each of several kinds, instead of printing them.",
     ] = None
+    write: Annotated[
+        bool,
+        "With --to: the other way, rows of .parquet or .jsonl files become a new file of records.",
+    ] = False
     master: Annotated[
         str | None, Flag("MASTER"), "With --to: run on Spark, as local[2] or a cluster's address."
     ] = None
@@ -53,7 +57,10 @@ def command(
     ],
     given: RecordsArguments,
 ) -> None:
-    """Show files of fixed-width records, or write them as Parquet."""
+    """Show files of fixed-width records, or write them as Parquet, or from it."""
+    if given.write:
+        _write_records(path, given)
+        return
     from trailgate.cobol.records.decoding import Shape
     from trailgate.jobs.record_files import CopybookOptions
     from trailgate.storage.files.addresses import absolute
@@ -73,6 +80,27 @@ def command(
             _write(kept, to, options, given.master)
         else:
             _print(kept, options, given)
+
+
+def _write_records(path: list[str], given: RecordsArguments) -> None:
+    from trailgate.cli.rows import limit_rows
+    from trailgate.jobs.record_writing import WritingOptions, rows_of, write_file
+    from trailgate.storage.files.addresses import absolute
+
+    if given.to is None or given.master is not None:
+        problem = "--write needs --to FILE, and runs in this process"
+        raise OptionError(problem, hint='On Spark, use df.write.format("copybook")')
+    named = {"copybook": given.copybook, **named_values(given.option)}
+    options = WritingOptions.of(named, given.base)
+    path = ["-.jsonl" if one == "-" else one for one in path]
+    to = given.to
+    if given.base is not None:
+        path = [one if is_stream(one) else absolute(one, given.base) for one in path]
+        to = absolute(to, given.base)
+    with kept_input(path) as kept:
+        count = write_file(limit_rows(rows_of(kept, options), given.limit), to, options)
+    with done_already():
+        print(f"{count:,} records: {mask_logins(given.to)}")
 
 
 def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
