@@ -97,3 +97,28 @@ def test_what_cannot_be_written_is_refused_before_any_task(
     with pytest.raises(PySparkException, match=r"string values in a field of .*field NUM"):
         text.option("copybook", copybook).mode("append").save(str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
+
+
+SEGMENTS = """
+       01  CLAIM.
+           05  SEG      PIC X.
+           05  OWNER.
+               10  NAME     PIC X(4).
+               10  AGE      PIC 9(2).
+           05  PART REDEFINES OWNER.
+               10  CODE     PIC 9(3).
+"""
+
+
+def test_segments_are_written_as_they_were_read(spark: SparkSession, tmp_path: Path) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "claim.cpy"
+    copybook.write_text(SEGMENTS)
+    records = ["OAnna41", "P007", "P008", "OBob 22"] * 5
+    data.write_bytes("".join(f"{text}\n" for text in records).encode())
+    options = {"copybook": str(copybook), "kinds": "SEG: O=OWNER, P=PART", "codePage": "ascii"}
+    options["recordFormat"] = "line"
+    frame = spark.read.format("copybook").options(**options).load(str(data))
+
+    frame.write.format("copybook").options(**options).mode("append").save(str(tmp_path / "new"))
+
+    assert content(tmp_path / "new") == data.read_bytes()

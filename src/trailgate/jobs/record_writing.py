@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any, Final, Protocol, Self, Unpack
+from typing import IO, Any, Final, Literal, Protocol, Self, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -17,8 +17,10 @@ from trailgate.cobol.copybook.layouts import Usage
 from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.kinds_encoding import KindsEncoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
-from trailgate.cobol.records.segments import layout_named
+from trailgate.cobol.records.record_kinds import KindsDecoder
+from trailgate.cobol.records.segments import layout_named, written_layout
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import EncodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder
@@ -29,7 +31,7 @@ from trailgate.jobs.record_files import (
     read_pairs,
     with_base,
 )
-from trailgate.options import Kind, Option, Options, instance, list_names
+from trailgate.options import Kind, Option, Options, choice, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.opened_file import codec_of
@@ -40,6 +42,7 @@ class WritingKeywords(RecordKeywords, total=False):
     """How records are written."""
 
     nulls: str | Mapping[str, str] | None
+    segment_length: Literal["own", "record"]
 
 
 def _nulls(text: str) -> dict[Usage, NullAs]:
@@ -52,12 +55,14 @@ NULLS: Final = Kind(
     _nulls,
     lambda given: null_policies(instance(Mapping)(given)),
 )
+LENGTHS: Final = choice({"own": True, "record": False})
 # Those of writing alone.
 OWN: Final = (
     Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
+    Option("segment_length", LENGTHS, "bytes of a segment: its own, or the whole record's", True),
 )
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
-_READING: Final = ("columns", "segment", "skip_first", "skip_last")
+_READING: Final = ("columns", "skip_first", "skip_last")
 
 
 class BatchEncoder(Protocol):
@@ -73,6 +78,7 @@ class WritingOptions:
 
     records: CopybookOptions
     nulls: Mapping[Usage, NullAs]
+    own_lengths: bool = True
 
     @classmethod
     def of(cls, named: Mapping[str, Any], base: str | None = None) -> Self:
@@ -84,19 +90,29 @@ class WritingOptions:
         """Return the options of values that are read already; raises as ``of`` does."""
         for row in OPTIONS:
             if row.name in _READING and given[row.name] != row.default:
-                problem = f"{row.spelling} is given, and columns, segment, skipFirst and skipLast are for reading"
+                problem = (
+                    f"{row.spelling} is given, and columns, skipFirst and skipLast are for reading"
+                )
                 raise OptionError(problem)
-        return cls(CopybookOptions.of_values(given), given["nulls"] or {})
+        return cls(CopybookOptions.of_values(given), given["nulls"] or {}, given["segment_length"])
 
     def encoder(self) -> BatchEncoder:
         """Return what encodes the records."""
         chosen = self.records
-        if chosen.kinds is not None:
-            raise OptionError("kinds is for reading")
-        layout = layout_named(chosen.layouts, chosen.record)
-        fixed = chosen.framing.kind is FrameKind.FIXED
-        width = max(chosen.framing.length, layout.size) if fixed else layout.size
-        return RecordEncoder(layout, chosen.records, self.nulls, width)
+        if chosen.kinds is None:
+            return self._encoder_of(chosen.record)
+        encoders = {name: self._encoder_of(name) for name in chosen.kinds.records}
+        decoder = KindsDecoder(chosen.layouts, chosen.kinds, chosen.records)
+        return KindsEncoder(decoder, chosen.kinds, encoders, chosen.segment)
+
+    def _encoder_of(self, name: str | None) -> RecordEncoder:
+        """Return the encoder of a record or segment; those of fixed records have one length."""
+        framing, layouts = self.records.framing, self.records.layouts
+        fixed = framing.kind is FrameKind.FIXED
+        whole = fixed or not self.own_lengths
+        layout = layout_named(layouts, name) if whole else written_layout(layouts, name)
+        length = max(framing.length, layout.size) if fixed else layout.size
+        return RecordEncoder(layout, self.records.records, self.nulls, length)
 
     def check(self, schema: pa.Schema) -> None:
         """Raise EncodeError where columns of a schema cannot be written, whatever their values."""

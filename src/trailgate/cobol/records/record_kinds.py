@@ -125,7 +125,7 @@ class KindsDecoder:
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Yield the columns of the records, in their order."""
-        kind = self._kind_of(records)
+        kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         names = list(self._decoders)
         ids, state = self._id_columns(records, kind, rows)
@@ -158,7 +158,7 @@ class KindsDecoder:
         self, records: RecordBytes, only: str | None = None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the columns of the records of each kind, or of one kind alone: the others are not decoded then."""
-        kind = self._kind_of(records)
+        kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         ids, state = self._id_columns(records, kind, rows)
         found = []
@@ -193,7 +193,7 @@ class KindsDecoder:
         if self.ids is not None and state is not None:
             self.ids.advance(state)
 
-    def _kind_of(self, records: RecordBytes) -> Longs:
+    def kinds_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as a number; -1 where it is left out."""
         found = self._key.decode(records)
         if found.column(0).null_count:
