@@ -49,11 +49,14 @@ class PartFolder:
     sidecars: tuple[Sidecar, ...] = ()
     tables: tuple[str, ...] = ("",)  # the folders that parts are in, below it
     ending: str = PARQUET
+    names: tuple[str, ...] = ()  # of parts by their numbers; else they have names of the run
 
     def _is_part(self, name: str) -> bool:
         """Return whether an unfinished upload of a name is of a run into this folder."""
         table, _, part = name.rpartition("/")
-        return name in (STATE, DONE) or (table in self.tables and PART.fullmatch(part) is not None)
+        return name in (STATE, DONE, *self.names) or (
+            table in self.tables and PART.fullmatch(part) is not None
+        )
 
     def check_new(self) -> None:
         """Raise StorageError where something is in the folder, after applying what an interrupted run had decided."""
@@ -93,7 +96,7 @@ class PartFolder:
 
     def part_name(self, number: int) -> str:
         """Return the name that a part gets."""
-        return f"part-{number:05d}-{self.run}{self.ending}"
+        return self.names[number] if self.names else f"part-{number:05d}-{self.run}{self.ending}"
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
         """Give parts their names, and mark the folder as complete."""

@@ -81,15 +81,21 @@ class WritingOptions:
     own_lengths: bool = True
 
     @classmethod
-    def of(cls, named: Mapping[str, Any], base: str | None = None) -> Self:
-        """Return the options of these names, relative paths from ``base``; raises OptionError, DefinitionError, StorageError."""
-        return cls.of_values(with_base(WRITING, WRITING.read(named), base))
+    def of(
+        cls, named: Mapping[str, Any], base: str | None = None, *, in_place: bool = False
+    ) -> Self:
+        """Return the options of these names, relative paths from ``base``; raises OptionError, DefinitionError, StorageError.
+
+        Files that are written anew ``in_place`` keep their headers and trailers.
+        """
+        return cls.of_values(with_base(WRITING, WRITING.read(named), base), in_place=in_place)
 
     @classmethod
-    def of_values(cls, given: Mapping[str, Any]) -> Self:
+    def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
+        reading = _READING[:1] if in_place else _READING
         for row in OPTIONS:
-            if row.name in _READING and given[row.name] != row.default:
+            if row.name in reading and given[row.name] != row.default:
                 problem = (
                     f"{row.spelling} is given, and columns, skipFirst and skipLast are for reading"
                 )
