@@ -7,21 +7,33 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from trailgate import ApplyError
+from trailgate import ApplyError, TrailAppender, apply_trail
 from trailgate.apply.batch import Effects, effects_of
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.nets import Effect
 from trailgate.apply.operations import Operations, operations_on
 from trailgate.apply.tables import target_table
+from trailgate.arrays import Longs
 from trailgate.columnar.digits import format_positions
-from trailgate.model.changes import ABSENT, ChangeBlock, StateColumn
-from trailgate.model.tables import Column, Table
+from trailgate.model.changes import (
+    ABSENT,
+    BEGIN,
+    END,
+    MIDDLE,
+    WHOLE,
+    ChangeBatch,
+    ChangeBlock,
+    StateColumn,
+)
+from trailgate.model.tables import Column, Definitions, Table
 
-CASES = tomllib.loads((Path(__file__).parent / "cases.toml").read_text())["case"]
+FILE = tomllib.loads((Path(__file__).parent / "cases.toml").read_text())
+CASES, MODES = FILE["case"], FILE["mode"]
 TABLE = Table("T", (Column("id", 134, 8, key=True), Column("a", 64, 9), Column("b", 134, 8)))
 TARGET = target_table(TABLE)
 OPERATION = re.compile(r"([IUDKT])(?: (\d+)(?:>(\d+))?)?((?: [ab]=\S+)*)")
@@ -38,6 +50,12 @@ def rows_of(text: str) -> Rows:
 
 
 def operations_of(text: str) -> Operations:
+    block, transactions = block_of(text)
+    return operations_on(TARGET, [block], [transactions])
+
+
+def block_of(text: str) -> tuple[ChangeBlock, Longs]:
+    """Return operations and the transaction of each, which is committed in the second of its number."""
     found, transactions = [], []
     for number, transaction in enumerate(text.split("|")):
         for one in transaction.split(";"):
@@ -63,7 +81,7 @@ def operations_of(text: str) -> Operations:
         TABLE,
         np.arange(count),
         np.array([ord(kind) for kind in kinds], np.uint8),
-        np.zeros(count, np.int64),
+        np.array(transactions) * 1_000_000,
         np.zeros(count, np.uint8),
         texts,
         texts,
@@ -72,7 +90,7 @@ def operations_of(text: str) -> Operations:
         (before, ABSENT, ABSENT),
         tuple(after),
     )
-    return operations_on(TARGET, [block], [np.array(transactions)])
+    return block, np.array(transactions)
 
 
 def run(case: dict[str, Any], policy: str) -> tuple[Rows, Effects]:
@@ -122,3 +140,26 @@ def test_a_case_gives_its_rows_or_stops(case: dict[str, Any]) -> None:
             assert rows == rows_of(expected), policy
             if policy == "overlay":
                 assert effects.ignored == case.get("ignored", 0)
+
+
+@pytest.mark.parametrize("case", MODES, ids=lambda case: case["name"])
+def test_a_mode_gives_its_rows(case: dict[str, Any], tmp_path: Path) -> None:
+    to = f"duckdb:{tmp_path / 'hr.duckdb'}"
+    for number, step in enumerate(case["steps"]):
+        if step["operations"]:
+            block, transactions = block_of(step["operations"])
+            begins, ends = (
+                np.diff(transactions, **{side: -1}) != 0 for side in ("prepend", "append")
+            )
+            block.tx_ind[:] = np.select([begins & ends, begins, ends], [WHOLE, BEGIN, END], MIDDLE)
+            with TrailAppender(str(tmp_path / "ot"), Definitions((TABLE,))) as trail:
+                trail.append(ChangeBatch([block], len(block)))
+                trail.commit(str(number))
+
+        done = apply_trail(tmp_path / "ot", to, mode=case["mode"])
+
+        assert done.operations == step["applied"]
+        with duckdb.connect(str(tmp_path / "hr.duckdb")) as connection:
+            found = connection.execute(f"SELECT {case['columns']} FROM t ORDER BY ALL").fetchall()
+        expected = [[None if one == "-" else one for one in row] for row in step["after"]]
+        assert [list(row) for row in found] == expected

@@ -11,6 +11,7 @@ import pytest
 
 from apply.sources import delta_rows, duckdb_rows, write_log
 from apply.test_net_effects import FULL
+from laws import examples
 from oracles.apply_naive import Operation
 from trailgate import (
     ApplyError,
@@ -21,6 +22,7 @@ from trailgate import (
     apply_trail,
 )
 from trailgate.cli.main import run
+from trailgate.jobs.apply_options import OnError
 
 # Of transaction 2 the update does not fit.
 LOG = [
@@ -73,6 +75,37 @@ def test_a_transaction_goes_as_a_whole(place: Path) -> None:
         "another operation of its transaction cannot be applied",
         "update of id=7: there is no such row",
     ]
+
+
+@pytest.mark.parametrize("on_error", ["discard", "discard-transaction"])
+def test_operations_that_the_target_alone_refuses_are_found(place: Path, on_error: OnError) -> None:
+    """A constraint of the table is not known before a row is written: batches are halved until the operation is found."""
+    transactions = examples(40)
+    log = [
+        Operation("I", key, key, {**FULL, "a": -1 if key % 7 == 0 else 1}, 10 + key // 3)
+        for key in range(100, 100 + 3 * transactions)
+    ]
+    write_log(place / "other", log)
+    with duckdb.connect("hr.duckdb") as connection:
+        connection.execute("CREATE SCHEMA hr")
+        columns = "id INTEGER, a INTEGER CHECK (a >= 0), b INTEGER, c INTEGER"
+        connection.execute(f"CREATE TABLE hr.hr.t ({columns})")
+
+    with pytest.raises(ApplyError, match="DuckDB refuses"):
+        apply_trail("other", "duckdb:hr.duckdb")
+    report = apply_trail("other", "duckdb:hr.duckdb", on_error=on_error)
+
+    bad = {one.transaction for one in log if one.logged["a"] < 0}
+    whole = on_error == "discard-transaction"
+    gone = {one.key for one in log if one.logged["a"] < 0 or (whole and one.transaction in bad)}
+    assert set(duckdb_rows(place)) == {one.key for one in log} - gone
+    lines = discards(place / "trailgate.discards.jsonl")
+    assert {int(line["after"]["ID"]) for line in lines} == gone
+    assert len(lines) == len(gone) == report.tables["hr.t"].discarded
+    assert sum("CHECK constraint failed" in line["reason"] for line in lines) == len(
+        [one for one in log if one.logged["a"] < 0] if not whole else bad
+    )
+    assert apply_trail("other", "duckdb:hr.duckdb", on_error=on_error).operations == 0
 
 
 def test_a_transaction_that_needs_one_that_goes_goes_too(place: Path) -> None:

@@ -33,6 +33,37 @@ def changed(folder: Path, *statements: str) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
+def test_loaded_tables_are_equal_where_the_trail_has_their_rows(name: str, tmp_path: Path) -> None:
+    """The first transactions are a load; of the others each row is compared, and a change by others is found."""
+    address, rows = TARGETS[name]
+    for number in range(examples(3)):
+        own = chance(f"verify loaded {name} {number}")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        to = address.format(folder)
+        source = history(own, 12)
+        loaded = [
+            Operation("I", key, key, dict(row), 0) for key, row in sorted(source.rows.items())
+        ]
+        loaded.append(Operation("I", 50, 50, FULL, 0))  # no other operation is on this row
+        write_log(folder / "load", loaded)
+        apply_trail(folder / "load", to, group="load")
+        done = len(source.log)
+        while len(source.log) == done:
+            source.transaction()
+        for _ in range(8):
+            source.transaction()
+        write_log(folder / "ot", source.log[done:])
+        apply_trail(folder / "ot", to, on_collision="overlay", batch_bytes=400)
+        gone = any(one.kind == "T" for one in source.log[done:])
+        assert rows(folder) == ({} if gone else {50: FULL}) | source.rows
+        (found,) = verify_tables(folder / "ot", to, on_collision="overlay").tables.values()
+        assert found.is_equal, found.rows
+        assert (found.untouched >= 1) != gone
+        assert found.equal + found.untouched == len(rows(folder))
+
+
+@pytest.mark.parametrize("name", TARGETS)
 def test_tables_that_nobody_else_changed_are_equal(name: str, tmp_path: Path) -> None:
     address, rows = TARGETS[name]
     for number in range(examples(3)):
@@ -77,6 +108,40 @@ def test_each_difference_has_its_row_and_its_operations(tmp_path: Path) -> None:
     assert [len(row.positions) for row in found.rows] == [1, 2, 1, 0]
 
 
+def test_of_loaded_tables_the_logged_columns_are_compared(tmp_path: Path) -> None:
+    write_log(tmp_path / "load", [Operation("I", key, key, FULL, 0) for key in range(1, 8)])
+    log = [
+        Operation("U", 1, 1, {"a": 5}, 1),
+        Operation("U", 2, 2, {"a": 5}, 2),
+        Operation("D", 3, 3, {}, 3),
+        Operation("U", 4, 4, {"b": None}, 4),
+        Operation("K", 5, 9, {"a": 7}, 5),
+    ]
+    write_log(tmp_path / "ot", log)
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    apply_trail(tmp_path / "load", to, group="load")
+    apply_trail(tmp_path / "ot", to, on_collision="overlay")
+    changed(
+        tmp_path,
+        "UPDATE hr.hr.t SET a = 0 WHERE id = 1",
+        "UPDATE hr.hr.t SET c = 0 WHERE id = 2",
+        "INSERT INTO hr.hr.t (id, a) VALUES (3, 5)",
+        "DELETE FROM hr.hr.t WHERE id IN (4, 6)",
+        "UPDATE hr.hr.t SET a = 1 WHERE id = 9",
+    )
+    found = verify_tables(tmp_path / "ot", to, on_collision="overlay").tables["hr.t"]
+
+    kinds = {row.key["id"]: (row.kind, set(row.columns)) for row in found.rows}
+    assert kinds[1] == ("different", {"a"}) == kinds[9]
+    assert {key: kind for key, (kind, _) in kinds.items()} == {
+        1: "different",
+        3: "surplus",
+        4: "missing",
+        9: "different",
+    }
+    assert (found.equal, found.untouched) == (1, 1)  # rows 2 and 7; that row 6 is gone is not known
+
+
 def test_a_delta_table_that_was_changed_is_told(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", LOG)
     to = TARGETS["delta"][0].format(tmp_path)
@@ -92,8 +157,8 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="has applied nothing"):
         verify_tables(tmp_path / "ot", to)
     apply_trail(tmp_path / "ot", to)
-    with pytest.raises(OptionError, match="tables that were loaded are not compared"):
-        verify_tables(tmp_path / "ot", to, after_csn="1")
+    with pytest.raises(OptionError, match="loaded tables of --mode history are not compared"):
+        verify_tables(tmp_path / "ot", to, after_csn="1", mode="history")
     with pytest.raises(StorageError, match="Give the options that it was applied with"):
         verify_tables(tmp_path / "ot", to, tables=["HR.*"])
 

@@ -25,12 +25,24 @@ class Collisions(Enum):
     """What is done where a row is there that should not be, or is not there.
 
     STOP: nothing of the batch is applied. OVERLAY (HANDLECOLLISIONS): an insert overlays the row that is there, an update or delete of none is ignored. INSERT_MISSING
-    (INSERTMISSINGUPDATES): an update of none is an insert.
+    (INSERTMISSINGUPDATES): an update of none is an insert. RESULT: the rows are what the operations make of them already, so each becomes what is logged; columns of a row that
+    are not logged stay missing where it is written whole.
     """
 
     STOP = "stop"
     OVERLAY = "overlay"
     INSERT_MISSING = "insert-missing"
+    RESULT = "result"
+
+    @property
+    def overlays(self) -> bool:
+        """Return whether an insert overlays the row that is there, and a delete of none is ignored."""
+        return self in (Collisions.OVERLAY, Collisions.RESULT)
+
+    @property
+    def inserts(self) -> bool:
+        """Return whether an update of none is an insert."""
+        return self in (Collisions.INSERT_MISSING, Collisions.RESULT)
 
 
 NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}
@@ -43,12 +55,12 @@ HINT = (
 def collided(nets: Nets, found: Mask, collisions: Collisions, operations: Operations) -> Mask:
     """Return the effects whose first operation does not fit the target, in which the keys in ``found`` are there."""
     absent, there = nets.expected & ~found, ~nets.expected & found
-    bad: dict[Collisions, Mask] = {
-        Collisions.STOP: absent | there,
-        Collisions.OVERLAY: np.zeros(len(nets), bool),
-        Collisions.INSERT_MISSING: there | (absent & (operations.op_type[nets.first] != UPDATE)),
-    }
-    return bad[collisions]
+    bad: Mask = there | absent
+    if collisions.overlays:
+        bad = np.zeros(len(nets), bool)
+    elif collisions.inserts:
+        bad = there | (absent & (operations.op_type[nets.first] != UPDATE))
+    return bad
 
 
 def first_collision(nets: Nets, bad: Mask, operations: Operations) -> ApplyError:
@@ -64,10 +76,11 @@ def fitted(nets: Nets, found: Mask, collisions: Collisions) -> tuple[Nets, int]:
     effect = nets.effect.copy()
     ignored = 0
     left_out = ~found & (effect == Effect.DELETE)  # of rows that were inserted meanwhile
-    if collisions is Collisions.INSERT_MISSING:
-        effect[absent & updates] = Effect.INSERT
-    elif collisions is Collisions.OVERLAY:
+    if collisions.overlays:
         effect[there & (effect == Effect.INSERT)] = Effect.PATCH
+    if collisions.inserts:
+        effect[absent & updates] = Effect.INSERT
+    elif collisions.overlays:
         left_out |= absent & updates
         ignored = int(nets.leading[absent].sum())
     return replace(nets, effect=effect, expected=found).where(~left_out), ignored

@@ -109,13 +109,7 @@ class Replay:
         effect = [Effect.REPLACE if self._rows.get(key) else Effect.DELETE for key in chosen]
         rows = [self._rows[key][0].values if self._rows.get(key) else None for key in chosen]
         columns = self._table.columns
-        values = tuple(
-            StateColumn(
-                pa.array([None if row is None else row[at] for row in rows], column.type),
-                None,
-            )
-            for at, column in enumerate(columns)
-        )
+        values = tuple(_column(rows, at, column.type) for at, column in enumerate(columns))
         return Nets(
             self._table,
             np.array(effect, np.uint8),
@@ -133,8 +127,8 @@ class Replay:
     def _insert(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
         held = self._rows.get(key)
         if not held:
-            self._rows[key] = [_Row(_whole(image))]
-        elif self._collisions is Collisions.OVERLAY:
+            self._rows[key] = [_Row(self._inserted(image))]
+        elif self._collisions.overlays:
             _write(held[0], image)
         else:
             self._refuse(operations, row, expected=False)
@@ -143,10 +137,10 @@ class Replay:
         held = self._rows.get(key)
         if held:
             _write(held[0], image)
-        elif self._collisions is Collisions.OVERLAY:
+        elif self._collisions.inserts:
+            self._rows[key] = [_Row(self._with_key(self._inserted(image), key))]
+        elif self._collisions.overlays:
             self.ignored += int(operations.weight[row])
-        elif self._collisions is Collisions.INSERT_MISSING:
-            self._rows[key] = [_Row(self._with_key(_whole(image), key))]
         else:
             self._refuse(operations, row, expected=True)
 
@@ -154,7 +148,7 @@ class Replay:
         held = self._rows.get(key)
         if held:
             held.pop(0)
-        elif self._collisions is Collisions.OVERLAY:
+        elif self._collisions.overlays:
             self.ignored += int(operations.weight[row])
         else:
             self._refuse(operations, row, expected=True)
@@ -169,13 +163,15 @@ class Replay:
         held = self._rows.get(old)
         if held:
             moved = held.pop(0)
-        elif self._collisions is Collisions.OVERLAY:
+        elif self._collisions.overlays:
             moved = _Row([NOT_LOGGED] * len(image))
-        elif self._collisions is Collisions.INSERT_MISSING:
+        elif self._collisions.inserts:
             moved = _Row([None] * len(image))
         else:
             self._refuse(operations, row, expected=True, old=True)
             return
+        if self._collisions is Collisions.RESULT:  # what was at the old key is another row by now
+            moved = _Row([NOT_LOGGED] * len(image))
         _write(moved, image)
         moved.moved = row
         moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
@@ -188,14 +184,14 @@ class Replay:
         held = self._rows.get(key)
         if not held:
             return
-        if len(held) > 1 and self._collisions is Collisions.OVERLAY:
+        if len(held) > 1 and self._collisions.overlays:
             for later in held[1:]:
                 for at in later.logged:
                     held[0].values[at] = later.values[at]
             del held[1:]
         if len(held) > 1:
             self._refuse_late(operations, held[-1].moved, twice=True)
-        if at_end:
+        if at_end and self._collisions is not Collisions.RESULT:
             for at, value in enumerate(held[0].values):
                 if value is NOT_LOGGED:
                     self._refuse_late(operations, held[0].moved, column=at)
@@ -207,6 +203,11 @@ class Replay:
         if self._faults.stop:
             raise error
         raise _TwiceError(row, error)
+
+    def _inserted(self, image: Sequence[Any]) -> list[Any]:
+        """Return the values of a row that begins: those that are not logged are NULL, but of a result they are known elsewhere."""
+        unknown = NOT_LOGGED if self._collisions is Collisions.RESULT else None
+        return [unknown if value is NOT_LOGGED else value for value in image]
 
     def _with_key(self, values: list[Any], key: Key) -> list[Any]:
         for at, value in zip(self._table.key, key, strict=True):
@@ -246,12 +247,16 @@ def keys_of(operations: Operations) -> list[Key]:
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
+def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> StateColumn:
+    """Return a column of rows; NULL where there is no row, and missing where nothing states it."""
+    found = [None if row is None else row[at] for row in rows]
+    missing = np.array([value is NOT_LOGGED for value in found], bool)
+    values = pa.array([None if value is NOT_LOGGED else value for value in found], kind)
+    return StateColumn(values, missing if missing.any() else None)
+
+
 def _lists(columns: Sequence[pa.Array]) -> list[Key]:
     return list(zip(*(column.to_pylist() for column in columns), strict=True))
-
-
-def _whole(image: Sequence[Any]) -> list[Any]:
-    return [None if value is NOT_LOGGED else value for value in image]
 
 
 def _write(row: _Row, image: Sequence[Any]) -> None:

@@ -13,6 +13,7 @@ import shutil
 import signal
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -47,19 +48,22 @@ WARNING: Final = "yellow"
 ERROR: Final = "red"
 
 
-class LiveView:
-    """What is drawn: ``show`` gives it the present state, a log's notes reach it by ``note``."""
+class LiveView(ABC):
+    """What is drawn of a run: figures by name, and a table; a log's notes reach it by ``note``."""
 
-    def __init__(self, source: str, trail: str) -> None:
-        self._title = f"{source} to {trail}"
+    def __init__(self, title: str) -> None:
+        self._title = title
         self._begun = time.monotonic()
         self._seen: deque[tuple[float, int]] = deque([(self._begun, 0)])
-        self._statistics = Statistics()
         self._note = ("", "dim")
 
-    def show(self, statistics: Statistics) -> None:
-        """Note what was done so far."""
-        self._statistics = statistics
+    @abstractmethod
+    def figures(self, seconds: float) -> list[tuple[str, str]]:
+        """Return the figures after the seconds since the begin."""
+
+    @abstractmethod
+    def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
+        """Return the headings and rows of the table, as many rows as there is room for, and how many more there are."""
 
     def note(self, text: str, style: str) -> None:
         """Note what was reported last."""
@@ -71,20 +75,47 @@ class LiveView:
         from rich.text import Text  # noqa: PLC0415  as above
 
         text, style = self._note
-        parts = [Text(printable(self._title), "bold", overflow="fold"), self._figures()]
-        if self._statistics.counts:
-            parts += [Text(""), self._tables()]
+        rows = self.figures(time.monotonic() - self._begun)
+        width = max(len(name) for name, _ in rows)
+        figures = (Text.assemble((f"{name:<{width}}  ", "dim"), value) for name, value in rows)
+        parts = [Text(printable(self._title), "bold", overflow="fold"), *figures]
+        heads, rows_of_table, more = self.table(max(1, shutil.get_terminal_size().lines - LINES))
+        if rows_of_table:
+            heading, lines = row_lines(heads, rows_of_table)
+            if more:
+                lines.append(f"... {more:,} more tables")
+            folded = (f"\n{line}" for line in lines)
+            parts += [Text(""), Text.assemble(("\n".join(heading), "bold"), *folded)]
         return Group(*parts, Text(""), Text(printable(text), style, overflow="fold"))
 
-    def _figures(self) -> Any:
-        from rich.console import Group  # noqa: PLC0415  only a terminal needs it
-        from rich.text import Text  # noqa: PLC0415  as above
+    def rate(self, count: int, seconds: float) -> str:
+        """Return a count, how many that is a second of the last seconds, and of all seconds."""
+        now, seen = time.monotonic(), self._seen
+        seen.append((now, count))
+        while len(seen) > 2 and now - seen[1][0] > RATE_SECONDS:
+            seen.popleft()
+        (begun, before), _ = seen[0], seen[-1]
+        present = (count - before) / max(now - begun, 0.001)
+        return f"{count:,}, {present:,.0f}/s now, {count / max(seconds, 0.001):,.0f}/s in all"
 
+
+class CaptureView(LiveView):
+    """The view of a live capture: ``show`` gives it the present state."""
+
+    def __init__(self, source: str, trail: str) -> None:
+        super().__init__(f"{source} to {trail}")
+        self._statistics = Statistics()
+
+    def show(self, statistics: Statistics) -> None:
+        """Note what was done so far."""
+        self._statistics = statistics
+
+    def figures(self, seconds: float) -> list[tuple[str, str]]:
+        """Return messages and what became of them, the lag, and the place in the trail."""
         done, last = self._statistics, self._statistics.last
-        seconds = time.monotonic() - self._begun
         rows = [
-            ("running", _duration(seconds)),
-            ("messages", f"{done.messages:,}, {self._rate():,.0f}/s now, {done.messages / max(seconds, 0.001):,.0f}/s in all"),
+            ("running", duration(seconds)),
+            ("messages", self.rate(done.messages, seconds)),
             ("captured", f"{done.transactions:,} transactions, {done.operations:,} operations"),
             ("left out", f"{done.repeated:,} given again, {done.duplicates:,} sent again"),
             ("quarantined", f"{done.quarantined:,}"),
@@ -95,29 +126,14 @@ class LiveView:
                 ("lag", f"{last.lag_messages:,} messages{age}"),
                 ("trail", f"file {last.trail_file}, byte {last.trail_offset:,}"),
             ]
-        width = max(len(name) for name, _ in rows)
-        return Group(*(Text.assemble((f"{name:<{width}}  ", "dim"), value) for name, value in rows))
+        return rows
 
-    def _tables(self) -> Any:
-        """Return operations by table, those with the most first, as many as fit."""
-        from rich.text import Text  # noqa: PLC0415  only a terminal needs it
-
+    def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
+        """Return operations by table, those with the most first."""
         counts = self._statistics.counts
         ranked = sorted(counts, key=lambda name: (-sum(counts[name].values()), name))
-        room = max(1, shutil.get_terminal_size().lines - LINES)
-        heading, lines = row_lines(*counts_table({name: counts[name] for name in ranked[:room]}))
-        if len(ranked) > room:
-            lines.append(f"... {len(ranked) - room:,} more tables")
-        return Text.assemble(("\n".join(heading), "bold"), *(f"\n{line}" for line in lines))
-
-    def _rate(self) -> float:
-        """Return messages a second of the last seconds."""
-        now, seen = time.monotonic(), self._seen
-        seen.append((now, self._statistics.messages))
-        while len(seen) > 2 and now - seen[1][0] > RATE_SECONDS:
-            seen.popleft()
-        (begun, before), (_, count) = seen[0], seen[-1]
-        return (count - before) / max(now - begun, 0.001)
+        heads, rows = counts_table({name: counts[name] for name in ranked[:room]})
+        return heads, rows, max(0, len(ranked) - room)
 
 
 class _Notes(logging.Handler):
@@ -135,11 +151,11 @@ class _Notes(logging.Handler):
 
 
 @contextmanager
-def live_view(source: str, trail: str, log: logging.Logger) -> Iterator[LiveView]:
-    """Yield a view that is drawn on the terminal until the end, and gets what is logged meanwhile."""
+def drawn_view(view: LiveView, log: logging.Logger) -> Iterator[None]:
+    """Draw a view on the terminal until the end; it gets what is logged meanwhile."""
     from rich.live import Live  # noqa: PLC0415  only a terminal needs it
 
-    view, screen = LiveView(source, trail), console()
+    screen = console()
 
     def drawn() -> Any:
         screen.width = terminal_width()  # the terminal's size may have changed
@@ -151,18 +167,24 @@ def live_view(source: str, trail: str, log: logging.Logger) -> Iterator[LiveView
         with Live(
             get_renderable=drawn, console=screen, refresh_per_second=DRAWS, vertical_overflow="crop"
         ):
-            yield view
+            yield
     finally:
         log.handlers[:] = before
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return a duration as hours, minutes and seconds."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"
 
 
 LOG: Final = logging.getLogger("trailgate.brokers")
+
+
+def is_terminal() -> bool:
+    """Return whether the output is a terminal on which a view can be drawn."""
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +201,7 @@ class LiveOutput:
     @property
     def is_viewed(self) -> bool:
         """Return whether there is a view: where it is asked for, and the output is a terminal."""
-        plain = self.as_json or os.environ.get("TERM") == "dumb"
-        return self.view and sys.stdout.isatty() and not plain
+        return self.view and not self.as_json and is_terminal()
 
 
 def print_live(
@@ -239,9 +260,10 @@ class _Watch:
         self._metrics: MetricsOutput | None = None
         if output.metrics is not None:
             self._metrics = held.enter_context(metrics_output(output.metrics, output.trail))
-        self._view: LiveView | None = None
+        self._view: CaptureView | None = None
         if output.is_viewed:
-            self._view = held.enter_context(live_view(output.source, output.trail, LOG))
+            self._view = CaptureView(output.source, output.trail)
+            held.enter_context(drawn_view(self._view, LOG))
 
     def batch(self, report: BatchReport) -> None:
         """Hand on what a batch did."""

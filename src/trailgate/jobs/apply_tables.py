@@ -7,7 +7,8 @@ the batch's last position.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
@@ -25,7 +26,7 @@ from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations
 from trailgate.apply.tables import TargetTable, with_columns_of
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import DefinitionError, OptionError, StorageError, Where
+from trailgate.errors import DefinitionError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.apply_discards import OTHERS, DiscardFile, reason_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
@@ -36,7 +37,7 @@ from trailgate.jobs.apply_reading import (
     position_at,
 )
 from trailgate.storage.reading.options import above_csn
-from trailgate.targets.target import Position, Target, open_target
+from trailgate.targets.target import Position, RowRefusedError, Target, open_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,9 @@ TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its n
 
 
 class BoundedTarget(Target, Protocol):
-    """A target whose tables take operations up to a position each."""
+    """A target whose tables take operations up to a position each; ``collisions`` are then treated so, if that is not None, whatever options state."""
+
+    collisions: Collisions | None
 
     def bound(self, table: TargetTable) -> str:
         """Return the position, in 20 digits, of the last operation that a table takes."""
@@ -114,6 +117,10 @@ class TargetTables:
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
         self._options, self._mode = options, WITH_META if options.meta else MODES[options.mode]
         self._collisions = collisions
+        self._policy = Collisions(options.on_collision)
+        if bounded is not None and bounded.collisions is not None:
+            policy = self._policy = bounded.collisions
+            self._collisions = lambda _: policy
         self._types = ColumnTypes.read(options.column or ())
         self._target: Target = bounded or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
@@ -160,7 +167,7 @@ class TargetTables:
     def folds(self) -> bool:
         """Return whether operations may be folded before they are applied."""
         given = self._options
-        overlays = given.on_collision == "overlay" or given.overlay_until is not None
+        overlays = self._policy.overlays or given.overlay_until is not None
         may_overlay = overlays or given.params is not None  # HANDLECOLLISIONS of a statement
         return self._mode.folds and not (self.keeps or may_overlay or given.dry_run)
 
@@ -243,45 +250,113 @@ class TargetTables:
 
     def apply(self, batch: SplitRead) -> ApplyReport:
         """Apply a batch of whole transactions."""
-        policy = Collisions(self._options.on_collision)
-        if self._options.overlay_until is None:
-            return self._apply(batch, policy)
+        policy = self._policy
+        if self._options.overlay_until is None or policy is Collisions.RESULT:
+            return self._apply_parts(batch, policy)
         early, late = _parted(batch, self._options.overlay_until)
         done = ApplyReport()
         for part, own in ((early, Collisions.OVERLAY), (late, policy)):
             if part is not None:
-                done += self._apply(part, own)
+                done += self._apply_parts(part, own)
         return replace(done, batches=1)
 
-    def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
-        assert batch.last is not None
+    def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
+        """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied."""
         try:
-            if not self._options.dry_run:
-                self._make()
-            effects, faults, left_out = self._effects(batch, policy)
-            reports = {name: report for name, _, report in effects}
+            return self._apply(batch, policy)
+        except RowRefusedError as error:
+            if not self.keeps:
+                raise
+            refusal = error
+        middle = _middle(batch)
+        if middle is not None:
+            parts = _between(batch, 0, middle), _between(batch, middle, batch.rows)
+            done = ApplyReport()
+            for part in parts:
+                if part is not None:
+                    done += self._apply_parts(part, policy)
+            return replace(done, batches=1)
+        refused = self._refused(batch, policy, refusal)
+        return self._apply_parts(replace(batch, errors={**batch.errors, **refused}), policy)
+
+    def _refused(
+        self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
+    ) -> dict[int, TrailgateError]:
+        """Return the first operation of a transaction with whose row the target refuses it; all of them where it refuses the commit alone."""
+        own = {number for one in batch.operations.values() for number in one.order.tolist()}
+        numbers = sorted(own - batch.errors.keys())
+        fits, fails = 0, len(numbers) + 1
+        while fails - fits > 1:
+            middle = (fits + fails) // 2
+            end = numbers[middle - 1] + 1
+            part = _between(batch, 0, end)
+            error = None if part is None else self._refusal_of(part, policy)
+            if error is None:
+                fits = middle
+            else:
+                fails, refusal = middle, error
+        chosen = numbers if fails > len(numbers) else [numbers[fails - 1]]
+        return dict.fromkeys(chosen, refusal)
+
+    def _refusal_of(self, batch: SplitRead, policy: Collisions) -> RowRefusedError | None:
+        """Return the error with which the target refuses to write operations; nothing of them stays."""
+        known, missing = dict(self._known), dict(self._missing)
+        try:
+            with self._undone_where_it_fails():
+                self._write(batch, policy)
+        except RowRefusedError as error:
+            return error
+        self._target.rollback()
+        self._known, self._missing = known, missing
+        return None
+
+    def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
+        """Apply a batch as one."""
+        assert batch.last is not None
+        with self._undone_where_it_fails():
+            report, faults, left_out = self._write(batch, policy)
             if not self._options.dry_run:
                 self._discard(batch, faults, left_out)
-                for _, steps, _ in effects:
-                    for one in steps:
-                        at = batch.last
-                        if one is not steps[-1]:
-                            at = replace(at, position=one.at)
-                        self._target.write(one, at)
                 self._target.commit(batch.last)
-                for own in batch.operations.values():
-                    gone = _gone(own.order, own.transaction, faults, left_out)
-                    if gone.any():
-                        name = str(own.table)
-                        known = reports.get(name, TableReport())
-                        reports[name] = replace(known, discarded=int(own.weight[gone].sum()))
-        except BaseException:
-            self._target.rollback()
-            self._known.clear()
-            self._missing.clear()
-            raise
         self.done = batch.last
-        return ApplyReport(reports, 1, batch.last, _reasons(batch, faults, left_out))
+        return report
+
+    @contextmanager
+    def _undone_where_it_fails(self) -> Iterator[None]:
+        """Forget what was written where an error is raised; tables are looked up again then, but where a row was refused."""
+        known, missing = dict(self._known), dict(self._missing)
+        try:
+            yield
+        except BaseException as error:
+            self._target.rollback()
+            refused = isinstance(error, RowRefusedError)
+            self._known, self._missing = (known, missing) if refused else ({}, {})
+            raise
+
+    def _write(
+        self, batch: SplitRead, policy: Collisions
+    ) -> tuple[ApplyReport, Faults, frozenset[int]]:
+        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out."""
+        assert batch.last is not None
+        if not self._options.dry_run:
+            self._make()
+        effects, faults, left_out = self._effects(batch, policy)
+        reports = {name: report for name, _, report in effects}
+        if not self._options.dry_run:
+            for _, steps, _ in effects:
+                for one in steps:
+                    at = batch.last
+                    if one is not steps[-1]:
+                        at = replace(at, position=one.at)
+                    self._target.write(one, at)
+            for own in batch.operations.values():
+                gone = _gone(own.order, own.transaction, faults, left_out)
+                if gone.any():
+                    name = str(own.table)
+                    report = reports.get(name, TableReport())
+                    reports[name] = replace(report, discarded=int(own.weight[gone].sum()))
+        reasons = _reasons(batch, faults, left_out)
+        return ApplyReport(reports, 1, batch.last, reasons), faults, left_out
 
     def _effects(
         self, batch: SplitRead, policy: Collisions
@@ -355,6 +430,16 @@ def _gone(order: Longs, transactions: Longs, faults: Faults, left_out: frozenset
     """Return which operations are not applied."""
     found: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(left_out))
     return found
+
+
+def _middle(batch: SplitRead) -> int | None:
+    """Return the number of an operation near the middle of a batch that begins a transaction; None where there is one transaction."""
+    pairs = [(own.order, own.transaction) for own in batch.operations.values()]
+    order = np.concatenate([order for order, _ in pairs])
+    sort = np.argsort(order)
+    order, transaction = order[sort], np.concatenate([own for _, own in pairs])[sort]
+    begins = order[1:][np.diff(transaction) != 0]
+    return int(begins[len(begins) // 2]) if len(begins) else None
 
 
 def _parted(batch: SplitRead, csn: str) -> tuple[SplitRead | None, SplitRead | None]:

@@ -1,15 +1,19 @@
-"""The tables of a target compared with what the trail makes of empty ones: rows that are missing, surplus or different, and the operations that made them.
+"""The tables of a target compared with what the trail makes of them: rows that are missing, surplus or different, and the operations that made them.
 
 The trail is applied to a file of DuckDB, in the types of the target's tables and as far as each of them is applied. That file and the target's rows are joined by key there, within a bound of
 memory; what needs more goes to files beside it. So the same engine is used twice, and what it does wrong is not found: what others did to the tables is.
+
+Tables that were loaded first begin in that file as they are in the target, and the trail is applied over them: where they are right, that changes nothing. Rows that the trail has no operations on are
+counted apart, as ``untouched``.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -17,13 +21,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.batch import Effects
+from trailgate.apply.collisions import Collisions
 from trailgate.apply.modes import MODES
-from trailgate.apply.operations import Operations
+from trailgate.apply.nets import Effect, Nets, key_codes
+from trailgate.apply.operations import Operations, concat
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import short_position
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.apply import ApplyRun, Progress, Reading
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
+from trailgate.model.changes import StateColumn
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
@@ -34,6 +42,8 @@ SCHEMA: Final = "trailgate_verify"
 ACTUAL: Final = "trailgate_actual"
 MEMORY: Final = "1GB"
 SHOWN: Final = 20  # differing rows of a table that are shown
+KINDS: Final = ("equal", "untouched", "missing", "surplus", "different")
+LOADED: Final = "The trail does not have the versions that were there before it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +61,13 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """How many rows of a table are as the trail makes them, and how many are not; the first of these."""
+    """How many rows of a table are as the trail makes them, and how many are not; the first of these.
+
+    ``untouched`` rows are those of a loaded table that the trail has no operations on.
+    """
 
     equal: int = 0
+    untouched: int = 0
     missing: int = 0
     surplus: int = 0
     different: int = 0
@@ -85,6 +99,7 @@ class _Expected(Target):
     scratch: Scratch
     real: Target
     whole: Position
+    collisions: Collisions | None
     tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
 
     def position(self, table: TargetTable | None) -> Position | None:
@@ -104,6 +119,10 @@ class _Expected(Target):
         if found is None:
             self.scratch.create(flat if theirs is None else replace(theirs, name=flat.name))
             found = self.scratch.held(flat)
+            assert found is not None
+            if self.collisions is not None:
+                none = found.schema.empty_table().to_reader()
+                self.scratch.load(found, none if theirs is None else self.real.scan(theirs))
         return found
 
     def _flat(self, table: TargetTable) -> TargetTable:
@@ -118,8 +137,17 @@ class _Expected(Target):
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         return self.scratch.rows(table, keys, keys_alone=keys_alone)
 
-    def write(self, effects: Any, at: Position) -> None:
+    def write(self, effects: Effects, at: Position) -> None:
+        if self.collisions is None:
+            self.scratch.write(effects, at)
+            return
+        theirs = self.tables[effects.nets.table.name[1]][1]
+        if theirs is not None:
+            effects = replace(
+                effects, nets=_completed(effects.nets, partial(self.real.rows, theirs))
+            )
         self.scratch.write(effects, at)
+        self.scratch.note_keys(effects)
 
     def commit(self, at: Position) -> None:
         self.scratch.commit(at)
@@ -148,19 +176,19 @@ def verify_tables(
     progress: Progress | None = None,
     **options: Unpack[ApplyKeywords],
 ) -> VerifyReport:
-    """Compare the tables that a trail was applied to with what it makes of empty ones; return what differs.
+    """Compare the tables that a trail was applied to with what it makes of them; return what differs.
 
-    The options are those that the trail was applied with. Of each table the first ``shown`` rows that differ are returned, with the positions of the operations on them.
+    The options are those that the trail was applied with. Tables were empty at first, unless ``after_csn``, ``overlay_until`` or ``on_collision`` state that they were loaded: of these the rows
+    that the trail has operations on are compared, in the columns that are logged. Of each table the first ``shown`` rows that differ are returned, with the positions of the operations on
+    them.
 
-    Raises OptionError where tables were loaded first, since the trail does not have all of their rows, and else what ``apply_trail`` raises.
+    Raises OptionError where loaded tables have another mode than current rows, and else what ``apply_trail`` raises.
     """
-    given = ApplyOptions(**OPTIONS.read(options))
-    if given.after_csn is not None or given.overlay_until is not None:
-        problem = (
-            "tables that were loaded are not compared: the trail does not have all of their rows"
-        )
-        raise OptionError(problem, hint="Compare tables that were empty when the trail began")
-    given = replace(given, dry_run=False, no_create=False)
+    given = replace(ApplyOptions(**OPTIONS.read(options)), dry_run=False, no_create=False)
+    loaded = bool(given.after_csn or given.overlay_until) or given.on_collision != "stop"
+    if loaded and given.mode != "current":
+        raise OptionError(f"loaded tables of --mode {given.mode} are not compared", hint=LOADED)
+    policy = Collisions.RESULT if loaded else None
     reading = Reading(threads)
     with (
         tempfile.TemporaryDirectory(prefix="trailgate-verify-") as folder,
@@ -171,7 +199,8 @@ def verify_tables(
             raise StorageError(f"group {given.group} has applied nothing", where=Where(source=to))
 
         def run(file: str) -> tuple[ApplyRun, _Expected]:
-            expected = _Expected(Scratch(str(Path(folder, file)), given.group), real, whole)
+            scratch = Scratch(str(Path(folder, file)), given.group)
+            expected = _Expected(scratch, real, whole, policy)
             expected.scratch.limit_memory(MEMORY, folder)
             made = ApplyRun(
                 trail, to, given, definitions=definitions, reading=reading, target=expected
@@ -208,10 +237,42 @@ def _compare(expected: _Expected, name: str, mode: str, shown: int) -> TableComp
     key = list(ours.key_names) or ["_position"]
     rows = ours.schema.empty_table().to_reader() if theirs is None else expected.real.scan(theirs)
     counts, differing = expected.scratch.compare(ours, rows, names, shown)
+    if expected.collisions is not None:
+        counts["untouched"] = expected.scratch.unnoted_rows(ours)
+        counts["equal"] = counts.get("equal", 0) - counts["untouched"]
     return TableComparison(
-        **{one: int(counts.get(one, 0)) for one in ("equal", "missing", "surplus", "different")},
+        **{one: int(counts.get(one, 0)) for one in KINDS},
         rows=tuple(_difference(row, names, key) for row in differing),
     )
+
+
+def _completed(nets: Nets, fetch: Callable[..., pa.Table]) -> Nets:
+    """Return effects whose whole rows have the values of the target's rows in columns that are not logged."""
+    whole = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
+    missing = [one.is_missing(len(nets)) & whole for one in nets.values]
+    lacking = np.flatnonzero(np.logical_or.reduce(missing))
+    if not len(lacking):
+        return nets
+    rows = fetch(nets.keys().take(pa.array(lacking)), keys_alone=False)
+    both = [
+        concat([own, rows[name].combine_chunks().cast(own.type)])
+        for own, name in zip(nets.key, nets.table.key_names, strict=True)
+    ]
+    codes, count = key_codes(both)
+    place = np.full(count, -1)
+    place[codes[len(nets) :]] = np.arange(rows.num_rows)
+    at = place[codes[: len(nets)]]
+    taken = pa.array(at, mask=at < 0)
+    values = []
+    for one, lacks, column in zip(nets.values, missing, nets.table.columns, strict=True):
+        if not (lacks & (at >= 0)).any():
+            values.append(one)
+            continue
+        theirs = rows[column.name].combine_chunks().cast(column.type).take(taken)
+        own = pa.nulls(len(nets), column.type) if one.values is None else one.values
+        still = one.is_missing(len(nets)) & ~(lacks & (at >= 0))
+        values.append(StateColumn(pc.if_else(pa.array(lacks), theirs, own), still))
+    return replace(nets, values=tuple(values))
 
 
 def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Difference:

@@ -12,7 +12,7 @@ from trailgate.apply.batch import Effects
 from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.errors import ApplyError, OptionError, StorageError, Where
 from trailgate.targets import sql
-from trailgate.targets.target import Position, TablePosition
+from trailgate.targets.target import Position, RowRefusedError, TablePosition
 
 STAGING: Final = "trailgate_staging"
 WHOLE: Final = "trailgate_whole_rows"
@@ -103,6 +103,33 @@ class TableTarget:
         self._execute(f"SET memory_limit = '{most}'")
         self._execute(f"SET temp_directory = '{quoted}'")
 
+    def load(self, table: TargetTable, rows: pa.RecordBatchReader) -> None:
+        """Give a table the rows of another one, in columns of these names, and begin to note keys."""
+        self._begin()
+        self._connection.register(STAGING, rows)
+        self._execute(f"INSERT INTO {sql.quoted(*table.name)} BY NAME SELECT * FROM {STAGING}")
+        self._connection.unregister(STAGING)
+        kinds = [(name, table.schema.field(name).type) for name in table.key_names]
+        none = sql.key_columns(table, pa.schema(kinds).empty_table())
+        self._connection.register(STAGING, none)
+        self._execute(f"CREATE TABLE {sql.quoted(*_noted(table))} AS SELECT * FROM {STAGING}")
+        self._connection.unregister(STAGING)
+
+    def note_keys(self, effects: Effects) -> None:
+        """Note the keys of rows that were written, for ``unnoted_rows``."""
+        table = effects.nets.table
+        self._connection.register(STAGING, sql.key_columns(table, effects.nets.keys()))
+        self._execute(f"INSERT INTO {sql.quoted(*_noted(table))} SELECT * FROM {STAGING}")
+        self._connection.unregister(STAGING)
+
+    def unnoted_rows(self, table: TargetTable) -> int:
+        """Return how many rows of a table have keys that were not noted."""
+        own, noted = sql.quoted(*table.name), sql.quoted(*_noted(table))
+        match = sql.match(table, "o", "n")
+        text = f"SELECT count(*) FROM {own} AS o ANTI JOIN {noted} AS n ON {match}"
+        ((count,),) = self._execute(text)
+        return int(count)
+
     def compare(
         self, table: TargetTable, rows: pa.RecordBatchReader, names: Sequence[str], most: int
     ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
@@ -178,7 +205,9 @@ class TableTarget:
             rows: list[Any] = self._connection.execute(text, values).fetchall()
         except duckdb.Error as error:
             where = Where(source=self._path, table=None if table is None else str(table))
-            raise ApplyError(f"DuckDB refuses: {_line(error)}", where=where) from None
+            is_of_row = isinstance(error, duckdb.IntegrityError | duckdb.DataError)
+            kind = RowRefusedError if is_of_row else ApplyError
+            raise kind(f"DuckDB refuses: {_line(error)}", where=where) from None
         return rows
 
 
@@ -216,6 +245,11 @@ def _parts(table: TargetTable) -> tuple[str, str]:
         return table.name[0], table.name[1]
     hint = "MAP it to SCHEMA.TABLE in a parameter file"
     raise OptionError(f"DuckDB has no catalogs, and {table} names one", hint=hint)
+
+
+def _noted(table: TargetTable) -> tuple[str, str]:
+    schema, name = _parts(table)
+    return schema, f"{name}@keys"
 
 
 def _name(table: TargetTable | None) -> str:

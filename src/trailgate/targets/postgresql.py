@@ -20,7 +20,7 @@ from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.columnar.digits import to_hex
 from trailgate.errors import ApplyError, OptionError, StorageError, Where, mask_logins
 from trailgate.targets import sql
-from trailgate.targets.target import Position, TablePosition
+from trailgate.targets.target import Position, RowRefusedError, TablePosition
 
 STAGING: Final = "trailgate_staging"
 KEYS: Final = "trailgate_keys"
@@ -219,7 +219,9 @@ class TableTarget:
     def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> ApplyError:
         where = Where(source=self._shown, table=None if table is None else str(table))
         hint = DEFERRABLE if isinstance(error, psycopg.IntegrityError) else ""
-        return ApplyError(f"PostgreSQL refuses: {_line(error)}", where=where, hint=hint)
+        is_of_row = isinstance(error, psycopg.IntegrityError | psycopg.DataError)
+        kind = RowRefusedError if is_of_row else ApplyError
+        return kind(f"PostgreSQL refuses: {_line(error)}", where=where, hint=hint)
 
 
 # Types of Arrow in PostgreSQL, and back.

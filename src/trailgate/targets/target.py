@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.tables import TargetTable
-from trailgate.errors import MissingDependencyError, OptionError, did_you_mean
+from trailgate.errors import ApplyError, MissingDependencyError, OptionError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,10 @@ class Position:
     position: str
     csn: str | None = None
     op_ts: int | None = None
+
+
+class RowRefusedError(ApplyError):
+    """A constraint or a type of the target's own refuses a row; nothing of what was written since the last commit stays after ``rollback``."""
 
 
 class TablePosition(NamedTuple):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -17,7 +18,7 @@ from trailgate.cli.options import AsJson, DefinitionsFile, Threads, TrailPath, t
 from trailgate.cli.output import done_already, progress_bar, quiet_pipe, say
 from trailgate.errors import OptionError
 from trailgate.jobs.apply_options import ApplyOptions
-from trailgate.options import Flag
+from trailgate.options import COUNT, Flag
 
 if TYPE_CHECKING:
     from trailgate.cli.live import LiveOutput
@@ -49,6 +50,12 @@ class ApplyArguments(ApplyOptions):
         "The tables: delta:lake/, duckdb:shop.duckdb or postgresql://USER@HOST/DATABASE.",
     ]
     follow: Annotated[bool, "Continue with what the trail grows by, until stopped."] = False
+    batch_seconds: Annotated[
+        int | None,
+        COUNT,
+        Flag("N", least=1),
+        "With --follow: the seconds from one look at the trail to the next one, default 1.",
+    ] = None
     status: Annotated[bool, "Show how far the tables are applied, and apply nothing."] = False
     repaired: Annotated[
         str | None,
@@ -57,7 +64,7 @@ class ApplyArguments(ApplyOptions):
     ] = None
     force: Annotated[bool, "Apply them though their rows may have been changed since."] = False
     verify: Annotated[
-        bool, "Compare the tables with what the trail makes of empty ones, and apply nothing."
+        bool, "Compare the tables with what the trail makes of them, and apply nothing."
     ] = False
     definitions: DefinitionsFile = None
     threads: Threads = None
@@ -77,6 +84,8 @@ def command(trail: TrailPath, given: ApplyArguments) -> None:
     chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]
     if len(chosen) > 1:
         raise OptionError(f"{' and '.join(chosen)} are given together")
+    if given.batch_seconds is not None and not given.follow:
+        raise OptionError("--batch-seconds is about --follow", hint="Add --follow")
     if given.force and given.repaired is None:
         raise OptionError("--force is about --from", hint="Name a file of discards")
     if given.repaired is not None:
@@ -105,7 +114,11 @@ def apply(given: ApplyArguments, trail: str) -> None:
         for one in run.mapped.unused:
             say(f"line {one.line}: {one.text} changes nothing: {one.reason}")
         if given.follow:
-            _follow(run, as_json=given.as_json)
+            from trailgate.cli.apply_follow import follow
+
+            show = partial(_show_batch, as_json=given.as_json)
+            names, seconds = (trail, given.target), float(given.batch_seconds or PAUSE)
+            follow(run, names, show, view=not given.as_json, seconds=seconds)
             return
         with progress_bar("applying", unit="operations", show=not given.as_json) as progress:
             for report in run.batches():
@@ -117,19 +130,6 @@ def apply(given: ApplyArguments, trail: str) -> None:
             print(json.dumps(_as_values(done), ensure_ascii=False))
         else:
             _print(done, given, run.mapped.options)
-
-
-def _follow(run: ApplyRun, *, as_json: bool) -> None:
-    """Print a line a batch until SIGTERM or SIGINT, which take effect between batches."""
-    from trailgate.cli.live import stoppable
-
-    with stoppable() as stopped:
-        while not stopped():
-            for report in run.batches():
-                _show_batch(report, as_json=as_json)
-                if stopped():
-                    return
-            time.sleep(PAUSE)
 
 
 def _repair(given: ApplyArguments, trail: str, file: str) -> None:
@@ -191,18 +191,14 @@ def applied_while_captured(
 
 
 def _show_batch(report: ApplyReport, *, as_json: bool) -> None:
+    from trailgate.cli.apply_follow import lag_seconds
+
     with quiet_pipe():
         if as_json:
-            line = {**_as_values(report), "lag_seconds": _lag(report)}
+            line = {**_as_values(report), "lag_seconds": lag_seconds(report)}
             print(json.dumps(line, ensure_ascii=False), flush=True)
         else:
             say(_sentence(report))
-
-
-def _lag(report: ApplyReport) -> float | None:
-    """Return how many seconds ago the last operation was committed at its source."""
-    at = report.position
-    return None if at is None or at.op_ts is None else round(time.time() - at.op_ts / 1e6, 3)
 
 
 def _as_values(report: ApplyReport) -> dict[str, Any]:
@@ -217,11 +213,12 @@ def _as_values(report: ApplyReport) -> dict[str, Any]:
 
 
 def _sentence(report: ApplyReport) -> str:
+    from trailgate.cli.apply_follow import lag_seconds
     from trailgate.columnar.digits import short_position
 
     rows = ", ".join(f"{name} {one.operations:,}" for name, one in report.tables.items())
     at = "" if report.position is None else short_position(report.position.position)
-    lag = _lag(report)
+    lag = lag_seconds(report)
     old = "" if lag is None else f", {lag:.1f} s old"
     return f"{many(report.operations, 'operation')} up to {at}{old}: {rows}"
 
@@ -341,8 +338,9 @@ def _compared(found: VerifyReport) -> dict[str, Any]:
 def _print_comparison(found: VerifyReport, target: str) -> None:
     from trailgate.columnar.digits import short_position
 
-    kinds = ("equal", "missing", "surplus", "different")
     rows = found.tables.items()
+    loaded = any(one.untouched for _, one in rows)
+    kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
     print_rows(
         ("table", *kinds), [(name, *(getattr(one, kind) for kind in kinds)) for name, one in rows]
     )
