@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Octets
-from trailgate.cobol.copybook.items import Item, column_names, columns_below, counters, place_items
+from trailgate.cobol.copybook.items import Item, columns_below, counters, place_items
 from trailgate.cobol.copybook.layouts import Layout
 from trailgate.cobol.records.decoding import RAW_COLUMN, RecordDecoder, Shape, Surplus
 from trailgate.cobol.records.encoding import RecordEncoder
@@ -88,7 +88,7 @@ class RecordEditor:
         self, layout: Layout, assignments: Sequence[Assignment], options: WritingOptions
     ) -> None:
         values = replace(options.records.records, shape=Shape.FLAT, raw=True, surplus=Surplus.DROP)
-        items = list(columns_below(place_items(layout, column_names(layout)).root))
+        items = list(columns_below(place_items(layout, values.names(layout)).root))
         self.targets = [
             (item, one) for one in assignments for item in items if _is_named(item, one.field)
         ]
@@ -218,7 +218,7 @@ class FileEditor:
         for one in parsed:
             targets = [item for e in self._editors for item, other in e.targets if other is one]
             if not targets:
-                known = {name for layout in layouts for name in column_names(layout)}
+                known = {name for layout in layouts for name in chosen.records.names(layout)}
                 hint = did_you_mean(one.field, known)
                 raise OptionError(f"no field {one.field} in the copybook's records", hint=hint)
             fields = {item.field.name.upper() for item in targets}

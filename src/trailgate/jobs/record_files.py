@@ -22,6 +22,7 @@ from trailgate.cobol.copybook.layouts import (
     Signs,
     SourceFormat,
 )
+from trailgate.cobol.copybook.names import ColumnNames, Filler, Names
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
@@ -42,11 +43,7 @@ from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages import code_page
-from trailgate.errors import (
-    OptionError,
-    TrailgateError,
-    did_you_mean,
-)
+from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean
 from trailgate.options import (
     COUNT,
     FLAG,
@@ -98,6 +95,9 @@ class CopybookKeywords(TypedDict, total=False):
     binary_sizes: Literal["ibm", "smallest"]
     floats: Literal["ibm", "ieee"]
     signs: Literal["strict", "lenient"]
+    names: Literal["cobol", "sql"]
+    filler: Literal["drop", "keep", "bytes"]
+    rename: str | Mapping[str, str]
     source_format: Literal["fixed", "free", "auto"]
 
 
@@ -134,6 +134,11 @@ def _parents(text: str) -> dict[str, str]:
     return read_pairs(text, "CHILD=PARENT")
 
 
+def _new_names(text: str) -> dict[str, str]:
+    """Read ``ITEM=NAME, ITEM=NAME``."""
+    return read_pairs(text, "ITEM=NAME")
+
+
 def _pages(text: str) -> dict[str, str]:
     """Read ``ITEM=PAGE, ITEM=PAGE``."""
     return _paged_items(read_pairs(text, "ITEM=PAGE"))
@@ -168,6 +173,7 @@ def _delimiter(text: str) -> bytes:
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
@@ -175,7 +181,7 @@ _COBOL: Final = Dialect()
 OPTIONS: Final = Options(
     "copybook",
     (
-        Option("copybook", PATH, "the copybook's file"),
+        Option("copybook", PATHS, "the copybook's file, or several, comma-separated"),
         Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
         Option("copy_path", PATHS, "folders where COPY finds its members, comma-separated", ()),
         Option("record", TEXT, "the record (level 01) that all records are"),
@@ -198,6 +204,9 @@ OPTIONS: Final = Options(
         Option("binary_sizes", choice(BinarySizes), "bytes of COMP", _COBOL.binary_sizes),
         Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2", _COBOL.floats),
         Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
+        Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
+        Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
+        Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
         Option("record_format", choice(FrameKind), "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
@@ -274,7 +283,13 @@ class CopybookOptions:
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
         dialect = Dialect(**{name: given[name] for name in _DIALECT})
+        names = ColumnNames(given["names"], given["filler"], given["rename"])
         layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
+        elements = names.elements(layouts)
+        if elements and (given["shape"] or shape) is Shape.TREE:
+            problem = f"rename: {next(iter(elements))} is a column of shape=flat alone"
+            raise OptionError(problem)
+        layouts, given = names.layouts(layouts), _renamed(given, names)
         values = ValueOptions(
             dialect, trim=given["trim"], blank=given["blank"], integers=given["integers"]
         )
@@ -288,6 +303,7 @@ class CopybookOptions:
             errors=given["errors"],
             raw=given["raw"],
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
+            renamed=elements,
         )
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
@@ -326,6 +342,21 @@ class CopybookOptions:
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
 
 
+def _renamed(given: Mapping[str, Any], names: ColumnNames) -> dict[str, Any]:
+    """Return values of options in which items have their new names, by whichever name they were given."""
+    found = dict(given)
+    for name in ("record", "segment"):
+        found[name] = None if given[name] is None else names.name(given[name])
+    if given["columns"] is not None:
+        found["columns"] = tuple(map(names.name, given["columns"]))
+    if given["kinds"] is not None:
+        found["kinds"] = given["kinds"].renamed(names.name)
+    if given["parents"]:
+        above = given["parents"].items()
+        found["parents"] = {names.name(child): names.name(parent) for child, parent in above}
+    return found
+
+
 def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
     """Return values of options with their relative paths from ``base``; None is the working folder."""
     own = [row.name for row in options if row.kind in (PATH, PATHS)] if base is not None else []
@@ -333,16 +364,20 @@ def with_base(options: Options, values: dict[str, Any], base: str | None) -> dic
 
 
 def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
-    path, text = given["copybook"], given["copybook_text"]
-    if (path is None) == (text is None):
+    paths, text = given["copybook"], given["copybook_text"]
+    if (not paths) == (text is None):
         raise OptionError("the option copybook is needed, or copybookText instead of it")
-    folders = [*given["copy_path"]]
-    if path is not None:
-        folders.append(folder_of(path))
-    content = text if path is None else read_source(path)
-    return read_copybook(
-        str(content), source=path or "copybook", dialect=dialect, member=copy_members(folders)
-    )
+    sources = [(path, str(read_source(path))) for path in paths or ()] or [("copybook", text)]
+    folders = [*given["copy_path"], *map(folder_of, paths or ())]
+    layouts: list[Layout] = []
+    for source, content in sources:
+        found = read_copybook(content, source=source, dialect=dialect, member=copy_members(folders))
+        for layout in found:
+            if any(layout.name.upper() == other.name.upper() for other in layouts):
+                problem = f"a record {layout.name} is in another copybook, too"
+                raise OptionError(problem, where=Where(source=source))
+        layouts += found
+    return layouts
 
 
 def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[Layout, ...]:
@@ -407,7 +442,7 @@ def _framing(given: Mapping[str, Any], length: int) -> Framing:
 
 @list_names(RecordKeywords, OPTIONS)
 def read_records(
-    path: Addresses, copybook: Address | None = None, **options: Unpack[RecordKeywords]
+    path: Addresses, copybook: Addresses | None = None, **options: Unpack[RecordKeywords]
 ) -> pa.RecordBatchReader:
     """Return a reader of the records of a file, of a folder's files by name, of a pattern's, or of several of these, as columns.
 

@@ -177,7 +177,7 @@ def new_file(path: Address) -> Iterator[IO[bytes]]:
 def write_records(
     batches: Iterable[pa.RecordBatch],
     path: Address,
-    copybook: Address | None = None,
+    copybook: Addresses | None = None,
     **options: Unpack[WritingKeywords],
 ) -> int:
     """Write columns as a new file of records, and return how many.

@@ -15,7 +15,6 @@ from trailgate.cobol.copybook.items import (
     Item,
     ItemNode,
     PlacedItems,
-    column_names,
     columns_below,
     counters,
     place_items,
@@ -57,7 +56,7 @@ class RecordEncoder:
         width: int = 0,
     ) -> None:
         self.layout, self.options = layout, options or RecordOptions()
-        self._names = column_names(layout)
+        self._names = self.options.names(layout)
         self._root = place_items(layout, self._names).root
         self._spare = _overlaid(layout.root)
         self._nulls = nulls or {}

@@ -57,7 +57,7 @@ class KindsDecoder:
         self._chains = chains_of(kinds.records, kinds.parents) if kinds.parents else []
         self.ids: RecordIds | None = None
         inner = replace(options, raw=False)
-        columns = _own_columns(self._layouts, options.columns)
+        columns = _own_columns(self._layouts, options)
         self._shown = {name for name, own in columns.items() if own != ()}
         # Of a kind that is not shown the records are still to have their length: the field of the kinds is known to be good.
         self._decoders = {
@@ -264,12 +264,13 @@ class SegmentDecoder:
 
 
 def _own_columns(
-    layouts: Mapping[str, Layout], columns: tuple[str, ...] | None
+    layouts: Mapping[str, Layout], options: RecordOptions
 ) -> dict[str, tuple[str, ...] | None]:
     """Return which of the columns asked for each layout has; raises OptionError for one that none has."""
+    columns = options.columns
     if columns is None:
         return dict.fromkeys(layouts)
-    known = {name: names_of_columns(layout) for name, layout in layouts.items()}
+    known = {name: names_of_columns(layout, options) for name, layout in layouts.items()}
     for column in columns:
         if not any(column.upper() in names for names in known.values()):
             hint = did_you_mean(column, frozenset[str]().union(*known.values()))
