@@ -18,6 +18,7 @@ import trailgate
 from trailgate import errors
 from trailgate.jobs.record_files import OPTIONS as RECORD_OPTIONS
 from trailgate.jobs.record_files import RecordKeywords
+from trailgate.jobs.record_writing import WRITING
 from trailgate.options import Options
 from trailgate.storage.reading.options import OPTIONS as TRAIL_OPTIONS
 
@@ -110,7 +111,7 @@ def test_the_version_is_that_of_the_package() -> None:
     [
         (trailgate.read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
         (trailgate.read_records, RECORD_OPTIONS, {"path"}),
-        (trailgate.write_records, RECORD_OPTIONS, {"batches", "path"}),
+        (trailgate.write_records, WRITING, {"batches", "path"}),
     ],
 )
 def test_the_keywords_are_the_options_with_their_defaults(

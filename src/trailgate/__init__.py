@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.publishing import PublishSummary, publish_trail
     from trailgate.jobs.query import query
-    from trailgate.jobs.record_files import read_records, write_records
+    from trailgate.jobs.record_files import read_records
+    from trailgate.jobs.record_writing import write_records
     from trailgate.jobs.redacting import RedactSummary, redact_trail
     from trailgate.messages.bounds import Problem, TransactionState
     from trailgate.messages.messages import MessageBatch
@@ -144,7 +145,7 @@ _MODULES = MappingProxyType(
         "redact_trail": "trailgate.jobs.redacting",
         "query": "trailgate.jobs.query",
         "read_records": "trailgate.jobs.record_files",
-        "write_records": "trailgate.jobs.record_files",
+        "write_records": "trailgate.jobs.record_writing",
         "read_trail": "trailgate.storage.reading.trails",
     }
 )

@@ -184,6 +184,8 @@ def _passed_count(value: Any) -> int:
 
 
 def _name(value: Any) -> tuple[str, ...]:
+    if isinstance(value, os.PathLike):
+        return (_path(value),)
     if not isinstance(value, Iterable):
         raise ValueError  # noqa: TRY004  becomes an OptionError
     return tuple(_path(name) for name in value)

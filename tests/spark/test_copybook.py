@@ -165,7 +165,8 @@ def test_a_segment_is_a_frame_of_which_only_what_is_asked_for_is_decoded(
     parts = reader.option("segment", "PART").load(str(data))
 
     assert owners.columns == ["_file", "_record_id", "_id_0", "_id_1", "SEG", "NAME", "AGE"]
-    assert [row.asDict() for row in owners.select("NAME", "_id_0").collect()] == [
+    named = reader.option("segment", "OWNER").option("columns", "NAME").load(str(data))
+    assert [row.asDict() for row in named.select("NAME", "_id_0").collect()] == [
         {"NAME": "Anna", "_id_0": 0},
         {"NAME": "Bob", "_id_0": 14},
     ]

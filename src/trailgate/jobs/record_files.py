@@ -1,4 +1,4 @@
-"""Files of records by a copybook: read as Arrow batches, and written from columns (docs/copybook.md).
+"""Files of records by a copybook, read as Arrow batches (docs/copybook.md).
 
 The options are typed keywords, and one frozen value for all front ends.
 """
@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Any, Final, Literal, Self, TypedDict, Unpack
 
 import pyarrow as pa
-from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import (
     COMPILERS,
@@ -24,6 +23,7 @@ from trailgate.cobol.copybook.layouts import (
     Signs,
     SourceFormat,
 )
+from trailgate.cobol.copybook.names import ColumnNames, Filler, Names
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import (
@@ -36,7 +36,6 @@ from trailgate.cobol.records.decoding import (
     Short,
     Surplus,
 )
-from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
@@ -53,9 +52,7 @@ from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import (
-    EncodeError,
     OptionError,
-    StorageError,
     TrailgateError,
     Where,
     did_you_mean,
@@ -77,9 +74,8 @@ from trailgate.options import (
     list_names,
     names_in,
 )
-from trailgate.storage.files.addresses import Address, absolute_value, locate
+from trailgate.storage.files.addresses import Address, absolute_value
 from trailgate.storage.files.found_files import Addresses, copy_members, folder_of, read_source
-from trailgate.storage.files.opened_file import codec_of
 from trailgate.storage.reading.record_files import (
     SPLIT_BYTES,
     WHOLE_FILE,
@@ -121,6 +117,9 @@ class CopybookKeywords(TypedDict, total=False):
     signs: Literal["strict", "lenient"]
     compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
     decimal_comma: bool
+    names: Literal["cobol", "sql"]
+    filler: Literal["drop", "keep", "bytes"]
+    rename: str | Mapping[str, str]
     source_format: Literal["fixed", "free", "auto"]
 
 
@@ -184,17 +183,22 @@ def _passed_kinds(kinds: Any) -> RecordKinds:
 
 def _parents(text: str) -> dict[str, str]:
     """Read ``CHILD=PARENT, CHILD=PARENT``."""
-    return _pairs(text, "CHILD=PARENT")
+    return read_pairs(text, "CHILD=PARENT")
+
+
+def _new_names(text: str) -> dict[str, str]:
+    """Read ``ITEM=NAME, ITEM=NAME``."""
+    return read_pairs(text, "ITEM=NAME")
 
 
 def _pages(text: str) -> dict[str, str]:
     """Read ``ITEM=PAGE, ITEM=PAGE``."""
-    return _paged_items(_pairs(text, "ITEM=PAGE"))
+    return _paged_items(read_pairs(text, "ITEM=PAGE"))
 
 
 def _lengths_of(text: str) -> dict[str, int]:
     """Read ``VALUE=LENGTH, VALUE=LENGTH``."""
-    return _counted(_pairs(text, "VALUE=LENGTH"))
+    return _counted(read_pairs(text, "VALUE=LENGTH"))
 
 
 def _counted(lengths: Any) -> dict[str, int]:
@@ -203,7 +207,8 @@ def _counted(lengths: Any) -> dict[str, int]:
     return {str(value): int(COUNT.read(str(length))) for value, length in found.items()}
 
 
-def _pairs(text: str, form: str) -> dict[str, str]:
+def read_pairs(text: str, form: str) -> dict[str, str]:
+    """Return what a text such as ``NAME=VALUE, NAME=VALUE`` states; ``form`` is the form that an error names. Raises OptionError."""
     found = {}
     for part in names_in(text):
         name, equals, value = part.partition("=")
@@ -244,6 +249,7 @@ PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
+RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
@@ -252,7 +258,7 @@ _LENGTH_WIDTH: Final = 4
 OPTIONS: Final = Options(
     "copybook",
     (
-        Option("copybook", PATH, "the copybook's file"),
+        Option("copybook", PATHS, "the copybook's file, or several, comma-separated"),
         Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
         Option("copy_path", PATHS, "folders where COPY finds its members, comma-separated", ()),
         Option("record", TEXT, "the record (level 01) that all records are"),
@@ -286,6 +292,9 @@ OPTIONS: Final = Options(
             "sizes and orders of a compiler: ibm, micro-focus, gnucobol, fujitsu",
         ),
         Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
+        Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
+        Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
+        Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
         Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
@@ -394,11 +403,7 @@ class CopybookOptions:
 
         Raises OptionError, DefinitionError, StorageError.
         """
-        values = OPTIONS.read(named)
-        if base is not None:
-            own = (row.name for row in OPTIONS if row.kind in (PATH, PATHS))
-            values |= {name: absolute_value(values[name], base) for name in own}
-        return cls.of_values(values, shape=shape)
+        return cls.of_values(with_base(OPTIONS, OPTIONS.read(named), base), shape=shape)
 
     @classmethod
     def of_column(cls, named: Mapping[str, Any]) -> Self:
@@ -410,7 +415,13 @@ class CopybookOptions:
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
         dialect = _dialect(given)
+        names = ColumnNames(given["names"], given["filler"], given["rename"])
         layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
+        elements = names.elements(layouts)
+        if elements and (given["shape"] or shape) is Shape.TREE:
+            problem = f"rename: {next(iter(elements))} is a column of shape=flat alone"
+            raise OptionError(problem)
+        layouts, given = names.layouts(layouts), _renamed(given, names)
         values = ValueOptions(
             dialect,
             trim=given["trim"],
@@ -436,6 +447,7 @@ class CopybookOptions:
                 *(column for name, column in _ADDED.items() if given[name]),
                 *given["partitions"],
             ),
+            renamed=elements,
         )
         given, layouts = _without_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
@@ -493,17 +505,42 @@ def _dialect(given: Mapping[str, Any]) -> Dialect:
     return Dialect(**{**(given["compiler"] or {}), **stated})
 
 
+def _renamed(given: Mapping[str, Any], names: ColumnNames) -> dict[str, Any]:
+    """Return values of options in which items have their new names, by whichever name they were given."""
+    found = dict(given)
+    for name in ("record", "segment"):
+        found[name] = None if given[name] is None else names.name(given[name])
+    if given["columns"] is not None:
+        found["columns"] = tuple(map(names.name, given["columns"]))
+    if given["kinds"] is not None:
+        found["kinds"] = given["kinds"].renamed(names.name)
+    if given["parents"]:
+        above = given["parents"].items()
+        found["parents"] = {names.name(child): names.name(parent) for child, parent in above}
+    return found
+
+
+def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
+    """Return values of options with their relative paths from ``base``; None is the working folder."""
+    own = [row.name for row in options if row.kind in (PATH, PATHS)] if base is not None else []
+    return values | {name: absolute_value(values[name], base or "") for name in own}
+
+
 def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
-    path, text = given["copybook"], given["copybook_text"]
-    if (path is None) == (text is None):
+    paths, text = given["copybook"], given["copybook_text"]
+    if (not paths) == (text is None):
         raise OptionError("the option copybook is needed, or copybookText instead of it")
-    folders = [*given["copy_path"]]
-    if path is not None:
-        folders.append(folder_of(path))
-    content = text if path is None else read_source(path)
-    return read_copybook(
-        str(content), source=path or "copybook", dialect=dialect, member=copy_members(folders)
-    )
+    sources = [(path, str(read_source(path))) for path in paths or ()] or [("copybook", text)]
+    folders = [*given["copy_path"], *map(folder_of, paths or ())]
+    layouts: list[Layout] = []
+    for source, content in sources:
+        found = read_copybook(content, source=source, dialect=dialect, member=copy_members(folders))
+        for layout in found:
+            if any(layout.name.upper() == other.name.upper() for other in layouts):
+                problem = f"a record {layout.name} is in another copybook, too"
+                raise OptionError(problem, where=Where(source=source))
+        layouts += found
+    return layouts
 
 
 def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[Layout, ...]:
@@ -631,7 +668,7 @@ def _framing(given: Mapping[str, Any], length: int) -> Framing:
 
 @list_names(RecordKeywords, OPTIONS)
 def read_records(
-    path: Addresses, copybook: Address | None = None, **options: Unpack[RecordKeywords]
+    path: Addresses, copybook: Addresses | None = None, **options: Unpack[RecordKeywords]
 ) -> pa.RecordBatchReader:
     """Return a reader of the records of a file, of a folder's files by name, of a pattern's, or of several of these, as columns.
 
@@ -728,54 +765,3 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
         step = first if rows else 2 * step  # where records of other kinds are left out
     if at < len(records) or not len(records):
         yield from decoder.batches(records.part(at, len(records)))
-
-
-_UNFINISHED = ".unfinished"
-
-
-@list_names(RecordKeywords, OPTIONS)
-def write_records(
-    batches: Iterable[pa.RecordBatch],
-    path: Address,
-    copybook: Address | None = None,
-    **options: Unpack[RecordKeywords],
-) -> int:
-    """Write flat columns as a new file of records, and return how many.
-
-    ``options`` are those of ``read_records``, which reads the file with them again; ``kinds`` and records to skip cannot be
-    written. Raises EncodeError with record and field for a value that does not fit; there is no file then.
-    """
-    chosen = CopybookOptions.of({"copybook": copybook, **options})
-    framing = chosen.framing
-    ends = framing.skip_first, framing.skip_last, framing.header_bytes, framing.trailer_bytes
-    if chosen.kinds is not None or any(ends):
-        raise OptionError("kinds, skipFirst and skipLast are for reading, headers and trailers too")
-    encoder = RecordEncoder(layout_named(chosen.layouts, chosen.record), chosen.records)
-    if codec_of(str(path)) is not None:
-        raise OptionError(f"compressed files are not written: {path}", hint="Leave out the suffix")
-    store, place = locate(path)
-    if store.get_file_info(place).type != fs.FileType.NotFound:
-        raise StorageError("the file is there already", where=Where(source=str(path)))
-    count = 0
-    try:
-        with store.open_output_stream(place + _UNFINISHED) as file:
-            for batch in batches:
-                file.write(_encode(encoder, batch, chosen, count))
-                count += batch.num_rows
-    except BaseException:
-        store.delete_file(place + _UNFINISHED)
-        raise
-    store.move(place + _UNFINISHED, place)
-    return count
-
-
-def _encode(
-    encoder: RecordEncoder, batch: pa.RecordBatch, options: CopybookOptions, before: int
-) -> bytes:
-    """Return the bytes of a batch; an error has the number of its record in the file."""
-    try:
-        return frame(encoder.encode(batch), options.framing).tobytes()
-    except EncodeError as error:
-        record = error.where.record
-        where = Where(record=None if record is None else before + record, field=error.where.field)
-        raise EncodeError(error.problem, where=where, hint=error.hint) from None

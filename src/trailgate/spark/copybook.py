@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from trailgate.jobs.record_files import OPTIONS, CopybookOptions, read_splits
@@ -74,6 +74,12 @@ class CopybookSource(Source):
     def reader(self, schema: StructType) -> CopybookReader:
         """Return the batch reader."""
         return CopybookReader(self.read_options(schema), schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return the batch writer."""
+        from trailgate.spark.copybook_sink import copybook_writer  # noqa: PLC0415  not to read
+
+        return copybook_writer(self.options, schema, self.folder, overwrite=overwrite)
 
 
 def _pack(splits: list[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:

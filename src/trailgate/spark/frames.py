@@ -75,7 +75,7 @@ def read_messages(  # noqa: PLR0913  one parameter an option
 def read_records(
     spark: SparkSession,
     path: Addresses,
-    copybook: Address | None = None,
+    copybook: Addresses | None = None,
     *,
     base: Address | None = None,
     **options: Unpack[RecordKeywords],
@@ -103,7 +103,7 @@ def _frame(
 
 @list_names(CopybookKeywords, OPTIONS)
 def decode_copybook(
-    column: Column | str, copybook: Address | None = None, **options: Unpack[CopybookKeywords]
+    column: Column | str, copybook: Addresses | None = None, **options: Unpack[CopybookKeywords]
 ) -> Column:
     """Return a struct column of the records that a binary column holds, one a row.
 

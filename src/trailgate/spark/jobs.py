@@ -21,13 +21,8 @@ from trailgate.cobol.records.fields import Tally
 from trailgate.errors import TrailgateError
 from trailgate.jobs.capture.job import CaptureJob, CaptureSummary, publish
 from trailgate.jobs.capture.ranges import run_range
-from trailgate.jobs.parquet import (
-    ParquetJob,
-    WrittenPart,
-    count_records,
-    publishing,
-    write_part,
-)
+from trailgate.jobs.parquet import ParquetJob, count_records, write_part
+from trailgate.jobs.part_folder import WrittenPart, publishing
 from trailgate.spark.local_session import session
 from trailgate.spark.sources import map_parts
 from trailgate.storage.reading.record_files import RecordSplit
@@ -104,7 +99,7 @@ def run_parquet(spark: SparkSession | str, job: ParquetJob, tally: Tally | None 
     What policies decided on is added to ``tally``. Raises the error of the earliest part that has one; then nothing is published.
     """
     job = job.anywhere()
-    with publishing(job) as parts, on_session(spark) as running:
+    with publishing(job.folder) as parts, on_session(spark) as running:
         for report in run_numbered(running, job.parts, partial(_part, replace(job, parts=()))):
             if isinstance(report, TrailgateError):
                 raise report

@@ -21,7 +21,8 @@ from stored_place import (
     stops,
 )
 from trailgate.errors import StorageError
-from trailgate.jobs.parquet import ParquetJob, prepare_parquet, publishing, run_local, write_part
+from trailgate.jobs.parquet import ParquetJob, prepare_parquet, run_local, write_part
+from trailgate.jobs.part_folder import publishing
 from trailgate.jobs.record_files import CopybookOptions
 
 RECORDS = 30
@@ -109,7 +110,7 @@ def test_a_run_that_pauses_while_another_one_publishes_stops(records: Records) -
 
 def test_a_task_that_outlives_its_run_leaves_nothing_after_the_next_look(records: Records) -> None:
     job = records.job()
-    with publishing(job) as parts:
+    with publishing(job.folder) as parts:
         parts += [write_part(job, number, part) for number, part in enumerate(job.parts)]
         write_part(job, 0, job.parts[0])
     write_part(job, 1, job.parts[1])

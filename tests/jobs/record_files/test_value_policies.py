@@ -23,8 +23,8 @@ from trailgate.jobs.record_files import (
     CopybookOptions,
     read_all_records,
     read_records,
-    write_records,
 )
+from trailgate.jobs.record_writing import write_records
 
 COPYBOOK = "01 R. 05 A PIC X(3). 05 N PIC 9(4). 05 Q PIC S9(3) COMP-3."
 RECORDS = [

@@ -1,4 +1,4 @@
-"""``trailgate records``: files of fixed-width records, shown or written as Parquet, by a copybook."""
+"""``trailgate records``: files of fixed-width records, shown, or written as Parquet and from it, by a copybook."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from trailgate.options import Flag
 
 if TYPE_CHECKING:
     from trailgate.jobs.record_files import CopybookOptions
+    from trailgate.jobs.record_writing import WritingOptions
 
 TABLE_ROWS: Final = 20  # that a table shows by default
 
@@ -36,6 +37,15 @@ class RecordsArguments:
         Flag("FOLDER"),
         "Write them there as Parquet, a folder for each of several kinds, instead of printing them.",
     ] = None
+    write: Annotated[
+        bool,
+        "With --to: the other way, rows of .parquet or .jsonl files become a new file of records.",
+    ] = False
+    set: Annotated[
+        list[str],
+        Flag("FIELD=EXPRESSION"),
+        "With --to: write the records with this value in a field, all other bytes as they are; repeatable.",
+    ] = field(default_factory=list)
     master: Annotated[
         str | None, Flag("MASTER"), "With --to: run on Spark, as local[2] or a cluster's address."
     ] = None
@@ -53,7 +63,10 @@ def command(
     ],
     given: RecordsArguments,
 ) -> None:
-    """Show files of fixed-width records, or write them as Parquet."""
+    """Show files of fixed-width records, or write them as Parquet, or from it."""
+    if given.write or given.set:
+        _write_records(path, given)
+        return
     from trailgate.cobol.records.decoding import Shape
     from trailgate.jobs.record_files import CopybookOptions
     from trailgate.storage.files.addresses import absolute
@@ -73,6 +86,47 @@ def command(
             _write(kept, to, options, given.master)
         else:
             _print(kept, options, given)
+
+
+def _write_records(path: list[str], given: RecordsArguments) -> None:
+    from trailgate.jobs.record_writing import WritingOptions
+    from trailgate.storage.files.addresses import absolute
+
+    flag = "--set" if given.set else "--write"
+    if given.to is None or given.master is not None or (given.write and given.set):
+        problem = f"{flag} needs --to, runs in this process, and is not given with the other one"
+        raise OptionError(problem, hint='On Spark, use df.write.format("copybook")')
+    named = {"copybook": given.copybook, **named_values(given.option)}
+    options = WritingOptions.of(named, given.base, in_place=bool(given.set))
+    path = ["-.jsonl" if one == "-" and given.write else one for one in path]
+    to = given.to
+    if given.base is not None:
+        path = [one if is_stream(one) else absolute(one, given.base) for one in path]
+        to = absolute(to, given.base)
+    with kept_input(path) as kept:
+        done = (
+            _set_fields(kept, to, given, options)
+            if given.set
+            else _new_file(kept, to, given, options)
+        )
+    with done_already():
+        print(f"{done}: {mask_logins(given.to)}")
+
+
+def _new_file(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
+    from trailgate.cli.rows import limit_rows
+    from trailgate.jobs.record_writing import rows_of, write_file
+
+    return f"{write_file(limit_rows(rows_of(path, options), given.limit), to, options):,} records"
+
+
+def _set_fields(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
+    from trailgate.jobs.record_editing import edit_records
+
+    if given.limit is not None:
+        raise OptionError("--limit is not for --set: files are written whole")
+    records, files = edit_records(path, to, given.set, options)
+    return f"{records:,} records in {files} files"
 
 
 def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:

@@ -120,11 +120,22 @@ class RecordOptions:
     surplus: Surplus = Surplus.ERROR
     short: Short = Short.ERROR
     added: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = member(default_factory=dict)
 
     @property
     def all_added(self) -> tuple[str, ...]:
         """Return the names of all columns that are not of the copybook, but for that of errors."""
         return (RAW_COLUMN, *self.added) if self.raw else self.added
+
+    def names(self, layout: Layout) -> tuple[str, ...]:
+        """Return the names of a layout's flat columns, those of ``renamed`` instead of their own; raises OptionError for one that is taken."""
+        if not self.renamed:
+            return column_names(layout)
+        new = {old.upper(): name for old, name in self.renamed.items()}
+        names = tuple(new.get(name.upper(), name) for name in column_names(layout))
+        if len({name.upper() for name in names}) < len(names):
+            raise OptionError(f"rename: two columns of {layout.name} have one name")
+        return names
 
 
 class RecordDecoder:
@@ -138,7 +149,7 @@ class RecordDecoder:
     ) -> None:
         self.layout, self.options = layout, options or RecordOptions()
         self.tally = Tally() if tally is None else tally
-        self._names = column_names(layout)
+        self._names = self.options.names(layout)
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
@@ -467,9 +478,9 @@ def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> froze
     return frozenset(item.name for item in found if asked & {name.upper() for name in _names(item)})
 
 
-def names_of_columns(layout: Layout) -> frozenset[str]:
+def names_of_columns(layout: Layout, options: RecordOptions) -> frozenset[str]:
     """Return the names by which columns of a layout can be asked for, in capitals."""
-    return _known_names(list(columns_below(place_items(layout, column_names(layout)).root)))
+    return _known_names(list(columns_below(place_items(layout, options.names(layout)).root)))
 
 
 def _known_names(items: list[Item]) -> frozenset[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as member
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, Self
@@ -54,6 +54,12 @@ class RecordKinds:
         """Return the names of the records in their order."""
         named = [rule.record for rule in self.rules]
         return tuple(dict.fromkeys(named if self.rest is None else [*named, self.rest]))
+
+    def renamed(self, name: Callable[[str], str]) -> RecordKinds:
+        """Return the kinds with other names of their field and their records."""
+        rules = tuple(KindRule(rule.low, rule.high, name(rule.record)) for rule in self.rules)
+        rest = None if self.rest is None else name(self.rest)
+        return replace(self, field=name(self.field), rules=rules, rest=rest)
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -64,7 +64,7 @@ class KindsDecoder:
         given = FILE_COLUMN if self._chains else None
         self._added = tuple(name for name in options.all_added if name != given)
         inner = replace(options, raw=False, added=())
-        columns = _own_columns(self._layouts, options.columns)
+        columns = _own_columns(self._layouts, options)
         self._shown = {name for name, own in columns.items() if own != ()}
         # Of a kind that is not shown the records are still to have their length: the field of the kinds is known to be good.
         self._decoders = {
@@ -136,7 +136,7 @@ class KindsDecoder:
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Yield the columns of the records, in their order."""
-        kind = self._kind_of(records)
+        kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         names = list(self._decoders)
         ids, state = self._id_columns(records, kind, rows)
@@ -168,7 +168,7 @@ class KindsDecoder:
         self, records: RecordBytes, only: str | None = None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the columns of the records of each kind, or of one kind alone: the others are not decoded then."""
-        kind = self._kind_of(records)
+        kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         ids, state = self._id_columns(records, kind, rows)
         found = []
@@ -201,7 +201,7 @@ class KindsDecoder:
         if self.ids is not None and state is not None:
             self.ids.advance(state)
 
-    def _kind_of(self, records: RecordBytes) -> Longs:
+    def kinds_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as a number; -1 where it is left out."""
         found = self._key.decode(records)
         if found.column(0).null_count:
@@ -276,12 +276,13 @@ class SegmentDecoder:
 
 
 def _own_columns(
-    layouts: Mapping[str, Layout], columns: tuple[str, ...] | None
+    layouts: Mapping[str, Layout], options: RecordOptions
 ) -> dict[str, tuple[str, ...] | None]:
     """Return which of the columns asked for each layout has; raises OptionError for one that none has."""
+    columns = options.columns
     if columns is None:
         return dict.fromkeys(layouts)
-    known = {name: names_of_columns(layout) for name, layout in layouts.items()}
+    known = {name: names_of_columns(layout, options) for name, layout in layouts.items()}
     for column in columns:
         if not any(column.upper() in names for names in known.values()):
             hint = did_you_mean(column, frozenset[str]().union(*known.values()))

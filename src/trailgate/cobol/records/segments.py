@@ -41,6 +41,43 @@ def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
     raise OptionError(f"no record {name} in the copybook", hint=hint)
 
 
+def written_layout(layouts: Sequence[Layout], name: str | None) -> Layout:
+    """Return the layout by which a record or segment of a name is written, with the items of ``layout_named``.
+
+    A segment after which nothing follows in its record ends with its own last item, wherever other definitions of its bytes end.
+    """
+    layout = layout_named(layouts, name)
+    if name is None or any(layout is one for one in layouts):
+        return layout
+    for whole in layouts:
+        for path in _paths(whole.root):
+            named = path[-1].name.upper() == name.upper()
+            if named and _is_segment(whole.root, path) and _is_last(whole.root, path):
+                return Layout(replace(_alone(whole.root, path), name=layout.name))
+    return layout
+
+
+def _is_last(group: Field, path: Sequence[Field]) -> bool:
+    """Return whether nothing but other definitions of the same bytes follows a segment in its groups."""
+    chosen, rest = path[0], path[1:]
+    others = _alternatives(group, chosen)
+    at = next(number for number, child in enumerate(group.children) if child is chosen)
+    after = group.children[at + 1 :]
+    if not all(any(child is other for other in others) for child in after):
+        return False
+    return not rest or _is_last(chosen, rest)
+
+
+def _alone(group: Field, path: Sequence[Field]) -> Field:
+    """Return a group whose last item is the one that a path leads to, without other definitions of its bytes."""
+    chosen, rest = path[0], path[1:]
+    others = _alternatives(group, chosen)
+    own = _alone(chosen, rest) if rest else replace(chosen, filler=True)
+    before = [child for child in group.children if not any(child is other for other in others)]
+    size = own.offset + own.size - group.offset
+    return replace(group, children=(*before, replace(own, redefines=None)), size=size)
+
+
 def segment_names(layouts: Sequence[Layout]) -> list[str]:
     """Return the names of the groups that define the same bytes as others."""
     return [

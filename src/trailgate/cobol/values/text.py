@@ -159,12 +159,12 @@ def decode_raw(field: Field, options: ValueOptions) -> Decoder:
 
 
 def encode_raw(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of bytes or hex digits of the field's size."""
+    """Return the encoder of bytes, or of text with the hex digits of bytes, of the field's size."""
     hexed = options.raw is RawForm.HEX
 
     def encode(values: pa.Array) -> Octets:
         no_nulls(values)
-        if hexed:
+        if hexed or pa.types.is_string(values.type):
             raws = [_unhex(row, text) for row, text in enumerate(values.to_pylist())]
             values = pa.array(raws, pa.binary())
         offsets, data = byte_view(values.cast(pa.binary()))

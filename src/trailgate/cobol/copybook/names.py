@@ -1,0 +1,116 @@
+"""Other names for the items of layouts: underscores for hyphens, names of a map, and names for FILLER that is kept.
+
+Names are changed in the layouts themselves, with what refers to them, so that reading and writing, kinds and columns know one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from itertools import count
+
+from trailgate.cobol.copybook.items import column_names
+from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.errors import OptionError, did_you_mean
+
+
+class Names(Enum):
+    """How items are named."""
+
+    COBOL = "cobol"  # as in the copybook
+    SQL = "sql"  # with underscores for hyphens
+
+
+class Filler(Enum):
+    """What becomes of FILLER."""
+
+    DROP = "drop"
+    KEEP = "keep"  # columns of the types of their pictures
+    BYTES = "bytes"  # columns of their bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """How the items of a copybook are named; ``renamed`` are names of items, or of elements of an OCCURS, and their new ones."""
+
+    style: Names = Names.COBOL
+    filler: Filler = Filler.DROP
+    renamed: Mapping[str, str] = field(default_factory=dict)
+
+    def name(self, name: str) -> str:
+        """Return the new name of an item; that of what is not an item, or has its new name already, stays."""
+        given = {old.upper(): new for old, new in self.renamed.items()}
+        return given.get(name.upper()) or self._styled(name)
+
+    def _styled(self, name: str) -> str:
+        return name.replace("-", "_") if self.style is Names.SQL else name
+
+    def layouts(self, layouts: Sequence[Layout]) -> tuple[Layout, ...]:
+        """Return layouts with the new names; raises OptionError for two names that become one."""
+        if self == ColumnNames():
+            return tuple(layouts)
+        named = [Layout(_named_fillers(one.root, self.filler)) for one in layouts]
+        made = tuple(Layout(self._of_field(one.root)) for one in named)
+        for before, after in zip(named, made, strict=True):
+            _check_distinct(before, after)
+        return made
+
+    def elements(self, layouts: Sequence[Layout]) -> dict[str, str]:
+        """Return the new names of flat columns that are not items, but elements of an OCCURS; raises OptionError for a name that nothing has.
+
+        ``layouts`` are those before any name was changed.
+        """
+        if not self.renamed:
+            return {}
+        items = {
+            item.name.upper()
+            for one in layouts
+            for item in _named_fillers(one.root, self.filler).walk()
+        }
+        rest = {
+            self._styled(old): new for old, new in self.renamed.items() if old.upper() not in items
+        }
+        columns = {name.upper() for one in self.layouts(layouts) for name in column_names(one)}
+        for old in rest:
+            if old.upper() not in columns:
+                hint = did_you_mean(old, items | columns)
+                raise OptionError(f"rename: no item or column {old} in the copybook", hint=hint)
+        return rest
+
+    def _of_field(self, item: Field) -> Field:
+        occurs = item.occurs
+        if occurs is not None and occurs.counter:
+            occurs = replace(occurs, counter=self.name(occurs.counter))
+        return replace(
+            item,
+            name=self.name(item.name),
+            redefines=None if item.redefines is None else self.name(item.redefines),
+            occurs=occurs,
+            children=tuple(map(self._of_field, item.children)),
+        )
+
+
+def _named_fillers(root: Field, filler: Filler) -> Field:
+    """Return a record whose elementary FILLER has columns, numbered in their order."""
+    numbers = count(1)
+
+    def named(item: Field) -> Field:
+        if item.children:
+            return replace(item, children=tuple(map(named, item.children)))
+        if not item.filler:
+            return item
+        item = replace(item, name=f"FILLER_{next(numbers)}", filler=False)
+        return item if filler is Filler.KEEP else replace(item, usage=Usage.RAW, number=None)
+
+    return root if filler is Filler.DROP else named(root)
+
+
+def _check_distinct(before: Layout, after: Layout) -> None:
+    """Raise OptionError where two names of a record become one."""
+    names: dict[str, str] = {}
+    for old, new in zip(before.root.walk(), after.root.walk(), strict=True):
+        other = names.setdefault(new.name.upper(), old.name.upper())
+        if other != old.name.upper() and not new.filler:
+            problem = f"{other} and {old.name} of {before.name} both become {new.name}"
+            raise OptionError(problem, hint="Give one of them another name by the option rename")

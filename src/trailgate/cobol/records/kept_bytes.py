@@ -1,0 +1,81 @@
+"""The bytes that records were read from, in the column ``_raw``: they stay wherever the other columns hold what they hold.
+
+So FILLER, signs and padding of any form are written as they were, and fields that are not values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Mask, Octets
+from trailgate.cobol.copybook.layouts import Layout
+from trailgate.cobol.records.added_columns import RAW_COLUMN
+from trailgate.cobol.records.decoding import (
+    OnError,
+    RecordDecoder,
+    RecordOptions,
+    Shape,
+    Surplus,
+)
+from trailgate.cobol.records.fields import records_at
+from trailgate.columnar.digits import from_hex
+from trailgate.columnar.rows import byte_view
+from trailgate.errors import EncodeError, Where
+
+
+class KeptBytes:
+    """The records that columns were read from: ``present`` are the rows that have one."""
+
+    def __init__(self, raws: pa.Array, layout: Layout, options: RecordOptions) -> None:
+        if pa.types.is_string(raws.type):
+            raws = from_hex(raws)  # as JSON has bytes
+        if not (pa.types.is_binary(raws.type) or pa.types.is_large_binary(raws.type)):
+            problem = f"a column of {raws.type} where the bytes of records are kept"
+            raise EncodeError(problem, where=Where(field=RAW_COLUMN))
+        self._layout = layout
+        self._options = replace(
+            options, shape=Shape.FLAT, errors=OnError.COLUMN, raw=False, surplus=Surplus.DROP
+        )
+        self.present: Mask = raws.is_valid().to_numpy(zero_copy_only=False)
+        offsets, data = byte_view(raws.fill_null(b"").cast(pa.binary()))
+        self._records = records_at(data, offsets[:-1], offsets[1:])
+        self.lengths: Longs = np.diff(offsets)
+
+    def copy_to(self, matrix: Octets) -> None:
+        """Copy the records into the rows of a matrix that is as wide as the longest of them."""
+        inside = np.arange(matrix.shape[1]) < self.lengths[:, None]
+        begin, end = (self._records.starts[:1], self._records.ends[-1:])
+        if len(begin):
+            matrix[inside] = self._records.data[int(begin[0]) : int(end[0])]
+
+    def values(self, names: Iterable[str]) -> dict[str, pa.Array]:
+        """Return flat columns of the records, NULL where a record does not hold a value."""
+        asked = tuple(names)
+        if not asked:
+            return {}
+        decoder = RecordDecoder(self._layout, replace(self._options, columns=asked))
+        held = decoder.decode(self._records)
+        return {name: held[name] for name in asked}
+
+    def changed(self, columns: Mapping[str, pa.Array]) -> dict[str, Mask]:
+        """Return for each flat column the rows in which its value is another one than that of the record."""
+        held = self.values(columns)
+        return {name: ~self.present | _differ(columns[name], held[name]) for name in columns}
+
+
+def _differ(new: pa.Array, old: pa.Array) -> Mask:
+    if new.type != old.type:
+        try:
+            new = new.cast(old.type)
+        except pa.ArrowException:
+            return np.ones(len(new), bool)
+    same = pc.or_(pc.equal(new, old).fill_null(False), pc.and_(new.is_null(), old.is_null()))
+    if pa.types.is_floating(old.type):
+        same = pc.or_(same, pc.and_(pc.is_nan(new), pc.is_nan(old)).fill_null(False))
+    found: Mask = ~same.to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,108 @@
+"""What is written for NULL: a policy for each type of field, an error where none is stated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trailgate.arrays import Mask, Octets
+from trailgate.cobol.copybook.layouts import Field, Usage
+from trailgate.cobol.values.codec import Encoder, ValueOptions
+from trailgate.cobol.values.text import shown_page
+from trailgate.errors import OptionError, did_you_mean
+
+
+class NullAs(Enum):
+    """What the bytes of NULL are."""
+
+    ERROR = "error"
+    BLANK = "blank"
+    ZERO = "zero"
+    LOW = "low"  # bytes of 0, LOW-VALUES
+    HIGH = "high"  # bytes of 255, HIGH-VALUES
+
+
+_OF_BYTES: Final = (NullAs.ERROR, NullAs.LOW, NullAs.HIGH)
+# The usages of each type, and what NULL can be there: a blank binary number, for example, would be another number.
+TYPES: Final[Mapping[str, tuple[tuple[Usage, ...], tuple[NullAs, ...]]]] = MappingProxyType(
+    {
+        "text": (
+            (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS),
+            (*_OF_BYTES, NullAs.BLANK),
+        ),
+        "display": ((Usage.ZONED, Usage.EDITED), tuple(NullAs)),
+        "packed": ((Usage.PACKED, Usage.UNSIGNED_PACKED), tuple(NullAs)),
+        "binary": ((Usage.BINARY, Usage.NATIVE, Usage.SHORT), (*_OF_BYTES, NullAs.ZERO)),
+        "float": ((Usage.FLOAT, Usage.DOUBLE), (*_OF_BYTES, NullAs.ZERO)),
+        "raw": ((Usage.RAW,), _OF_BYTES),
+    }
+)
+_VALUES: Final = {one.value: one for one in NullAs}
+NullPolicies = Mapping[Usage, NullAs]
+
+
+def null_policies(pairs: Mapping[str, Any]) -> dict[Usage, NullAs]:
+    """Return the policy of each usage by ``{TYPE: VALUE}``; ``*`` is all types that can have it. Raises OptionError."""
+    found: dict[Usage, NullAs] = {}
+    for name in sorted(pairs, key=lambda name: name != "*"):
+        policy = _VALUES.get(str(pairs[name]).casefold())
+        if policy is None:
+            raise OptionError(f"NULL is written as {', '.join(_VALUES)}, not {pairs[name]!r}")
+        for kind in TYPES if name == "*" else (name.casefold(),):
+            if kind not in TYPES:
+                hint = did_you_mean(kind, TYPES) or f"Known: {', '.join(TYPES)}"
+                raise OptionError(f"{name} is not a type that NULL is written for", hint=hint)
+            usages, allowed = TYPES[kind]
+            if policy in allowed:
+                found |= dict.fromkeys(usages, policy)
+            elif name != "*":
+                known = ", ".join(one.value for one in allowed)
+                problem = f"NULL cannot be {policy.value} in {kind} fields"
+                raise OptionError(problem, hint=f"It can be {known}")
+    return found
+
+
+def with_nulls(field: Field, encode: Encoder, policy: NullAs, options: ValueOptions) -> Encoder:
+    """Return an encoder that writes the bytes of a policy for NULL."""
+
+    def encode_all(values: pa.Array) -> Octets:
+        if not values.null_count:
+            return encode(values)
+        nulls = values.is_null().to_numpy(zero_copy_only=False)
+        made = _encode_others(field, encode, values, nulls)
+        if policy is not NullAs.ZERO:
+            made[nulls] = _bytes_of(field, policy, options)
+        return made
+
+    return encode_all
+
+
+def _encode_others(field: Field, encode: Encoder, values: pa.Array, nulls: Mask) -> Octets:
+    """Return the bytes of values, those of zero or of empty text for NULL."""
+    if nulls.all():
+        values = pa.nulls(len(values), _plain_type(field))
+    zero: Any = 0
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        zero = "" if field.number is None else "0"
+    elif field.usage is Usage.RAW:
+        zero = bytes(field.size)
+    return np.array(encode(values.fill_null(pa.scalar(zero, values.type))))
+
+
+def _plain_type(field: Field) -> pa.DataType:
+    if field.usage in (Usage.FLOAT, Usage.DOUBLE):
+        return pa.float64()
+    if field.usage is Usage.RAW:
+        return pa.binary()
+    return pa.string() if field.number is None else pa.int64()
+
+
+def _bytes_of(field: Field, policy: NullAs, options: ValueOptions) -> Octets:
+    if policy is NullAs.BLANK:
+        return np.resize(np.frombuffer(shown_page(field, options).blank, np.uint8), field.size)
+    return np.full(field.size, 0 if policy is NullAs.LOW else 0xFF, np.uint8)

@@ -1,0 +1,141 @@
+"""Trees of groups and OCCURS as flat columns, to be written: the mirror image of how ``fields`` makes structs and lists of items.
+
+A list has an element for each that its record has. What a list or a struct lacks is NULL in the flat columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import field as member
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.cobol.copybook.items import (
+    GroupItem,
+    ItemNode,
+    RepeatedItem,
+    columns_below,
+    distinct_names,
+)
+from trailgate.errors import EncodeError, Where, did_you_mean
+
+
+def is_tree(kinds: Mapping[str, pa.DataType]) -> bool:
+    """Return whether any of the columns is a struct or a list."""
+    return any(pa.types.is_nested(kind) for kind in kinds.values())
+
+
+@dataclass(slots=True)
+class TreeColumns:
+    """Flat columns by their names, and the lengths of lists in their order, NULL where there is no list."""
+
+    columns: dict[str, pa.Array] = member(default_factory=dict)
+    lengths: list[pa.Array | None] = member(default_factory=list)
+
+    def add(self, node: ItemNode, values: pa.Array | None) -> None:
+        """Add the flat columns of a node; without values there are none."""
+        if isinstance(node, RepeatedItem):
+            self._add_list(node, values)
+        elif isinstance(node, GroupItem):
+            self.add_members(node, None if values is None else _struct_members(node, values))
+        elif values is not None and not node.field.filler:
+            self.columns[node.name] = values
+
+    def add_members(self, group: GroupItem, given: Mapping[str, pa.Array] | None) -> None:
+        """Add the flat columns of a group's members by their names; raises EncodeError for a name that the group has not."""
+        named = dict(_names_of(group))
+        for name in given or ():
+            if name not in named:
+                hint = did_you_mean(name, named) or f"Known: {', '.join(named)}"
+                problem = f"the group {group.field.name} has no item for the column {name}"
+                raise EncodeError(problem, where=Where(field=name), hint=hint)
+        for name, node in named.items():
+            self.add(node, None if given is None else given.get(name))
+
+    def _add_list(self, node: RepeatedItem, values: pa.Array | None) -> None:
+        if values is not None and not _is_list(values.type):
+            raise _type_error(node.field.name, values.type, "an array")
+        self.lengths.append(None if values is None else pc.list_value_length(values))
+        for index, element in enumerate(node.elements):
+            self.add(element, None if values is None else _element(values, index))
+
+    def check_lengths(self, root: ItemNode) -> None:
+        """Raise EncodeError for a list that has not as many elements as the records of ``root`` have there."""
+        for node, lengths in zip(_lists_of(root), self.lengths, strict=True):
+            if lengths is None:
+                continue
+            held = lengths.fill_null(-1).to_numpy(zero_copy_only=False)
+            wanted = np.broadcast_to(
+                node.field.repeats if node.count is None else node.count, held.shape
+            )
+            wrong = (held >= 0) & (held != wanted)
+            if wrong.any():
+                row = int(np.argmax(wrong))
+                occurs = node.field.occurs
+                counter = occurs.counter if occurs is not None and occurs.counter else "OCCURS"
+                problem = f"an array of {held[row]} elements where {counter} states {wanted[row]}"
+                raise EncodeError(problem, where=Where(record=row + 1, field=node.field.name))
+
+
+def tree_columns(root: ItemNode, given: Mapping[str, pa.Array]) -> TreeColumns:
+    """Return the flat columns of a record's tree; raises EncodeError for a column that is not of its item's shape."""
+    found = TreeColumns()
+    if isinstance(root, GroupItem):
+        found.add_members(root, given)
+    else:
+        found.add(root, given.get(root.field.name))
+    return found
+
+
+def _names_of(group: GroupItem) -> Iterator[tuple[str, ItemNode]]:
+    """Yield a group's members by their names in its struct, those of groups without a name included."""
+    pairs = [pair for node in group.members for pair in _named(node)]
+    names = distinct_names([name for name, _ in pairs])
+    return zip(names, (node for _, node in pairs), strict=True)
+
+
+def _named(node: ItemNode) -> list[tuple[str, ItemNode]]:
+    if next(columns_below(node), None) is None:
+        return []
+    if isinstance(node, GroupItem) and node.field.filler:
+        return list(_names_of(node))
+    return [(node.field.name, node)]
+
+
+def _lists_of(node: ItemNode) -> Iterator[RepeatedItem]:
+    """Yield the lists of a tree in the order in which their columns are added."""
+    if isinstance(node, RepeatedItem):
+        yield node
+        for element in node.elements:
+            yield from _lists_of(element)
+    elif isinstance(node, GroupItem):
+        for _, below in _names_of(node):
+            yield from _lists_of(below)
+
+
+def _struct_members(group: GroupItem, values: pa.Array) -> dict[str, pa.Array]:
+    if not pa.types.is_struct(values.type):
+        raise _type_error(group.field.name, values.type, "a struct")
+    return dict(zip((field.name for field in values.type), values.flatten(), strict=True))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
+def _element(values: pa.Array, index: int) -> pa.Array:
+    """Return one element of each list, NULL where a list is shorter."""
+    if pa.types.is_fixed_size_list(values.type):
+        values = values.cast(pa.list_(values.type.value_type))
+    lengths = pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False)
+    starts = np.asarray(values.offsets)[:-1].astype(np.int64)
+    return values.values.take(pa.array(starts + index, mask=lengths <= index))
+
+
+def _type_error(name: str, kind: pa.DataType, wanted: str) -> EncodeError:
+    return EncodeError(f"a column of {kind} where {wanted} is written", where=Where(field=name))

@@ -1,0 +1,254 @@
+"""Columns written as files of records by a copybook: one new file, or parts of a new folder (docs/copybook.md, "Write files of records").
+
+A file is written under another name, which it loses when it is complete. Parts are staged by tasks and published together (``jobs/part_folder.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, Final, Literal, Protocol, Self, Unpack
+
+import pyarrow as pa
+from pyarrow import fs
+
+from trailgate.cobol.copybook.layouts import Usage
+from trailgate.cobol.records.encoding import RecordEncoder, frame
+from trailgate.cobol.records.fields import RecordBytes
+from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.kinds_encoding import KindsEncoder
+from trailgate.cobol.records.nulls import NullAs, null_policies
+from trailgate.cobol.records.record_kinds import KindsDecoder
+from trailgate.cobol.records.segments import layout_named, written_layout
+from trailgate.columnar.gather import gather_objects
+from trailgate.errors import EncodeError, OptionError, StorageError, TrailgateError, Where
+from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder
+from trailgate.jobs.record_files import (
+    OPTIONS,
+    CopybookOptions,
+    RecordKeywords,
+    read_pairs,
+    with_base,
+)
+from trailgate.options import Kind, Option, Options, choice, instance, list_names
+from trailgate.storage.files.addresses import Address, locate
+from trailgate.storage.files.found_files import Addresses
+from trailgate.storage.files.opened_file import codec_of
+from trailgate.storage.reading.row_files import find_row_files, read_rows
+
+
+class WritingKeywords(RecordKeywords, total=False):
+    """How records are written."""
+
+    nulls: str | Mapping[str, str] | None
+    segment_length: Literal["own", "record"]
+
+
+def _nulls(text: str) -> dict[Usage, NullAs]:
+    """Read ``TYPE=VALUE, TYPE=VALUE``; a value alone is for all types."""
+    return null_policies(read_pairs(text, "TYPE=VALUE") if "=" in text else {"*": text})
+
+
+NULLS: Final = Kind(
+    "types and what NULL is written as",
+    _nulls,
+    lambda given: null_policies(instance(Mapping)(given)),
+)
+LENGTHS: Final = choice({"own": True, "record": False})
+# Those of writing alone.
+OWN: Final = (
+    Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
+    Option("segment_length", LENGTHS, "bytes of a segment: its own, or the whole record's", True),
+)
+WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
+_READING: Final = (
+    "columns",
+    "skip_first",
+    "skip_last",
+    "header_bytes",
+    "trailer_bytes",
+    "header",
+    "trailer",
+)
+
+
+class BatchEncoder(Protocol):
+    """Encodes columns as records."""
+
+    def encode(self, columns: pa.RecordBatch) -> RecordBytes:
+        """Return the records; raises EncodeError with record and field."""
+
+
+@dataclass(frozen=True, slots=True)
+class WritingOptions:
+    """How records are encoded and separated; it can be pickled."""
+
+    records: CopybookOptions
+    nulls: Mapping[Usage, NullAs]
+    own_lengths: bool = True
+
+    @classmethod
+    def of(
+        cls, named: Mapping[str, Any], base: str | None = None, *, in_place: bool = False
+    ) -> Self:
+        """Return the options of these names, relative paths from ``base``; raises OptionError, DefinitionError, StorageError.
+
+        Files that are written anew ``in_place`` keep their headers and trailers.
+        """
+        return cls.of_values(with_base(WRITING, WRITING.read(named), base), in_place=in_place)
+
+    @classmethod
+    def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
+        """Return the options of values that are read already; raises as ``of`` does."""
+        reading = _READING[:1] if in_place else _READING
+        for row in OPTIONS:
+            if row.name in reading and given[row.name] != row.default:
+                raise OptionError(f"{row.spelling} is for reading, and files are written without")
+        return cls(CopybookOptions.of_values(given), given["nulls"] or {}, given["segment_length"])
+
+    def encoder(self) -> BatchEncoder:
+        """Return what encodes the records."""
+        chosen = self.records
+        if chosen.kinds is None:
+            return self._encoder_of(chosen.record)
+        encoders = {name: self._encoder_of(name) for name in chosen.kinds.records}
+        decoder = KindsDecoder(chosen.layouts, chosen.kinds, chosen.records)
+        return KindsEncoder(decoder, chosen.kinds, encoders, chosen.segment)
+
+    def _encoder_of(self, name: str | None) -> RecordEncoder:
+        """Return the encoder of a record or segment; those of fixed records have one length."""
+        framing, layouts = self.records.framing, self.records.layouts
+        fixed = framing.kind is FrameKind.FIXED
+        whole = fixed or not self.own_lengths
+        layout = layout_named(layouts, name) if whole else written_layout(layouts, name)
+        length = max(framing.length, layout.size) if fixed else layout.size
+        return RecordEncoder(layout, self.records.records, self.nulls, length)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Raise EncodeError where columns of a schema cannot be written, whatever their values."""
+        self.encoder().encode(_no_rows(schema))
+
+
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+
+
+def write_to(
+    batches: Iterable[pa.RecordBatch], file: IO[bytes], options: WritingOptions, source: str
+) -> int:
+    """Write columns as records, and return how many; an error names ``source`` and the number of the record in it."""
+    encoder = options.encoder()
+    count = 0
+    for batch in gather_objects(batches):
+        try:
+            file.write(frame(encoder.encode(batch), options.records.framing).tobytes())
+        except EncodeError as error:
+            record = error.where.record
+            where = Where(
+                source=source,
+                record=None if record is None else count + record,
+                table=error.where.table,
+                field=error.where.field,
+            )
+            raise EncodeError(error.problem, where=where, hint=error.hint) from None
+        except TrailgateError as error:
+            raise error.with_place(source=source) from None
+        count += batch.num_rows
+    return count
+
+
+_UNFINISHED: Final = ".unfinished"
+
+
+@contextmanager
+def new_file(path: Address) -> Iterator[IO[bytes]]:
+    """Give a new file, which has its name at the end; there is none where this raises. Raises StorageError, OptionError."""
+    if codec_of(str(path)) is not None:
+        raise OptionError(f"compressed files are not written: {path}", hint="Leave out the suffix")
+    store, place = locate(path)
+    if store.get_file_info(place).type != fs.FileType.NotFound:
+        raise StorageError("the file is there already", where=Where(source=str(path)))
+    try:
+        with store.open_output_stream(place + _UNFINISHED) as file:
+            yield file
+    except BaseException:
+        store.delete_file(place + _UNFINISHED)
+        raise
+    store.move(place + _UNFINISHED, place)
+
+
+@list_names(WritingKeywords, WRITING)
+def write_records(
+    batches: Iterable[pa.RecordBatch],
+    path: Address,
+    copybook: Addresses | None = None,
+    **options: Unpack[WritingKeywords],
+) -> int:
+    """Write columns as a new file of records, and return how many.
+
+    The columns are flat, or a tree. ``options`` are those of ``read_records``, which reads the file with them again, and ``nulls``. Raises
+    EncodeError with file, record, field and value for a value that does not fit; there is no file then.
+    """
+    return write_file(batches, path, WritingOptions.of({"copybook": copybook, **options}))
+
+
+def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions) -> int:
+    """Write columns as a new file, as ``write_records`` does."""
+    options.encoder()  # raises before there is a file
+    with new_file(path) as file:
+        return write_to(batches, file, options, str(path))
+
+
+def rows_of(path: Addresses, options: WritingOptions) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of files of Parquet or of JSON lines, where bytes are hex digits and what is absent is NULL."""
+    schema = pa.schema(map(_in_json, options.records.decoder().schema))
+    for file, form in find_row_files(path):
+        yield from read_rows(file, form, schema)
+
+
+def _in_json(field: pa.Field) -> pa.Field:
+    """Return a field with strings where it has bytes, as JSON has them."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct(list(map(_in_json, kind))))
+    if pa.types.is_list(kind):
+        return field.with_type(pa.list_(_in_json(kind.value_field)))
+    return field.with_type(pa.string()) if pa.types.is_binary(kind) else field
+
+
+@dataclass(frozen=True, slots=True)
+class WritingJob:
+    """What a task needs to write a part of a new folder; it can be pickled."""
+
+    options: WritingOptions
+    folder: PartFolder
+
+    def write_part(
+        self, batches: Iterator[pa.RecordBatch], number: int, attempt: str
+    ) -> WrittenPart:
+        """Write a part where only publishing finds it; a part without records has no file."""
+        filled = (batch for batch in batches if batch.num_rows)
+        first = next(filled, None)
+        if first is None:
+            return WrittenPart(0, ())
+
+        def all_batches() -> Iterator[pa.RecordBatch]:
+            yield first
+            yield from filled
+
+        with self.folder.part(number, attempt=attempt) as (file, made):
+            rows = write_to(all_batches(), file, self.options, self.folder.part_name(number))
+        return WrittenPart(rows, tuple(made))
+
+
+def prepare_writing(target: str, options: WritingOptions, schema: pa.Schema) -> WritingJob:
+    """Return a job that writes records into a new folder.
+
+    Raises StorageError where the folder is not empty, OptionError for a store that is not written to, EncodeError where columns of the schema cannot be
+    written.
+    """
+    options.check(schema)
+    folder = part_folder(target, "a file of records", ending="")
+    folder.check_new()
+    return WritingJob(options, folder)

@@ -1,0 +1,68 @@
+"""Writing the format ``copybook``: ``df.write.format("copybook").option("copybook", "ACCOUNT.cpy").mode("append").save("new/")``.
+
+Tasks stage files of records, one a partition, which get their names together at the end. Until then there is nothing in the folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from trailgate.errors import OptionError
+from trailgate.jobs.part_folder import WrittenPart
+from trailgate.jobs.record_writing import WRITING, WritingJob, WritingOptions, prepare_writing
+from trailgate.options import Options
+from trailgate.spark.errors import arrow_schema, with_brief_errors
+from trailgate.spark.options import BASE, one_path, read_with_paths
+
+ON_SPARK: Final = Options("copybook", (*WRITING, BASE))
+
+
+@dataclass
+class Written(WriterCommitMessage):  # type: ignore[misc]  # pyspark's types are not followed
+    """What a task has staged."""
+
+    part: WrittenPart
+
+
+@with_brief_errors
+class CopybookWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's types are not followed
+    """Writes rows as records into a new folder, a file a partition."""
+
+    def __init__(self, job: WritingJob) -> None:
+        self._job = job
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Stage a partition's records; a second attempt has a file of its own."""
+        task = TaskContext.get()
+        attempt = str(task.taskAttemptId())
+        return Written(self._job.write_part(iterator, task.partitionId(), attempt))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Publish what the tasks have staged."""
+        self._job.folder.publish([m.part for m in messages if isinstance(m, Written)])
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Delete what the tasks have staged."""
+        del messages  # those of failed tasks are missing: the folder has all
+        self._job.folder.discard()
+
+
+def copybook_writer(
+    options: Any, schema: StructType, folder: str | None, *, overwrite: bool
+) -> CopybookWriter:
+    """Return the writer for Spark's options; raises OptionError."""
+    if overwrite:
+        problem = "files of records are never overwritten"
+        raise OptionError(problem, hint='Write with .mode("append") into a new folder')
+    paths, values = read_with_paths(ON_SPARK, options, '.save("data/")', folder)
+    target = one_path(paths, "writing records")
+    job = prepare_writing(target, WritingOptions.of_values(values), arrow_schema(schema))
+    job.folder.begin()
+    return CopybookWriter(job)

@@ -1,0 +1,122 @@
+"""Names of columns for SQL, FILLER that is kept, and several copybooks in one read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import trailgate
+from trailgate.errors import OptionError
+
+COPYBOOK = """
+01 CUST-REC.
+   05 CUST-ID PIC X(2).
+   05 FILLER PIC X(2).
+   05 PHONE-NO PIC X(2) OCCURS 2.
+   05 HOME-ADDRESS.
+      10 FILLER PIC 9.
+      10 CITY-NAME PIC X.
+   05 ITEM-COUNT PIC 9.
+   05 ITEM-CODE PIC X OCCURS 0 TO 2 DEPENDING ON ITEM-COUNT.
+"""
+DATA = b"AB\x00\x01p1p21C2xy"
+
+
+def row(tmp_path: Path, **options: Any) -> dict[str, Any]:
+    (tmp_path / "data").write_bytes(DATA)
+    given = {"copybook_text": COPYBOOK, "code_page": "ascii"} | options
+    (found,) = trailgate.read_records(tmp_path / "data", **given).read_all().to_pylist()
+    return dict(found)
+
+
+def test_names_for_sql_have_underscores_in_every_shape(tmp_path: Path) -> None:
+    assert row(tmp_path, names="sql") == {
+        "CUST_ID": "AB",
+        "PHONE_NO": ["p1", "p2"],
+        "HOME_ADDRESS": {"CITY_NAME": "C"},
+        "ITEM_COUNT": 2,
+        "ITEM_CODE": ["x", "y"],
+    }
+    flat = row(tmp_path, names="sql", shape="flat")
+    assert [*flat][:3] == ["CUST_ID", "PHONE_NO_1", "PHONE_NO_2"]
+    for name in ("PHONE-NO", "PHONE_NO"):
+        assert row(tmp_path, names="sql", columns=[name]) == {"PHONE_NO": ["p1", "p2"]}
+
+
+def test_filler_is_kept_by_its_picture_or_as_bytes(tmp_path: Path) -> None:
+    kept = row(tmp_path, filler="keep", shape="flat")
+    raw = row(tmp_path, filler="bytes", names="sql")
+
+    assert (kept["FILLER_1"], kept["FILLER_2"]) == ("\x00\x01", 1)
+    assert raw["FILLER_1"] == b"\x00\x01"
+    assert raw["HOME_ADDRESS"] == {"FILLER_2": b"1", "CITY_NAME": "C"}
+
+
+@pytest.mark.parametrize("shape", ["tree", "flat"])
+def test_kept_filler_and_other_names_are_written_byte_for_byte(tmp_path: Path, shape: Any) -> None:
+    (tmp_path / "data").write_bytes(DATA)
+    options: Any = {"copybook_text": COPYBOOK, "code_page": "ascii", "names": "sql"}
+    options |= {"filler": "bytes", "shape": shape, "rename": {"CITY-NAME": "TOWN"}}
+    batches = trailgate.read_records(tmp_path / "data", **options)
+
+    trailgate.write_records(batches, tmp_path / "new", **options)
+
+    assert (tmp_path / "new").read_bytes() == DATA
+
+
+def test_items_and_elements_are_renamed_by_a_map(tmp_path: Path) -> None:
+    rename = "PHONE-NO_1=HOME_PHONE, PHONE-NO_2=WORK_PHONE, CITY-NAME=TOWN, CUST-ID=KEY"
+    flat = row(tmp_path, rename=rename, shape="flat")
+    tree = row(tmp_path, rename={"phone-no": "PHONES", "ITEM-COUNT": "N"})
+
+    assert [*flat][:4] == ["KEY", "HOME_PHONE", "WORK_PHONE", "TOWN"]
+    assert (tree["PHONES"], tree["N"], tree["ITEM-CODE"]) == (["p1", "p2"], 2, ["x", "y"])
+    swapped = row(tmp_path, rename="CUST-ID=CITY-NAME, CITY-NAME=CUST-ID", shape="flat")
+    assert (swapped["CITY-NAME"], swapped["CUST-ID"]) == ("AB", "C")
+    some = row(tmp_path, rename=rename, shape="flat", columns="PHONE-NO_2,KEY")
+    assert some == {"KEY": "AB", "WORK_PHONE": "p2"}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"rename": "CITY=TOWN"}, r"no item or column CITY in the copybook"),
+        ({"rename": "PHONE-NO_1=P"}, r"PHONE-NO_1 is a column of shape=flat alone"),
+        ({"rename": "CUST-ID=CITY-NAME"}, r"both become CITY-NAME"),
+        ({"rename": "PHONE-NO_1=CUST-ID", "shape": "flat"}, r"two columns .* have one name"),
+        ({"names": "sql", "copybook_text": "01 R. 05 A-B PIC X. 05 A_B PIC X."}, "both become A_B"),
+    ],
+)
+def test_names_that_are_not_distinct_are_refused(
+    tmp_path: Path, options: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(OptionError, match=problem):
+        row(tmp_path, **options)
+
+
+HEAD, BODY = (
+    "01 HEAD-REC. 05 K PIC X. 05 A-1 PIC X(2).",
+    "01 BODY-REC. 05 K PIC X. 05 B-1 PIC 9(2).",
+)
+
+
+def test_several_copybooks_are_the_kinds_of_one_file(tmp_path: Path) -> None:
+    (tmp_path / "head.cpy").write_text(HEAD)
+    (tmp_path / "body.cpy").write_text(BODY)
+    (tmp_path / "data").write_bytes(b"Habb12")
+    paths = [tmp_path / "head.cpy", tmp_path / "body.cpy"]
+    options: Any = {"kinds": "K: H=HEAD-REC, b=BODY-REC", "code_page": "ascii", "names": "sql"}
+
+    found = trailgate.read_records(tmp_path / "data", paths, **options).read_all()
+    text = ",".join(map(str, paths))
+
+    assert found.to_pylist() == [
+        {"_record": "HEAD_REC", "HEAD_REC": {"K": "H", "A_1": "ab"}, "BODY_REC": None},
+        {"_record": "BODY_REC", "HEAD_REC": None, "BODY_REC": {"K": "b", "B_1": 12}},
+    ]
+    assert trailgate.read_records(tmp_path / "data", text, **options).read_all() == found
+    (tmp_path / "body.cpy").write_text(HEAD)
+    with pytest.raises(OptionError, match=r"HEAD-REC is in another copybook, too \(.*body.cpy"):
+        trailgate.read_records(tmp_path / "data", paths, **options)

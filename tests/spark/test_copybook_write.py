@@ -1,0 +1,124 @@
+"""Writing the format ``copybook`` on a real Spark: what was read is written byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+COPYBOOK = """
+       01  ACCOUNT.
+           05  NUM      PIC 9(4).
+           05  OWNER.
+               10  NAME     PIC X(5).
+               10  BALANCE  PIC S9(3)V99 COMP-3.
+           05  N        PIC 9.
+           05  TAG      PIC X OCCURS 0 TO 3 DEPENDING ON N.
+"""
+
+
+def record(number: int) -> bytes:
+    head = f"{number:04d}".encode("cp037") + "Ann  ".encode("cp037")
+    tags = "ABC"[: number % 4]
+    body = head + bytes([0x00, 0x12 + number % 8, 0x3C]) + f"{len(tags)}{tags}".encode("cp037")
+    return (len(body) + 4).to_bytes(2, "big") + b"\0\0" + body
+
+
+@pytest.fixture
+def copybook(tmp_path: Path) -> str:
+    path = tmp_path / "account.cpy"
+    path.write_text(COPYBOOK)
+    return str(path)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for part in range(2):
+        (folder / f"part{part}").write_bytes(b"".join(record(50 * part + i) for i in range(50)))
+    return folder
+
+
+def content(folder: Path) -> bytes:
+    return b"".join(p.read_bytes() for p in sorted(folder.glob("part*")))
+
+
+@pytest.mark.parametrize("shape", ["tree", "flat"])
+def test_rows_are_written_as_the_bytes_that_they_were_read_from(
+    spark: SparkSession, tmp_path: Path, copybook: str, data: Path, shape: str
+) -> None:
+    options = {"copybook": copybook, "recordFormat": "rdw", "shape": shape}
+    frame = spark.read.format("copybook").options(**options).load(str(data))
+    if shape == "flat":
+        frame = frame.fillna("")  # of elements that a record has not
+
+    frame.write.format("copybook").options(**options).mode("append").save(str(tmp_path / "new"))
+
+    assert content(tmp_path / "new") == content(data)
+    assert (tmp_path / "new" / "_SUCCESS").exists()
+    again = spark.read.format("copybook").options(**options).load(str(tmp_path / "new"))
+    assert again.count() == 100
+
+
+def test_a_value_that_does_not_fit_is_named_and_nothing_is_there(
+    spark: SparkSession, tmp_path: Path, copybook: str, data: Path
+) -> None:
+    options = {"copybook": copybook, "recordFormat": "rdw"}
+    frame = spark.read.format("copybook").options(**options).load(str(data)).coalesce(1)
+    wrong = frame.selectExpr("if(NUM = 77, 12345, NUM) AS NUM", "OWNER", "N", "TAG")
+    target = tmp_path / "new"
+
+    with pytest.raises(
+        PySparkException, match=r"more than 4 digits: 12345 \(part-00000.*, record 78, field NUM"
+    ):
+        wrong.write.format("copybook").options(**options).mode("append").save(str(target))
+
+    assert not target.exists() or list(target.iterdir()) == []
+
+
+def test_what_cannot_be_written_is_refused_before_any_task(
+    spark: SparkSession, tmp_path: Path, copybook: str, data: Path
+) -> None:
+    frame = spark.read.format("copybook").option("copybook", copybook)
+    frame = frame.option("recordFormat", "rdw").load(str(data))
+    writer = frame.write.format("copybook").option("copybook", copybook)
+
+    with pytest.raises(PySparkException, match="never overwritten"):
+        writer.mode("overwrite").save(str(tmp_path / "new"))
+    with pytest.raises(PySparkException, match="the folder is not empty"):
+        writer.mode("append").save(str(data))
+    less = frame.drop("NUM").write.format("copybook").option("copybook", copybook)
+    text = frame.selectExpr("'x' AS NUM", "OWNER", "N", "TAG").write.format("copybook")
+    with pytest.raises(PySparkException, match=r"no column for a field .*field NUM"):
+        less.mode("append").save(str(tmp_path / "new"))
+    with pytest.raises(PySparkException, match=r"string values in a field of .*field NUM"):
+        text.option("copybook", copybook).mode("append").save(str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+
+
+SEGMENTS = """
+       01  CLAIM.
+           05  SEG      PIC X.
+           05  OWNER.
+               10  NAME     PIC X(4).
+               10  AGE      PIC 9(2).
+           05  PART REDEFINES OWNER.
+               10  CODE     PIC 9(3).
+"""
+
+
+def test_segments_are_written_as_they_were_read(spark: SparkSession, tmp_path: Path) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "claim.cpy"
+    copybook.write_text(SEGMENTS)
+    records = ["OAnna41", "P007", "P008", "OBob 22"] * 5
+    data.write_bytes("".join(f"{text}\n" for text in records).encode())
+    options = {"copybook": str(copybook), "kinds": "SEG: O=OWNER, P=PART", "codePage": "ascii"}
+    options["recordFormat"] = "line"
+    frame = spark.read.format("copybook").options(**options).load(str(data))
+
+    frame.write.format("copybook").options(**options).mode("append").save(str(tmp_path / "new"))
+
+    assert content(tmp_path / "new") == data.read_bytes()
