@@ -403,8 +403,8 @@ def _kind(field: Field) -> Field:
 
 # Text, the numbers that blanks alone are not, and those of them with a byte a digit.
 _TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
-_BLANKED: Final = (Usage.ZONED, Usage.EDITED, Usage.PACKED)
-_PRINTED: Final = (Usage.ZONED, Usage.EDITED)
+_PRINTED: Final = (Usage.ZONED, Usage.EDITED, Usage.NATIONAL_DIGITS, Usage.FLOAT_TEXT)
+_BLANKED: Final = (*_PRINTED, Usage.PACKED)
 
 
 def _usable(
