@@ -252,3 +252,18 @@ def test_printed_floating_point_follows_blank_too(tmp_path: Path) -> None:
         assert tally(files, **options, blank=blank)[f"blank={blank}", "R", "F"] == 1
     with pytest.raises(DecodeError, match="before the field"):
         rows(files, **options)
+
+
+def test_padding_after_the_layout_is_dropped_by_option_and_other_bytes_are_not(
+    tmp_path: Path,
+) -> None:
+    files = [str(tmp_path / "data"), str(tmp_path / "r.cpy")]
+    Path(files[1]).write_text("01 R. 05 A PIC X(2).")
+    lines: dict[str, Any] = {"record_format": "line", "code_page": "ascii", "surplus": "padding"}
+    Path(files[0]).write_bytes(b"ab  \ncd\nef \0\n")
+
+    assert [row["A"] for row in rows(files, **lines)] == ["ab", "cd", "ef"]
+    assert list(tally(files, **lines).lines()) == ["surplus=padding: 2 records (R 2)"]
+    Path(files[0]).write_bytes(b"ab  \nef x\n")
+    with pytest.raises(DecodeError, match=r"more bytes than the copybook.*record 2"):
+        rows(files, **lines)

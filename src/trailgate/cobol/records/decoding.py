@@ -41,6 +41,7 @@ from trailgate.cobol.records.fields import (
     error_column,
     first_error,
     matrix_of,
+    padded_rows,
     record_members,
     records_of_length,
     surplus,
@@ -94,6 +95,7 @@ class Surplus(Enum):
 
     ERROR = "error"
     DROP = "drop"
+    PADDING = "padding"  # blanks and low-values are dropped, others are errors
 
 
 class Short(Enum):
@@ -170,11 +172,7 @@ class RecordDecoder:
         placed = self._placed
         if self.layout.varies:
             placed = self._with_counts(records, found)
-        longer = surplus(records, placed.extent, placed.known, self.layout.name)
-        if longer is not None and self.options.surplus is Surplus.ERROR:
-            found.faults.append(longer)
-        elif longer is not None:
-            self._count_rows(found, "surplus=drop", longer.rows)
+        self._check_surplus(records, placed, found)
         columns = self._columns(records, placed, found)
         faults = [fault for fault in found.faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
@@ -192,6 +190,21 @@ class RecordDecoder:
         if self.options.raw:
             pairs.append((RAW_COLUMN, gather(records.data, records.starts, records.ends)))
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
+
+    def _check_surplus(self, records: RecordBytes, placed: PlacedItems, found: Findings) -> None:
+        """Add the fault of records that continue after their layout, or count those whose rest is dropped."""
+        policy = self.options.surplus
+        longer = surplus(records, placed.extent, placed.known, self.layout.name)
+        if longer is None:
+            return
+        dropped = longer.rows
+        if policy is Surplus.ERROR:
+            dropped = np.zeros(len(records), bool)
+        elif policy is Surplus.PADDING:
+            page = code_page(self.options.values.dialect.code_page)
+            dropped = padded_rows(records, longer, page)
+        found.faults.append(replace(longer, rows=longer.rows & ~dropped))
+        self._count_rows(found, f"surplus={policy.value}", dropped)
 
     def _count_rows(self, found: Findings, policy: str, rows: Mask, item: str = "") -> None:
         count = int(np.count_nonzero(rows))
