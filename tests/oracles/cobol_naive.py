@@ -13,7 +13,11 @@ from typing import Any
 from trailgate.cobol.copybook.layouts import Field, Layout, Number, Sign, Usage
 
 EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
-UNICODE = {Usage.NATIONAL: "utf-16-be", Usage.UTF8: "utf-8"}
+UNICODE = {
+    Usage.NATIONAL: "utf-16-be",
+    Usage.NATIONAL_DIGITS: "utf-16-be",
+    Usage.UTF8: "utf-8",
+}
 BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
 MINUS, PLUS = {False: "bd", True: "d"}, {False: "acef", True: "cf"}
 
@@ -181,6 +185,11 @@ def read_value(field: Field, raw: bytes, how: Reading) -> Any:
 
 
 def read_by_policy(field: Field, raw: bytes, how: Reading) -> Any:
+    if field.usage is Usage.NATIONAL_DIGITS:
+        narrow = raw.decode(page_of(field, how)).encode("latin-1")
+        return read_by_policy(
+            replace(field, usage=Usage.ZONED), narrow, replace(how, page="latin-1")
+        )
     try:
         return read_exactly(field, raw, how)
     except ValueError:
@@ -203,11 +212,11 @@ def read_item(field: Field, record: bytes, at: int, how: Reading) -> Any:
         raise ValueError("a short record")
     if how.short == "null" and not raw:
         return None
-    if field.usage in (Usage.TEXT, Usage.NATIONAL, Usage.UTF8):
+    text = field.usage in (Usage.TEXT, Usage.NATIONAL, Usage.UTF8)
+    digits = field.usage in (Usage.ZONED, Usage.NATIONAL_DIGITS)
+    if text or (raw and how.short == "pad" and digits):
         blank = " ".encode(page_of(field, how))
         return read_value(field, raw + blank * ((field.size - len(raw)) // len(blank)), how)
-    if raw and how.short == "pad" and field.usage is Usage.ZONED:
-        return read_value(field, raw.ljust(field.size, " ".encode(how.page)), how)
     if raw or how.blank == "error":
         raise ValueError("a part of a number, or none")
     return None if how.blank == "null" else 0

@@ -99,7 +99,7 @@ class CopybookKeywords(TypedDict, total=False):
     depending: Literal["real", "most"]
     errors: Literal["stop", "column"]
     raw: bool
-    surplus: Literal["error", "drop"] | None
+    surplus: Literal["error", "drop", "padding"] | None
     short: Literal["error", "pad", "null"] | None
     trim: bool | Literal["left", "right", "both"]
     blank: Literal["error", "null", "zero"]
@@ -270,7 +270,7 @@ OPTIONS: Final = Options(
         Option("depending", choice(Depending), "how many elements OCCURS has", Depending.REAL),
         Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
         Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
-        Option("surplus", choice(Surplus), "bytes after the last item: error or drop"),
+        Option("surplus", choice(Surplus), "bytes after the last item: error, drop, padding"),
         Option("short", choice(Short), "items that a record ends before: error, pad or null"),
         Option("trim", TRIM, "blanks beside text that are removed: false for none", True),
         Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),

@@ -121,6 +121,7 @@ SHORT = """
    05 C PIC 9(4) COMP-6.
    05 B PIC S9(4) COMP.
    05 U PIC N(2).
+   05 G PIC 9(2) NATIONAL.
    05 M PIC S9(2) SIGN LEADING.
    05 D COMP-2.
    05 T PIC X(2).
@@ -130,7 +131,9 @@ SHORT = """
 
 @settings(max_examples=examples(60), deadline=None)
 @given(
-    st.lists(st.lists(st.sampled_from(b"\xf1\xd2\x40\x00\x12\x3c\xe2"), max_size=32), max_size=6),
+    st.lists(
+        st.lists(st.sampled_from(b"\xf1\xd2\x40\x00\x12\x3c\xe2\x20\x31"), max_size=38), max_size=6
+    ),
     *(st.sampled_from(kind) for kind in (Short, Blank, Padding, Endian)),
 )
 def test_records_of_any_length_are_what_the_oracle_reads(
@@ -236,3 +239,31 @@ def test_numbers_are_always_text_by_option_and_text_is_trimmed_at_any_side(tmp_p
     assert (tmp_path / "new").read_bytes() == Path(files[0]).read_bytes()
     with pytest.raises(OptionError, match=r"integers=text and numbers=text are both given"):
         rows(files, **options, integers="text")
+
+
+def test_printed_floating_point_follows_blank_too(tmp_path: Path) -> None:
+    files = [str(tmp_path / "data"), str(tmp_path / "r.cpy")]
+    Path(files[1]).write_text("01 R. 05 A PIC X. 05 F PIC +9.9E+99.")
+    Path(files[0]).write_bytes(b"a+1.5E+01\nb\n")
+    options: dict[str, Any] = {"record_format": "line", "code_page": "ascii"}
+
+    for blank, value in (("null", None), ("zero", 0.0)):
+        assert [row["F"] for row in rows(files, **options, blank=blank)] == [15.0, value]
+        assert tally(files, **options, blank=blank)[f"blank={blank}", "R", "F"] == 1
+    with pytest.raises(DecodeError, match="before the field"):
+        rows(files, **options)
+
+
+def test_padding_after_the_layout_is_dropped_by_option_and_other_bytes_are_not(
+    tmp_path: Path,
+) -> None:
+    files = [str(tmp_path / "data"), str(tmp_path / "r.cpy")]
+    Path(files[1]).write_text("01 R. 05 A PIC X(2).")
+    lines: dict[str, Any] = {"record_format": "line", "code_page": "ascii", "surplus": "padding"}
+    Path(files[0]).write_bytes(b"ab  \ncd\nef \0\n")
+
+    assert [row["A"] for row in rows(files, **lines)] == ["ab", "cd", "ef"]
+    assert list(tally(files, **lines).lines()) == ["surplus=padding: 2 records (R 2)"]
+    Path(files[0]).write_bytes(b"ab  \nef x\n")
+    with pytest.raises(DecodeError, match=r"more bytes than the copybook.*record 2"):
+        rows(files, **lines)

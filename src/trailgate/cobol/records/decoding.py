@@ -42,6 +42,7 @@ from trailgate.cobol.records.fields import (
     error_column,
     first_error,
     matrix_of,
+    padded_rows,
     record_members,
     records_of_length,
     surplus,
@@ -94,6 +95,7 @@ class Surplus(Enum):
 
     ERROR = "error"
     DROP = "drop"
+    PADDING = "padding"  # blanks and low-values are dropped, others are errors
 
 
 class Short(Enum):
@@ -190,11 +192,7 @@ class RecordDecoder:
         placed = self._placed
         if self.layout.varies:
             placed = self._with_counts(records, found)
-        longer = surplus(records, placed.extent, placed.known, self.layout.name)
-        if longer is not None and self.options.surplus is Surplus.ERROR:
-            found.faults.append(longer)
-        elif longer is not None:
-            self._count_rows(found, "surplus=drop", longer.rows)
+        self._check_surplus(records, placed, found)
         columns = self._columns(records, placed, found)
         faults = [fault for fault in found.faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
@@ -212,6 +210,21 @@ class RecordDecoder:
         added = self.options.all_added
         pairs += zip(added, added_columns(added, records), strict=True)
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
+
+    def _check_surplus(self, records: RecordBytes, placed: PlacedItems, found: Findings) -> None:
+        """Add the fault of records that continue after their layout, or count those whose rest is dropped."""
+        policy = self.options.surplus
+        longer = surplus(records, placed.extent, placed.known, self.layout.name)
+        if longer is None:
+            return
+        dropped = longer.rows
+        if policy is Surplus.ERROR:
+            dropped = np.zeros(len(records), bool)
+        elif policy is Surplus.PADDING:
+            page = code_page(self.options.values.dialect.code_page)
+            dropped = padded_rows(records, longer, page)
+        found.faults.append(replace(longer, rows=longer.rows & ~dropped))
+        self._count_rows(found, f"surplus={policy.value}", dropped)
 
     def _count_rows(self, found: Findings, policy: str, rows: Mask, item: str = "") -> None:
         count = int(np.count_nonzero(rows))
@@ -423,8 +436,8 @@ def _kind(field: Field) -> Field:
 
 # Text, the numbers that blanks alone are not, and those of them with a byte a digit.
 _TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
-_BLANKED: Final = (Usage.ZONED, Usage.EDITED, Usage.PACKED)
-_PRINTED: Final = (Usage.ZONED, Usage.EDITED)
+_PRINTED: Final = (Usage.ZONED, Usage.EDITED, Usage.NATIONAL_DIGITS, Usage.FLOAT_TEXT)
+_BLANKED: Final = (*_PRINTED, Usage.PACKED)
 
 
 def _usable(

@@ -26,7 +26,7 @@ from trailgate.cobol.copybook.items import (
     RepeatedItem,
     distinct_names,
 )
-from trailgate.cobol.records.kernels import copy_present
+from trailgate.cobol.records.kernels import copy_present, only_padding
 from trailgate.cobol.values.codec import Explain, Reason
 from trailgate.columnar.code_pages import CodePage, page_text
 from trailgate.columnar.gather import gather
@@ -202,7 +202,7 @@ CUT_OFF: Final = Reason(
 )
 SURPLUS: Final = Reason(
     "the record has more bytes than the copybook describes",
-    "Is it the right copybook, or depending=most? With surplus=drop they are left out",
+    "Is it the right copybook, or depending=most? With surplus=drop they are left out, with surplus=padding if they are blanks",
 )
 SHOWN: Final = 64  # of the bytes that are too many
 
@@ -237,6 +237,19 @@ def surplus(records: RecordBytes, extent: Offset, known: Mask | None, name: str)
     longer = records.ends - records.starts > extent
     rows = longer if known is None else longer & known
     return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS)
+
+
+def padded_rows(records: RecordBytes, longer: Fault, page: CodePage) -> Mask:
+    """Return those of the records that continue after their layout that do so with blanks and low-values alone."""
+    rows = np.flatnonzero(longer.rows)
+    pads = np.zeros(256, bool)
+    pads[[0, *page.blank]] = True
+    found = np.zeros(len(records), bool)
+    only = np.empty(len(rows), bool)
+    starts = records.starts[rows] + longer.offsets(rows)
+    only_padding(records.data, starts, records.ends[rows], pads, only)
+    found[rows] = only
+    return found
 
 
 def _raws(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
@@ -203,6 +203,22 @@ def computed_records(
         count += 1
         place += length
     return count, place, FINE, 0
+
+
+@kernel(writes=("found",))
+def only_padding(data: Octets, starts: Longs, ends: Longs, pads: Mask, found: Mask) -> int:
+    """Mark the runs data[start:end] all of whose bytes are among ``pads``; return how many.
+
+    With blanks as pads, of ``"  "``, ``" x"`` and an empty run the first and the last are marked.
+    """
+    count = 0
+    for row in range(len(starts)):
+        place = starts[row]
+        while place < ends[row] and pads[data[place]]:
+            place += 1
+        found[row] = place >= ends[row]
+        count += found[row]
+    return count
 
 
 @kernel(writes=("target",))

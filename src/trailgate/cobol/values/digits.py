@@ -40,7 +40,7 @@ from trailgate.cobol.values.kernels import (
     replace_padding,
     wide_numbers,
 )
-from trailgate.columnar.rows import byte_view
+from trailgate.columnar.rows import byte_view, rows_at
 from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
 INT64_DIGITS: Final = 18
@@ -140,7 +140,8 @@ def _read_padded(
     if held.padding is Padding.ERROR:
         return ()
     rows = np.flatnonzero(bad)
-    size, own = matrix.shape[1], np.ascontiguousarray(matrix[rows])
+    size, (data, step) = matrix.shape[1], _flat(matrix)
+    own = rows_at(data, rows * step, size)
     pads = np.zeros(256, bool)
     pads[form.blank[0]] = True
     pads[0] = held.padding is not Padding.LEFT
@@ -150,14 +151,12 @@ def _read_padded(
     sign = held.signs, held.sign_at, held.sign_base == 1
     if not replace_padding(own.reshape(-1), size, pads, *sign, zero, every, trim, done):
         return ()
-    again, wrong = _numbers(form, held, own[done])
-    rows = rows[done]
+    again, wrong = _numbers(form, held, own)
     words = len(numbers) // len(bad)
     numbers.reshape(-1, words)[rows] = again.reshape(-1, words)
-    read = np.ones(len(rows), bool) if wrong is None else ~wrong
-    bad[rows[read]] = False
+    bad[rows] = ~done if wrong is None else wrong
     noted = np.zeros(len(bad), bool)
-    noted[rows[read]] = True
+    noted[rows] = ~bad[rows]
     return (Note(f"padding={held.padding.value}", noted),)
 
 

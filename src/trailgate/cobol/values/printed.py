@@ -18,6 +18,7 @@ from trailgate.cobol.values.codec import (
     Decoder,
     Encoder,
     Explain,
+    Note,
     Reason,
     ValueOptions,
     page_of,
@@ -90,10 +91,15 @@ def decode_float_text(field: Field, options: ValueOptions) -> Decoder:
             text = pc.binary_join_element_wise(head, tail, ".")
         plain = pc.replace_substring(pc.replace_substring(text, "+", ""), " ", "")
         values = pc.cast(pc.if_else(fits, plain, None), pa.float64())
-        bad: Mask = ~np.asarray(fits)
-        if options.blank is Blank.NULL:
-            bad &= np.asarray(pc.not_equal(pc.utf8_length(pc.utf8_trim(text, " .")), 0))
-        return Decoded(values, bad if bad.any() else None)
+        bad: Mask = ~fits.to_numpy(zero_copy_only=False)
+        if options.blank is Blank.ERROR:
+            return Decoded(values, bad if bad.any() else None)
+        blank = pc.fill_null(pc.equal(pc.utf8_trim(text, " ."), ""), False)
+        empty: Mask = bad & blank.to_numpy(zero_copy_only=False)
+        if options.blank is Blank.ZERO:
+            values = pc.if_else(pa.array(empty), 0.0, values)
+        notes = (Note(f"blank={options.blank.value}", empty),)
+        return Decoded(values, bad & ~empty if (bad & ~empty).any() else None, notes)
 
     return decode
 
