@@ -27,6 +27,14 @@ ELSEWHERE: Final = (
     "pip ",
     "trailgate demo",
 )  # these need a network, and are what installs all this
+ORDER: Final = """\
+       01 ORDER-REC.
+           05 ID        PIC 9(8).
+           05 QTY       PIC S9(2) COMP.
+           05 TOTAL     PIC S9(7)V99 COMP-5.
+           05 LINES-N   PIC S9(5) COMP.
+           05 NOTE      PIC X(9).
+"""
 ACCOUNT: Final = """\
        01 ACCOUNT.
           05 ID   PIC 9(4).
@@ -40,6 +48,7 @@ def shell_blocks(path: Path) -> list[str]:
 
 def copybook() -> None:
     write("ACCOUNT.cpy", ACCOUNT)
+    write("ORDER.cpy", ORDER)
     write("data/1", "1234NAMED ".encode("cp037"))
 
 

@@ -1,8 +1,9 @@
 """Write the code page tables that Python lacks: ``python tools/code_pages.py``.
 
 Facts come from OpenJDK's charsets (any version from 17 on; Debian's openjdk-17 was used), which follow IBM's own
-conversion tables, and for the pages that Java lacks (880, 1388) from glibc's iconv. Where
-Python has a codec that agrees with them, that codec is used and no table is written.
+conversion tables, and for the pages that Java lacks (880, 1388, 1390, ...) from glibc's iconv. Where
+Python has a codec that agrees with them, that codec is used and no table is written. The tables of 838, 933, 1160,
+1390 and 1399 were compared with those of ICU 72, and agree. Of 274 and 275 glibc has the characters of RFC 1345, and no others.
 """
 
 from __future__ import annotations
@@ -20,12 +21,18 @@ HERE = Path(__file__).parent
 TABLES = HERE.parent / "src" / "trailgate" / "reference" / "code_pages"
 PLAIN = {str(n): f"IBM{n}" for n in (273, 277, 278, 280, 284, 285, 297, 420, 870, 871, 1047)}
 EURO = {str(n): f"IBM0{n}" for n in range(1141, 1150)}
-MIXED = {str(n): f"x-IBM{n}" for n in (930, 935, 937, 939, 1364)}
-JAVA = {**PLAIN, **EURO, **MIXED, "875": "x-IBM875", "1025": "x-IBM1025", "300": "x-IBM300"}
-GLIBC = ("880", "1388")
-# 930 and 939 have the double bytes of 300; 930 has one character of its own.
-DOUBLE = ("300", "935", "937", "1364", "1388")
+MIXED = {str(n): f"x-IBM{n}" for n in (930, 933, 935, 937, 939, 1364)}
+THAI = {"838": "IBM-Thai"}
+JAVA = {**PLAIN, **EURO, **MIXED, **THAI, "875": "x-IBM875", "1025": "x-IBM1025", "300": "x-IBM300"}
+GLIBC_MIXED = ("1388", "1390", "1399")
+GLIBC = ("274", "275", "880", "1160", *GLIBC_MIXED)
+# 930 and 939 have the double bytes of 300; 930 has one character of its own. 1399 has those of 1390.
+DOUBLE = ("300", "933", "935", "937", "1364", "1388", "1390")
 SHIFTS = (14, 15)
+SUBSTITUTE, SUBSTITUTE_BYTE = 0x1A, 0x3F  # glibc's tables have it for bytes without a character too
+FIRST_SEQUENCE = (
+    0xD800  # the code of the first pair of UTF-16 units that one pair of bytes stands for
+)
 
 
 def from_java() -> dict[str, list[int]]:
@@ -37,8 +44,8 @@ def from_java() -> dict[str, list[int]]:
     return {page: found[name] for page, name in JAVA.items()}
 
 
-def from_glibc(page: str) -> list[int]:
-    """Return the same of a page by this machine's iconv."""
+def from_glibc(page: str, sequences: list[str]) -> list[int]:
+    """Return the same of a page by this machine's iconv; adds what has two UTF-16 units to ``sequences``."""
     libc = ctypes.CDLL(None)
     libc.iconv_open.restype = ctypes.c_void_p
     libc.iconv.argtypes = [ctypes.c_void_p, *[ctypes.c_void_p] * 4]
@@ -46,16 +53,24 @@ def from_glibc(page: str) -> list[int]:
 
     def code(raw: bytes) -> int:
         libc.iconv(handle, None, None, None, None)
-        source, target = ctypes.create_string_buffer(raw), ctypes.create_string_buffer(16)
+        source, target = ctypes.create_string_buffer(raw, len(raw)), ctypes.create_string_buffer(16)
         places = [ctypes.c_void_p(ctypes.addressof(b)) for b in (source, target)]
         sizes = [ctypes.c_size_t(len(raw)), ctypes.c_size_t(16)]
         arguments = (places[0], sizes[0], places[1], sizes[1])
         failed = libc.iconv(handle, *[ctypes.addressof(a) for a in arguments])
+        libc.iconv(handle, None, None, *[ctypes.addressof(a) for a in arguments[1::2]])
         text = target.raw[: 16 - sizes[1].value]
-        return NONE if failed or len(text) != 2 else int.from_bytes(text, "little")
+        if len(text) == 4 and not failed:
+            own = text.decode("utf-16-le")
+            if own not in sequences:
+                sequences.append(own)
+            return FIRST_SEQUENCE + sequences.index(own)
+        found = int.from_bytes(text, "little")
+        absent = found == SUBSTITUTE and raw != bytes([SUBSTITUTE_BYTE])
+        return NONE if failed or len(text) != 2 or absent else found
 
     pairs = [NONE] * 65536
-    if page == "1388":
+    if page in GLIBC_MIXED:
         for first in range(0x40, 0xFF):
             for second in range(0x40, 0xFF):
                 pairs[first << 8 | second] = code(bytes([14, first, second, 15]))
@@ -84,12 +99,15 @@ def double(codes: list[int]) -> bytes:
 
 def main() -> None:
     """Write all tables."""
-    pages = {**from_java(), **{page: from_glibc(page) for page in GLIBC}}
-    own = {page: single(codes, mixed=page in (*MIXED, "1388")) for page, codes in pages.items()}
+    sequences: list[str] = []
+    pages = {**from_java(), **{page: from_glibc(page, sequences) for page in GLIBC}}
+    mixed = (*MIXED, *GLIBC_MIXED)
+    own = {page: single(codes, mixed=page in mixed) for page, codes in pages.items()}
     del own["300"]
     # The character of each byte; U+FFFE is none.
     rows = {page: own[page] for page in sorted(own, key=int)}
     (TABLES / "single_byte.json").write_text(json.dumps(rows, indent=1) + "\n")
+    (TABLES / "sequences.json").write_text(json.dumps(sequences) + "\n")
     for page in DOUBLE:
         (TABLES / f"double_{page}.bin").write_bytes(double(pages[page]))
     differences = {
@@ -97,6 +115,7 @@ def main() -> None:
         for i in range(65536)
         if pages["930"][256 + i] != pages["300"][256 + i]
     }
+    print("1399 beside 1390:", pages["1399"][256:] == pages["1390"][256:])
     print("930 beside 300:", differences, "939:", pages["939"][256:] == pages["300"][256:])
 
 

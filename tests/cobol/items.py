@@ -15,22 +15,38 @@ from trailgate.cobol.copybook.layouts import (
     Signs,
 )
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.cobol.values.codec import Blank, Integers, RawForm, ValueOptions
+from trailgate.cobol.values.codec import (
+    Blank,
+    Integers,
+    Numbers,
+    Padding,
+    RawForm,
+    Trim,
+    ValueOptions,
+)
 
 KINDS = {
     "signs": Signs,
     "floats": FloatFormat,
     "binary": Endian,
     "native": Endian,
+    "national": Endian,
     "binary_sizes": BinarySizes,
     "blank": Blank,
+    "low_values": Blank,
+    "padding": Padding,
     "integers": Integers,
+    "numbers": Numbers,
     "raw": RawForm,
 }
 
 
+TRIMS = {one.value: one for one in Trim}
+
+
 def typed(words: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: KINDS[name](word) if name in KINDS else word for name, word in words.items()}
+    kinds = {name: KINDS[name](word) if name in KINDS else word for name, word in words.items()}
+    return kinds | ({"trim": TRIMS.get(words["trim"], words["trim"])} if "trim" in words else {})
 
 
 def options_of(dialect: Mapping[str, Any], options: Mapping[str, Any]) -> ValueOptions:

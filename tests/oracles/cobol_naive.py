@@ -24,6 +24,13 @@ class Reading:
     little: bool = False
     strict: bool = False
     ibm_floats: bool = True
+    blank: str = "error"
+    low_values: str = "error"
+    padding: str = "error"
+    short: str = "error"
+    national: str = "big"
+    trim: str = "padding"
+    numbers: str = "value"
 
 
 def scaled(units: int, number: Number) -> Decimal:
@@ -77,6 +84,32 @@ def read_zoned(field: Field, raw: bytes, how: Reading) -> Decimal:
     return read_number(number, "".join(digits), minus=minus)
 
 
+def read_padded(field: Field, raw: bytes, how: Reading) -> Decimal:
+    """Read a DISPLAY number whose bytes are not all digits."""
+    number = field.number
+    assert number is not None
+    blank, zero = " ".encode(how.page), "0".encode(how.page)
+    pads = blank + (b"" if how.padding == "left" else b"\0")
+    separate = number.sign in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
+    if how.padding == "trim":
+        rest = raw.strip(pads)
+        if separate and number.sign is Sign.LEADING_SEPARATE:
+            rest = rest[:1] + rest[1:].strip(pads)
+        elif separate:
+            rest = rest[:-1].strip(pads) + rest[-1:]
+        return read_zoned(field, rest or raw, how)
+    first = number.sign is Sign.LEADING_SEPARATE
+    last = len(raw) - (number.sign is Sign.TRAILING_SEPARATE)
+    body = raw[first:last]
+    if how.padding == "error" or not body.strip(pads):
+        raise ValueError(raw)
+    if how.padding == "left":
+        body = body.lstrip(pads).rjust(len(body), zero)
+    else:
+        body = bytes(zero[0] if byte in pads else byte for byte in body)
+    return read_zoned(field, raw[:first] + body + raw[last:], how)
+
+
 def overpunched(byte: int, how: Reading) -> tuple[str, bool]:
     """Return the digit and whether it is negative."""
     if "0".encode(how.page) == b"\xf0":
@@ -102,7 +135,8 @@ def read_binary(field: Field, raw: bytes, how: Reading) -> Decimal:
     if how.strict and field.usage is Usage.BINARY and abs(units) >= 10**number.digits:
         raise ValueError(units)
     word = field.usage is Usage.BINARY and not number.signed and field.size == 8
-    if word and number.scale == 0 and units >= 10**18:  # beyond the digits of its column
+    limited = word and number.scale == 0 and how.numbers == "value"
+    if limited and units >= 10**18:  # beyond the digits of its column
         raise ValueError(units)
     return scaled(units, number)
 
@@ -117,12 +151,69 @@ def read_float(field: Field, raw: bytes, how: Reading) -> float:
     return -value if raw[0] & 0x80 else value
 
 
+def page_of(field: Field, how: Reading) -> str:
+    page = UNICODE.get(field.usage, how.page)
+    return "utf-16-le" if page == "utf-16-be" and how.national == "little" else page
+
+
 def read_text(field: Field, raw: bytes, how: Reading) -> str:
-    text = raw.decode(UNICODE.get(field.usage, how.page))
-    return text.lstrip(" ") if field.justified else text.rstrip(" ")
+    text = raw.decode(page_of(field, how))
+    side = how.trim if how.trim != "padding" else "left" if field.justified else "right"
+    text = text.lstrip(" ") if side in ("left", "both") else text
+    return text.rstrip(" ") if side in ("right", "both") else text
+
+
+def printed(value: Decimal, number: Number) -> str:
+    """Return a number as text with all digits of its picture: -00123.45."""
+    places = max(number.scale, 0)
+    units = str(abs(int(EXACT.scaleb(value, places))))
+    digits = units.zfill(max(number.digits - number.scale, 1) + places)
+    text = digits if not places else f"{digits[:-places]}.{digits[-places:]}"
+    return f"-{text}" if value < 0 else text
 
 
 def read_value(field: Field, raw: bytes, how: Reading) -> Any:
+    """Return the value, None where a policy reads the bytes as NULL."""
+    value = read_by_policy(field, raw, how)
+    if how.numbers == "text" and field.number is not None and value is not None:
+        return printed(value, field.number)
+    return value
+
+
+def read_by_policy(field: Field, raw: bytes, how: Reading) -> Any:
+    try:
+        return read_exactly(field, raw, how)
+    except ValueError:
+        if field.usage not in (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED):
+            raise
+        for fill, policy in ((" ".encode(how.page), how.blank), (b"\0", how.low_values)):
+            if raw == fill * len(raw) and policy != "error":
+                return None if policy == "null" else Decimal(0)
+        if field.usage is not Usage.ZONED:
+            raise
+        return read_padded(field, raw, how)
+
+
+def read_item(field: Field, record: bytes, at: int, how: Reading) -> Any:
+    """Return the value of an item of a record that may end before it, or inside it."""
+    raw = record[at : at + field.size]
+    if len(raw) == field.size:
+        return read_value(field, raw, how)
+    if how.short == "error":
+        raise ValueError("a short record")
+    if how.short == "null" and not raw:
+        return None
+    if field.usage in (Usage.TEXT, Usage.NATIONAL, Usage.UTF8):
+        blank = " ".encode(page_of(field, how))
+        return read_value(field, raw + blank * ((field.size - len(raw)) // len(blank)), how)
+    if raw and how.short == "pad" and field.usage is Usage.ZONED:
+        return read_value(field, raw.ljust(field.size, " ".encode(how.page)), how)
+    if raw or how.blank == "error":
+        raise ValueError("a part of a number, or none")
+    return None if how.blank == "null" else 0
+
+
+def read_exactly(field: Field, raw: bytes, how: Reading) -> Any:
     if field.usage in (Usage.PACKED, Usage.UNSIGNED_PACKED):
         return read_packed(field, raw, how)
     if field.usage is Usage.ZONED:
@@ -170,7 +261,7 @@ def read_record(layout: Layout, record: bytes, how: Reading) -> list[Any]:
     ]
 
 
-def read_shifted(raw: bytes, single: str, double: Any) -> str:
+def read_shifted(raw: bytes, single: str, double: Any, sequences: tuple[str, ...] = ()) -> str:
     """Return the text of single bytes, and of pairs between shift-out and shift-in."""
     text, place, wide = "", 0, False
     while place < len(raw):
@@ -188,7 +279,7 @@ def read_shifted(raw: bytes, single: str, double: Any) -> str:
             code = int(double[byte << 8 | raw[place + 1]]) or 0xFFFE
         if code == 0xFFFE:
             raise ValueError("no character")
-        text += chr(code)
+        text += sequences[code - 0xD800] if 0xD800 <= code < 0xE000 else chr(code)
         place += 2 if wide else 1
     if wide:
         raise ValueError("not shifted in")

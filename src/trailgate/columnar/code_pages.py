@@ -14,7 +14,7 @@ import codecs
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -74,12 +74,21 @@ def strings(data: bytes | npt.NDArray[np.uint8], lengths: Longs) -> pa.Array:
 
 
 def from_codes(codes: npt.NDArray[np.uint16], kept: Mask) -> pa.Array:
-    """Return a text for each row: its UTF-16 codes where ``kept``, none of them half a pair."""
+    """Return a text for each row: its UTF-16 codes where ``kept``. A code of half a pair stands for the sequence of its number."""
     sizes = np.ones(codes.shape, np.int8)
     sizes += codes > 0x7F
     sizes += codes > 0x7FF
+    units = codes[kept]
+    double = (units & 0xF800) == FIRST_SEQUENCE
+    if double.any():
+        found = sequences()
+        number = units[double] - FIRST_SEQUENCE
+        sizes[kept & ((codes & 0xF800) == FIRST_SEQUENCE)] = found.sizes[number]
+        last = np.cumsum(1 + double)[double] - 1
+        units = np.repeat(units, 1 + double)
+        units[last - 1], units[last] = found.units[number].T
     lengths = np.where(kept, sizes, 0).sum(axis=1, dtype=np.int64)
-    return strings(codes[kept].astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
+    return strings(units.astype("<u2").tobytes().decode("utf-16-le").encode(), lengths)
 
 
 def without(values: pa.Array, nulls: Mask | None) -> pa.Array:
@@ -143,6 +152,7 @@ class SingleBytePage:
 
     name: str
     characters: str
+    unwritten: bytes = b""  # whose characters are written as other bytes
     _ascii: bytes = field(init=False, repr=False, compare=False)
     sizes: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
 
@@ -181,8 +191,9 @@ class SingleBytePage:
         """Return the bytes of each text; raises EncodeError with its row as the record."""
         offsets, data = byte_view(values)
         text = data[offsets[0] : offsets[-1]].tobytes().decode()
+        own = "".join(NONE if b in self.unwritten else c for b, c in enumerate(self.characters))
         try:
-            made, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(self.characters))
+            made, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(own))
         except UnicodeEncodeError as error:
             ends = pc.cumulative_sum(pc.utf8_length(values)).to_numpy()
             row = int(np.searchsorted(ends, error.start, "right"))
@@ -198,11 +209,14 @@ DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyT
     {
         "300": ("300", MappingProxyType({})),
         "930": ("300", MappingProxyType({0x4260: "\N{MINUS SIGN}"})),
+        "933": ("933", MappingProxyType({})),
         "935": ("935", MappingProxyType({})),
         "937": ("937", MappingProxyType({})),
         "939": ("300", MappingProxyType({})),
         "1364": ("1364", MappingProxyType({})),
         "1388": ("1388", MappingProxyType({})),
+        "1390": ("1390", MappingProxyType({})),
+        "1399": ("1390", MappingProxyType({})),
     }
 )
 
@@ -213,11 +227,35 @@ def _table(name: str) -> bytes:
 
 
 SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("single_byte.json")))
+# Thai tone marks have two bytes; these are the ones that Java and ICU do not write.
+UNWRITTEN: Final[Mapping[str, bytes]] = MappingProxyType(
+    {"838": b"\x51\xca\xe1\xfd\xfe", "1160": b"\x51\xca\xe1\xfd"}
+)
+
+
+FIRST_SEQUENCE: Final = 0xD800  # codes from here on are numbers of sequences
+
+
+class Sequences(NamedTuple):
+    """What pairs of bytes stand for that has two UTF-16 units: a character above U+FFFF, or a letter and its mark."""
+
+    strings: tuple[str, ...]
+    units: Codes  # two a row
+    sizes: npt.NDArray[np.int8]  # in UTF-8
+
+
+@cache
+def sequences() -> Sequences:
+    """Return the sequences of all pages."""
+    found = tuple(json.loads(_table("sequences.json")))
+    units = np.frombuffer("".join(found).encode("utf-16-le"), "<u2").astype(np.uint16)
+    sizes = np.array([len(text.encode()) for text in found], np.int8)
+    return Sequences(found, units.reshape(-1, 2), sizes)
 
 
 @cache  # a fact table, read once it is wanted
 def double_codes(page: str) -> Codes:
-    """Return the code of the character of each pair of bytes; 0 is none."""
+    """Return the code of the character of each pair of bytes; 0 is none, and from FIRST_SEQUENCE on there are sequences."""
     table, changes = DOUBLE_BYTES[page]
     halves = np.frombuffer(zlib.decompress(_table(f"double_{table}.bin")), np.uint8)
     steps = halves[:65536].astype(np.uint16) | halves[65536:].astype(np.uint16) << 8
@@ -233,7 +271,20 @@ def _pair_of(page: str) -> Mapping[str, bytes]:
     codes = double_codes(page)
     pairs = np.flatnonzero(codes)[::-1]  # of two pairs for a character the first one stays
     numbers = codes[pairs].tolist()
-    return {chr(c): p.to_bytes(2, "big") for c, p in zip(numbers, pairs.tolist(), strict=True)}
+    strings = {FIRST_SEQUENCE + n: text for n, text in enumerate(sequences().strings)}
+    return {
+        strings.get(code, chr(code)): pair.to_bytes(2, "big")
+        for code, pair in zip(numbers, pairs.tolist(), strict=True)
+    }
+
+
+def _parts(text: str, pairs: Mapping[str, bytes]) -> Iterator[str]:
+    """Yield the characters of a text, with the marks after them where both together have a pair."""
+    at = 0
+    while at < len(text):
+        width = 2 if text[at : at + 2] in pairs else 1
+        yield text[at : at + width]
+        at += width
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +314,7 @@ class DoubleBytePage:
     def _encode(self, text: str) -> bytes:
         pairs = _pair_of(self.name)
         try:
-            return b"".join(pairs[character] for character in text)
+            return b"".join(pairs[part] for part in _parts(text, pairs))
         except KeyError:
             raise UnicodeError from None
 
@@ -325,7 +376,7 @@ class MixedPage:
         made = bytearray()
         pairs, single = _pair_of(self.double.name), self.single.characters
         wide = False
-        for character in text:
+        for character in _parts(text, pairs):
             narrow = character != NONE and character in single
             if narrow == wide:
                 made.append(SHIFT_IN if wide else SHIFT_OUT)
@@ -405,27 +456,26 @@ class Utf8Page:
 class NationalPage:
     """Two bytes a character, four for those beyond the first 65,536."""
 
-    codec: str = "utf-16-be"
+    name: str = "utf-16-be"
     order: str = ">"
-    name: str = "UTF-16"
 
     @property
     def blank(self) -> bytes:
         """Return the two bytes that pad."""
-        return " ".encode(self.codec)
+        return " ".encode(self.name)
 
     def decode(self, matrix: Octets) -> Text:
         """Return the text of each row of bytes."""
         if matrix.shape[1] % 2:
-            return decode_each(matrix, lambda raw: raw.decode(self.codec))
+            return decode_each(matrix, lambda raw: raw.decode(self.name))
         codes = np.ascontiguousarray(matrix).view(f"{self.order}u2").astype(np.uint16)
         if ((codes & 0xF800) == 0xD800).any():  # surrogates: pairs are decoded one by one
-            return decode_each(matrix, lambda raw: raw.decode(self.codec))
+            return decode_each(matrix, lambda raw: raw.decode(self.name))
         return Text(from_codes(codes, np.ones(codes.shape, bool)))
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text; raises EncodeError with its row as the record."""
-        return encode_each(values, self.name, lambda text: text.encode(self.codec))
+        return encode_each(values, self.name, lambda text: text.encode(self.name))
 
 
 NATIONAL: Final = NationalPage()
@@ -501,7 +551,7 @@ def _mainframe(number: str) -> CodePage:
         codec = f"cp{number.zfill(3)}"
         return SingleBytePage(codec, _characters(codec) or "")
     if number not in DOUBLE_BYTES:
-        return SingleBytePage(f"cp{number}", SINGLE_BYTE[number])
+        return SingleBytePage(f"cp{number}", SINGLE_BYTE[number], UNWRITTEN.get(number, b""))
     if number not in SINGLE_BYTE:
         return DoubleBytePage(number)
     single = SingleBytePage(f"cp{number}", SINGLE_BYTE[number])
@@ -516,6 +566,12 @@ def _of_python(codec: str, asked: str) -> CodePage:
         raise _unknown_error(asked) from None
     if known in ("utf-8", "utf-8-sig"):
         return Utf8Page()
+    if known == "utf-16":
+        hint = "Name the order of the bytes: utf-16-be or utf-16-le"
+        raise OptionError(f"the code page {asked} has no byte order", hint=hint)
+    for page in (NATIONAL, NATIONAL_LITTLE):
+        if known == page.name:
+            return page
     characters = _characters(known)
     return CodecPage(known) if characters is None else SingleBytePage(known, characters)
 

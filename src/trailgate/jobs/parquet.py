@@ -12,12 +12,14 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from dataclasses import field as member
 from pathlib import Path
 from typing import IO, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from trailgate.cobol.records.fields import Tally
 from trailgate.errors import StorageError, Where
 from trailgate.jobs.record_files import CopybookOptions, read_tables, table_schemas
 from trailgate.storage.files.addresses import absolute, is_stored, locate
@@ -40,6 +42,7 @@ class WrittenPart:
 
     rows: int
     files: tuple[StagedFile, ...]
+    tally: Tally = member(default_factory=Tally)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +191,7 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
         for name, table in _group(read_tables(part, job.options, decoder), schemas):
             writer(name).write_table(table, row_group_size=max(1, table.num_rows))
             rows += table.num_rows
-    return WrittenPart(rows, tuple(file for made in staged for file in made))
+    return WrittenPart(rows, tuple(file for made in staged for file in made), decoder.tally)
 
 
 def _group(
@@ -222,8 +225,21 @@ def publishing(job: ParquetJob) -> Iterator[list[WrittenPart]]:
         raise
 
 
-def run_local(job: ParquetJob) -> int:
-    """Write all parts in this process and publish them; return the number of records."""
+def run_local(job: ParquetJob, tally: Tally | None = None) -> int:
+    """Write all parts in this process and publish them; return the number of records.
+
+    What policies decided on is added to ``tally``.
+    """
     with publishing(job) as parts:
         parts += [write_part(job, number, part) for number, part in enumerate(job.parts)]
-    return sum(part.rows for part in parts)
+    return count_records(parts, tally)
+
+
+def count_records(parts: Iterable[WrittenPart], tally: Tally | None) -> int:
+    """Return the number of records of parts, and add their counts to the tally."""
+    rows = 0
+    for part in parts:
+        rows += part.rows
+        if tally is not None:
+            tally.update(part.tally)
+    return rows

@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import (
+    COMPILERS,
     BinarySizes,
     Dialect,
     Endian,
@@ -32,10 +33,11 @@ from trailgate.cobol.records.decoding import (
     RecordDecoder,
     RecordOptions,
     Shape,
+    Short,
     Surplus,
 )
 from trailgate.cobol.records.encoding import RecordEncoder, frame
-from trailgate.cobol.records.fields import RecordBytes, records_at
+from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
@@ -47,7 +49,7 @@ from trailgate.cobol.records.record_lengths import (
     stated_lengths,
 )
 from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import (
@@ -102,16 +104,23 @@ class CopybookKeywords(TypedDict, total=False):
     errors: Literal["stop", "column"]
     raw: bool
     surplus: Literal["error", "drop"] | None
-    trim: bool
-    blank: Literal["error", "null"]
+    short: Literal["error", "pad", "null"] | None
+    trim: bool | Literal["left", "right", "both"]
+    blank: Literal["error", "null", "zero"]
+    low_values: Literal["error", "null", "zero"]
+    padding: Literal["left", "zeros", "trim", "error"]
     code_page: str
     code_pages: str | Mapping[str, str]
     integers: Literal["int64", "decimal", "text"]
+    numbers: Literal["value", "text"]
     binary: Literal["big", "little"]
     native: Literal["big", "little"]
+    national: Literal["big", "little"]
     binary_sizes: Literal["ibm", "smallest"]
     floats: Literal["ibm", "ieee"]
     signs: Literal["strict", "lenient"]
+    compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
+    decimal_comma: bool
     source_format: Literal["fixed", "free", "auto"]
 
 
@@ -234,6 +243,7 @@ KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
@@ -255,16 +265,27 @@ OPTIONS: Final = Options(
         Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
         Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
         Option("surplus", choice(Surplus), "bytes after the last item: error or drop"),
-        Option("trim", FLAG, "false: keep the blanks at the end of text", True),
-        Option("blank", choice(Blank), "a number of blanks alone: error or null", Blank.ERROR),
+        Option("short", choice(Short), "items that a record ends before: error, pad or null"),
+        Option("trim", TRIM, "blanks beside text that are removed: false for none", True),
+        Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
+        Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
+        Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
         Option("code_page", TEXT, "of text and DISPLAY numbers, as cp037", _COBOL.code_page),
         Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
+        Option("numbers", choice(Numbers), "value, or always text", Numbers.VALUE),
         Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
-        Option("native", choice(Endian), "byte order of COMP-5", _COBOL.native),
-        Option("binary_sizes", choice(BinarySizes), "bytes of COMP", _COBOL.binary_sizes),
-        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2", _COBOL.floats),
+        Option("native", choice(Endian), "byte order of COMP-5"),
+        Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
+        Option("binary_sizes", choice(BinarySizes), "bytes of COMP"),
+        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2"),
         Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
+        Option(
+            "compiler",
+            choice(COMPILERS),
+            "sizes and orders of a compiler: ibm, micro-focus, gnucobol, fujitsu",
+        ),
+        Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
         Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
@@ -337,6 +358,7 @@ _DIALECT: Final = (
     "binary_sizes",
     "floats",
     "signs",
+    "decimal_comma",
 )
 
 
@@ -387,13 +409,20 @@ class CopybookOptions:
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
-        dialect = Dialect(**{name: given[name] for name in _DIALECT})
+        dialect = _dialect(given)
         layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
         values = ValueOptions(
-            dialect, trim=given["trim"], blank=given["blank"], integers=given["integers"]
+            dialect,
+            trim=given["trim"],
+            blank=given["blank"],
+            low_values=given["low_values"],
+            padding=given["padding"],
+            integers=given["integers"],
+            numbers=given["numbers"],
+            national=given["national"],
         )
-        # The length of fixed records states how many bytes there are.
-        fixed = given["record_format"] is FrameKind.FIXED
+        # The length of fixed records states how many bytes there are; lines are written without the blanks at their ends.
+        fixed, line = (given["record_format"] is kind for kind in (FrameKind.FIXED, FrameKind.LINE))
         records = RecordOptions(
             values,
             shape=given["shape"] or shape,
@@ -402,6 +431,7 @@ class CopybookOptions:
             errors=given["errors"],
             raw=given["raw"],
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
+            short=given["short"] or (Short.PAD if line else Short.ERROR),
             added=(
                 *(column for name, column in _ADDED.items() if given[name]),
                 *given["partitions"],
@@ -449,12 +479,18 @@ class CopybookOptions:
         size = split_bytes or self.split_bytes
         return plan_record_splits(files, self.framing, size, self.search, numbered=numbered)
 
-    def decoder(self) -> Decoder:
-        """Return what decodes the records."""
+    def decoder(self, tally: Tally | None = None) -> Decoder:
+        """Return what decodes the records, and adds to ``tally`` what policies decide on."""
         if self.kinds is None:
-            return RecordDecoder(layout_named(self.layouts, self.record), self.records)
-        kinds = KindsDecoder(self.layouts, self.kinds, self.records)
+            return RecordDecoder(layout_named(self.layouts, self.record), self.records, tally)
+        kinds = KindsDecoder(self.layouts, self.kinds, self.records, tally)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
+
+
+def _dialect(given: Mapping[str, Any]) -> Dialect:
+    """Return the dialect of the options: what is not stated is as the compiler has it."""
+    stated = {name: given[name] for name in _DIALECT if given[name] is not None}
+    return Dialect(**{**(given["compiler"] or {}), **stated})
 
 
 def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
@@ -607,10 +643,13 @@ def read_records(
 
 
 def read_all_records(
-    path: Addresses, options: CopybookOptions, first: int = 0
+    path: Addresses, options: CopybookOptions, first: int = 0, tally: Tally | None = None
 ) -> pa.RecordBatchReader:
-    """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them."""
-    decoder = options.decoder()
+    """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them.
+
+    It adds to ``tally`` what policies decide on.
+    """
+    decoder = options.decoder(tally)
     # One after the other files are read whole, so that no split is searched, and errors have the numbers of records.
     batches = read_splits(options.splits(path, WHOLE_FILE), options, decoder, first)
     return pa.RecordBatchReader.from_batches(decoder.schema, batches)
@@ -673,11 +712,14 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
     """Yield the columns of records, after each piece that may hold the ``first`` rows before the next one is decoded."""
     at, step = 0, first
     while first and at < len(records):
+        before = decoder.tally.copy()
         try:
             found = list(decoder.batches(records.part(at, at + step)))
         except TrailgateError:
             if step == first:
                 raise
+            decoder.tally.clear()  # they are decoded again
+            decoder.tally.update(before)
             step = first  # the error may be after the first rows
             continue
         rows = sum(batch.num_rows for batch in found)

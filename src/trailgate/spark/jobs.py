@@ -17,10 +17,17 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from trailgate.cobol.records.fields import Tally
 from trailgate.errors import TrailgateError
 from trailgate.jobs.capture.job import CaptureJob, CaptureSummary, publish
 from trailgate.jobs.capture.ranges import run_range
-from trailgate.jobs.parquet import ParquetJob, WrittenPart, publishing, write_part
+from trailgate.jobs.parquet import (
+    ParquetJob,
+    WrittenPart,
+    count_records,
+    publishing,
+    write_part,
+)
 from trailgate.spark.local_session import session
 from trailgate.spark.sources import map_parts
 from trailgate.storage.reading.record_files import RecordSplit
@@ -91,10 +98,10 @@ def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
         return publish(job, run_numbered(running, own.ranges, work))
 
 
-def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:
+def run_parquet(spark: SparkSession | str, job: ParquetJob, tally: Tally | None = None) -> int:
     """Run a job on a session, or on one made for this master; return the number of records.
 
-    Raises the error of the earliest part that has one; then nothing is published.
+    What policies decided on is added to ``tally``. Raises the error of the earliest part that has one; then nothing is published.
     """
     job = job.anywhere()
     with publishing(job) as parts, on_session(spark) as running:
@@ -102,7 +109,7 @@ def run_parquet(spark: SparkSession | str, job: ParquetJob) -> int:
             if isinstance(report, TrailgateError):
                 raise report
             parts.append(report)
-    return sum(part.rows for part in parts)
+    return count_records(parts, tally)
 
 
 def _part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart | TrailgateError:

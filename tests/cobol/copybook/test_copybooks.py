@@ -66,7 +66,7 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ),
         ("01 A.\n   05 B PIC X(0).", "repeats X no time"),
         ("01 A.\n   05 B.", "B has neither a picture nor items .*line 2, column 4"),
-        ("01 A.\n   05 B PIC 9(4) COMP-9.", "a clause of B was expected, not COMP-9 .*column 18"),
+        ("01 A.\n   05 B PIC 9(4) COMP-7.", "a clause of B was expected, not COMP-7 .*column 18"),
         ("01 A.\n   05 B REDEFINES C PIC X.", "B redefines C, which is not there"),
         ("01 A.\n  05 C PIC X OCCURS 2.\n  05 B REDEFINES C PIC X.", "C, which occurs"),
         ("01 A.\n  05 B PIC X OCCURS 0.", "B occurs 0 to 0 times"),
@@ -75,7 +75,17 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ("01 A.\n  05 B PIC X COMP-3.", "its picture is not a number"),
         ("01 A.\n  05 B PIC X(9) COMP-X.", "a binary number of 9 bytes .*COMP-X has at most 8"),
         ("01 A.\n  05 B PIC X USAGE UTF-8.", "B is UTF-8, but its picture has no U"),
-        ("01 A.\n  05 B PIC 9(3) NATIONAL.", "B is a number in national characters"),
+        ("01 A.\n  05 B PIC S9(3) NATIONAL.", "B has a sign on a national digit"),
+        ("01 A.\n  05 B PIC ZZ9 NATIONAL.", "B is an edited number in national characters"),
+        ("78 N VALUE 2 + 3.\n01 A.\n  05 B PIC X(N).", "the value of the constant N is computed"),
+        ("78 N.\n01 A.\n  05 B PIC X.", "the constant N has no VALUE"),
+        ("EXEC SQL DECLARE T TABLE (A INTEGER).\n01 A PIC X.", "EXEC SQL without END-EXEC"),
+        ("EXEC SQL INCLUDE ROWS END-EXEC.\n01 A PIC X.", "the member ROWS was not found"),
+        ("01 A.\n  05 B PIC X OCCURS UNBOUNDED.", "occurs UNBOUNDED without DEPENDING ON"),
+        (
+            "01 A.\n  05 B PIC X OCCURS UNBOUNDED DEPENDING ON N.",
+            "depends on N, which is not there",
+        ),
         ("01 A PIC X.\n  05 B PIC X.", "A has a picture, so B cannot be in it"),
         ("01 A PIC X VALUE 'a.", "without its closing quote .*line 1, column 18"),
         ("hello world.", "a level number was expected, not hello .*line 1, column 1"),
@@ -123,7 +133,7 @@ def test_a_sequence_number_after_column_72_is_not_taken_for_cut_text() -> None:
 
 def test_a_form_of_replace_that_is_not_known_is_refused() -> None:
     with pytest.raises(DefinitionError, match="this form of REPLACE is not supported"):
-        read_copybook("REPLACE ALSO ==A== BY ==B==.\n01 R PIC X.")
+        read_copybook("REPLACE FIRST ==A== BY ==B==.\n01 R PIC X.")
 
 
 def test_a_separate_sign_without_s_takes_no_byte_and_a_warning_says_so(

@@ -14,7 +14,7 @@ import pytest
 from cobol.items import item, options_of
 from oracles import cobol_naive as naive
 from trailgate.cobol.copybook.layouts import Endian, Field, FloatFormat, Signs, Usage
-from trailgate.cobol.values.codec import Blank, ValueOptions
+from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.codecs import CODECS, decoder, encoder, explainer
 
 CASES = Path(__file__).parent / "cases"
@@ -35,10 +35,10 @@ def covered(case: dict[str, Any]) -> bool:
     """Return whether the oracle reads such a field: it knows nothing of printing and of options."""
     field, options = bound(case)
     text = field.usage in (Usage.TEXT, Usage.NATIONAL, Usage.UTF8)
-    plain = options.dialect.code_page in PYTHON_PAGES and options.trim
-    by_option = options.blank is Blank.NULL or field.blank_when_zero
+    plain = options.dialect.code_page in PYTHON_PAGES and options.trim is True
+    by_option = "value" not in case and "error" not in case  # NULL
     known = field.usage not in (Usage.EDITED, Usage.DBCS, Usage.RAW)
-    return known and not by_option and (plain or not text)
+    return known and not by_option and not field.blank_when_zero and (plain or not text)
 
 
 def value_of(case: dict[str, Any], kind: pa.DataType) -> Any:
@@ -92,6 +92,9 @@ def reading(field: Field, options: ValueOptions) -> naive.Reading:
         little=order is Endian.LITTLE,
         strict=options.dialect.signs is Signs.STRICT,
         ibm_floats=options.dialect.floats is FloatFormat.IBM,
+        blank=options.blank.value,
+        low_values=options.low_values.value,
+        padding=options.padding.value,
     )
 
 

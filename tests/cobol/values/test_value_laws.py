@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from trailgate.cobol.copybook.layouts import (
     Signs,
     Usage,
 )
-from trailgate.cobol.values.codec import Blank, Integers, ValueOptions
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim, ValueOptions
 from trailgate.cobol.values.codecs import decoder, encoder, explainer
 from trailgate.cobol.values.edited import positions
 from trailgate.errors import EncodeError, OptionError
@@ -64,12 +66,20 @@ def number_fields(draw: st.DrawFn) -> Field:
 
 
 OPTIONS = st.builds(
-    lambda page, order, signs: ValueOptions(
-        Dialect(code_page=page, binary=order, native=order, signs=signs)
+    lambda page, order, signs, blank, low_values, padding, numbers: ValueOptions(
+        Dialect(code_page=page, binary=order, native=order, signs=signs),
+        blank=blank,
+        low_values=low_values,
+        padding=padding,
+        numbers=numbers,
     ),
     st.sampled_from(["cp037", "ascii", "cp1047", "cp930"]),
     st.sampled_from(Endian),
     st.sampled_from(Signs),
+    st.sampled_from(Blank),
+    st.sampled_from(Blank),
+    st.sampled_from(Padding),
+    st.sampled_from(Numbers),
 )
 
 
@@ -77,7 +87,14 @@ def reading(options: ValueOptions) -> naive.Reading:
     dialect = options.dialect
     page = {"cp1047": "cp037", "cp930": "cp037"}.get(dialect.code_page, dialect.code_page)
     return naive.Reading(
-        page, dialect.binary is Endian.LITTLE, dialect.signs is Signs.STRICT, ibm_floats=True
+        page,
+        dialect.binary is Endian.LITTLE,
+        dialect.signs is Signs.STRICT,
+        ibm_floats=True,
+        blank=options.blank.value,
+        low_values=options.low_values.value,
+        padding=options.padding.value,
+        numbers=options.numbers.value,
     )
 
 
@@ -92,7 +109,7 @@ def test_numbers_are_written_as_the_oracle_does_and_read_again(
     units = data.draw(st.lists(st.integers(-most if number.signed else 0, most), max_size=9))
     values = [naive.scaled(unit, number) for unit in units]
     kind = decoder(field, options)(np.zeros((0, field.size), np.uint8)).values.type
-    column = pa.array([int(v) if pa.types.is_int64(kind) else v for v in values], kind)
+    column = pa.array([shown(v, number, kind) for v in values], kind)
 
     written = encoder(field, options)(column)
     found = decoder(field, options)(written)
@@ -103,13 +120,33 @@ def test_numbers_are_written_as_the_oracle_does_and_read_again(
     assert found.values.equals(column)
 
 
+def shown(value: Decimal, number: Number, kind: pa.DataType) -> Any:
+    if pa.types.is_string(kind):
+        return naive.printed(value, number)
+    return int(value) if pa.types.is_int64(kind) else value
+
+
+def _between(size: int, pad: bytes, some: list[int]) -> bytes:
+    return bytes(some).center(size, pad)
+
+
 def likely_bytes(size: int) -> st.SearchStrategy[bytes]:
     """Return bytes of which some are numbers: digits of every kind, then anything."""
     digits = st.sampled_from(
         b"\xf1\xf9\xc3\xd4\xb5\xe6\x31\x39\x7b\x4c\x70\x12\x99\x0c\x3d\x4f\x00\x40"
     )
+    pads = b"\x40\x20\x00"
+    padded = st.lists(st.sampled_from(pads[:2] + b"\xf1\x32" + pads), min_size=size, max_size=size)
     return st.one_of(
         st.binary(min_size=size, max_size=size),
+        padded.map(bytes),
+        *(
+            st.lists(st.sampled_from(digit), min_size=1, max_size=size).map(
+                partial(_between, size, pad)
+            )
+            for digit, pad in ((b"\xf1\xf2\xd3\xc4\x4e\x60", b"\x40"), (b"12K+-", b" "))
+        ),
+        st.sampled_from(pads).map(lambda pad: bytes([pad]) * size),
         st.lists(digits, min_size=size, max_size=size).map(bytes),
         st.lists(st.sampled_from(b"\x12\x34"), min_size=size - 1, max_size=size - 1).map(
             lambda front: bytes(front) + b"\x5d"
@@ -128,20 +165,30 @@ def test_any_bytes_give_what_the_oracle_gives(
 
     found = decoder(field, options)(matrix)
 
-    expected = [naive_or_none(field, row, options) for row in rows]
-    values = [None if v is None else Decimal(v) for v in found.values.to_pylist()]
-    assert values == expected
+    expected = [naive_or_bad(field, row, options) for row in rows]
+    text = options.numbers is Numbers.TEXT
+    values = [v if text or v is None else Decimal(v) for v in found.values.to_pylist()]
+    assert values == [None if value is BAD else value for value in expected]
     bad = np.zeros(len(rows), bool) if found.bad is None else found.bad
-    assert bad.tolist() == [value is None for value in expected]
+    assert bad.tolist() == [value is BAD for value in expected]
+    strict = replace(options, blank=Blank.ERROR, low_values=Blank.ERROR, padding=Padding.ERROR)
+    noted = sum([note.rows for note in found.notes], np.zeros(len(rows), int))
+    assert noted.tolist() == [
+        int(value is not BAD and naive_or_bad(field, row, strict) is BAD)
+        for value, row in zip(expected, rows, strict=True)
+    ]
     found.values.validate(full=True)
     assert all(explainer(field, options)(row).problem for row in rows)
 
 
-def naive_or_none(field: Field, raw: bytes, options: ValueOptions) -> Any:
+BAD = object()
+
+
+def naive_or_bad(field: Field, raw: bytes, options: ValueOptions) -> Any:
     try:
         return naive.read_value(field, raw, reading(options))
     except ValueError:
-        return None
+        return BAD
 
 
 @MODEST
@@ -213,11 +260,16 @@ def test_doubles_are_written_exactly_or_not_at_all(values: list[float]) -> None:
 
 
 @MODEST
-@given(st.lists(st.text(max_size=6)), st.booleans(), st.sampled_from(["utf-8", "cp037", "1388"]))
+@given(
+    st.lists(st.text(max_size=6)),
+    st.booleans(),
+    st.sampled_from(["utf-8", "cp037", "1388"]),
+    st.sampled_from([True, *Trim]),
+)
 def test_text_is_written_and_read_again_or_refused(
-    strings: list[str], right: bool, page: str
+    strings: list[str], right: bool, page: str, trim: bool | Trim
 ) -> None:
-    options = ValueOptions(Dialect(code_page=page))
+    options = ValueOptions(Dialect(code_page=page), trim=trim)
     field = Field("X", Usage.TEXT, 0, 16, justified=right)
     column = pa.array(strings, pa.string())
     try:
@@ -229,8 +281,13 @@ def test_text_is_written_and_read_again_or_refused(
     found = decoder(field, options)(written)
 
     assert found.bad is None
-    trimmed = [text.lstrip(" ") if right else text.rstrip(" ") for text in strings]
+    how = naive.Reading("utf-8", trim=trim.value if isinstance(trim, Trim) else "padding")
+    padded = [decoder(field, replace(options, trim=False))(written).values.to_pylist()]
+    trimmed = [naive.read_text(field, text.encode(), how) for text in padded[0]]
     assert found.values.to_pylist() == trimmed
+    if trim is True:
+        plain = [text.lstrip(" ") if right else text.rstrip(" ") for text in strings]
+        assert trimmed == plain
 
 
 @MODEST

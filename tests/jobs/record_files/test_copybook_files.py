@@ -107,7 +107,7 @@ def test_a_carriage_return_before_the_end_of_a_line_is_not_data(tmp_path: Path) 
     assert [error["raw"] for row in kept for error in row["_errors"]] == ["0d", "0d"]
     data.write_bytes(b"AAAAA\r\n")
     with pytest.raises(DecodeError, match=r"before the field's end .*record 1"):
-        rows(data, copybook, record_format="line", code_page="ascii")
+        rows(data, copybook, record_format="line", code_page="ascii", short="error")
 
 
 def test_bytes_after_the_last_item_of_a_kind_are_not_lost(tmp_path: Path, copybook: Path) -> None:
@@ -292,7 +292,7 @@ def test_values_are_passed_as_values(tmp_path: Path, copybook: Path) -> None:
     [
         ({"columns": 7}, "columns must be a list of names, not 7"),
         ({"columns": ("KIND", 7)}, "columns must be a list of names"),
-        ({"trim": 1}, "trim must be true or false, not 1"),
+        ({"trim": 1}, "trim must be true, false, left, right or both, not 1"),
         ({"record_length": True}, "recordLength must be a whole number, not True"),
         ({"split_bytes": 0}, "splitBytes must be a number above 0, not 0"),
         ({"shape": Depending.MOST}, "shape must be flat or tree"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import typer
@@ -11,36 +12,70 @@ import typer
 from trailgate.cli import output
 from trailgate.cli.layout import print_rows
 from trailgate.cli.options import takes
-from trailgate.cobol.copybook.layouts import BinarySizes, Dialect, Field, Layout, Sign, SourceFormat
+from trailgate.cobol.copybook.layouts import (
+    COMPILERS,
+    BinarySizes,
+    Dialect,
+    Field,
+    Layout,
+    Sign,
+    SourceFormat,
+)
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.options import Flag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopybookArguments:
+    """How a copybook is read and shown."""
+
+    format: Annotated[Literal["table", "json"], "JSON is an object a line."] = "table"
+    copy_path: Annotated[
+        list[str] | None, Flag("FOLDER"), "Where COPY members are searched; repeatable."
+    ] = None
+    source_format: Annotated[SourceFormat, "Fixed: columns 8 to 72. Free: the whole line."] = (
+        SourceFormat.AUTO
+    )
+    binary_sizes: Annotated[
+        BinarySizes | None,
+        "Bytes of binary numbers: 2, 4 or 8 (ibm), 1 too (powers), or as few as hold them (smallest).",
+    ] = None
+    compiler: Annotated[
+        Literal["ibm", "micro-focus", "gnucobol", "fujitsu"],
+        "Sizes as this compiler has them.",
+    ] = "ibm"
+    decimal_comma: Annotated[bool, "The decimal point of pictures is a comma."] = False
+    dialects: Annotated[
+        bool, "Show the items that compilers place or size otherwise, and nothing else."
+    ] = False
 
 
 @takes
 def command(
     path: Annotated[str, typer.Argument(help="The copybook.", metavar="FILE")],
-    *,
-    format: Annotated[Literal["table", "json"], "JSON is an object a line."] = "table",  # noqa: A002  the option's name
-    copy_path: Annotated[
-        list[str] | None, Flag("FOLDER"), "Where COPY members are searched; repeatable."
-    ] = None,
-    source_format: Annotated[
-        SourceFormat, "Fixed: columns 8 to 72. Free: the whole line."
-    ] = SourceFormat.AUTO,
-    binary_sizes: Annotated[
-        BinarySizes, "Bytes of binary numbers: 2, 4 or 8, or as few as hold them."
-    ] = BinarySizes.IBM,
+    given: CopybookArguments,
 ) -> None:
     """Show the layout of a copybook's records."""
     from trailgate.storage.files.found_files import copy_members, folder_of, read_source
 
-    dialect = Dialect(source_format=source_format, binary_sizes=binary_sizes)
-    folders = [*(copy_path or ()), folder_of(path)]
-    layouts = read_copybook(
-        read_source(path), source=path, dialect=dialect, member=copy_members(folders)
-    )
+    folders = [*(given.copy_path or ()), folder_of(path)]
+    own: dict[str, Any] = {
+        "source_format": given.source_format,
+        "decimal_comma": given.decimal_comma,
+    }
+    if given.binary_sizes is not None:
+        own["binary_sizes"] = given.binary_sizes
+
+    def read(name: str) -> list[Layout]:
+        dialect = Dialect(**{**COMPILERS[name], **own})
+        members = copy_members(folders)
+        return read_copybook(read_source(path), source=path, dialect=dialect, member=members)
+
+    layouts = read(given.compiler)
     with output.quiet_pipe():
-        if format == "json":
+        if given.dialects:
+            _print_dialects({name: read(name) for name in COMPILERS})
+        elif given.format == "json":
             for layout in layouts:
                 for field in layout.root.walk():
                     print(json.dumps(_facts(layout, field)))
@@ -85,6 +120,20 @@ def _print(layouts: list[Layout]) -> None:
     ]
     names = ("level", "name", "picture", "type", "offset", "length", "key", "remarks")
     print_rows(names, rows)
+
+
+def _print_dialects(found: Mapping[str, list[Layout]]) -> None:
+    """Print the items whose place or length differs, and the length of each record, a column a compiler."""
+    rows: list[tuple[str, ...]] = []
+    for same in zip(*found.values(), strict=True):
+        rows.append((same[0].name, "record", *(f"{layout.size} bytes" for layout in same)))
+        for fields in zip(*(layout.root.walk() for layout in same), strict=True):
+            places = [(field.offset, field.size) for field in fields]
+            if fields[0] is not same[0].root and len(set(places)) > 1:
+                shown = (f"{offset}, {size}" for offset, size in places)
+                rows.append((fields[0].name, fields[0].usage.value, *shown))
+    print_rows(("item", "type", *found), rows)
+    output.say("Of each item: offset, length")
 
 
 def _walk(field: Field, depth: int) -> Iterator[tuple[int, Field]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from trailgate.cli.options import Base, FewRows, Format, RowFormat, Wide, named_values, takes
-from trailgate.cli.output import done_already
+from trailgate.cli.output import done_already, say
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError, mask_logins
 from trailgate.options import Flag
@@ -77,26 +77,34 @@ def command(
 
 def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
     from trailgate.cli.rows import RowForm, print_batches
+    from trailgate.cobol.records.fields import Tally
     from trailgate.jobs.record_files import read_all_records
 
     first = given.limit
     if first is None:
         first = TABLE_ROWS if given.format is Format.TABLE else 0
-    rows = read_all_records(path, options, first)
+    tally = Tally()
+    rows = read_all_records(path, options, first, tally)
     names = rows.schema.names
     shape = RowForm.of_columns(names, TABLE_ROWS)
     print_batches(rows, names, shape, format=given.format, limit=given.limit, wide=given.wide)
+    for line in tally.lines():
+        say(line, stderr=True)
 
 
 def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:
+    from trailgate.cobol.records.fields import Tally
     from trailgate.jobs.parquet import prepare_parquet, run_local
 
+    tally = Tally()
     job = prepare_parquet(path, to, options)
     if master is None:
-        rows = run_local(job)
+        rows = run_local(job, tally)
     else:
         from trailgate.spark.jobs import run_parquet
 
-        rows = run_parquet(master, job)
+        rows = run_parquet(master, job, tally)
     with done_already():
         print(f"{rows:,} records in {len(job.parts)} files: {mask_logins(to)}")
+        for line in tally.lines():
+            print(line)

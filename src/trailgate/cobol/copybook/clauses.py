@@ -13,6 +13,7 @@ from typing import Final
 
 from trailgate.cobol.copybook.entries import (
     CONDITION,
+    CONSTANT,
     RENAMES,
     STAND_ALONE,
     Entry,
@@ -21,7 +22,7 @@ from trailgate.cobol.copybook.entries import (
     parse_picture,
     tree,
 )
-from trailgate.cobol.copybook.layouts import Condition, Occurs, Sign, Usage
+from trailgate.cobol.copybook.layouts import UNBOUNDED, Condition, Occurs, Sign, Usage
 from trailgate.cobol.copybook.source import Token, TokenKind
 
 # Spellings of USAGE without variants of hyphens; sizes are computed by layout_passes.
@@ -30,7 +31,7 @@ USAGES: Final[Mapping[str, str]] = MappingProxyType(
         **{
             f"{word}{n}": f"COMP{n}"
             for word in ("COMP", "COMPUTATIONAL")
-            for n in ("", *(f"-{digit}" for digit in "123456X"))
+            for n in ("", *(f"-{digit}" for digit in "1234569NX"))
         },
         "COMP-3U": "COMP-6",
         "BINARY": "COMP",
@@ -46,6 +47,9 @@ USAGES: Final[Mapping[str, str]] = MappingProxyType(
         "PROCEDURE-POINTER": "PROCEDURE-POINTER",
         "FUNCTION-POINTER": "POINTER",
         "INDEX": "INDEX",
+        "FLOAT-SHORT": "COMP-1",
+        "FLOAT-LONG": "COMP-2",
+        **{word: word for word in ("BINARY-CHAR", "BINARY-SHORT", "BINARY-LONG", "BINARY-DOUBLE")},
     }
 )
 # Words of values that are not names, so that a number before them does not begin an entry.
@@ -53,19 +57,28 @@ _AFTER_VALUE: Final = re.compile(
     r"[-+]?[\d.,]*\d|THRU|THROUGH|(ZERO|SPACE)(S|ES)?|(HIGH|LOW)-VALUES?|QUOTES?|ALL|NULLS?",
     re.IGNORECASE,
 )
+_NAMED: Final = re.compile(r"\(([A-Za-z][\w-]*)\)")  # the repetition of a picture
 _NOISE: Final = frozenset({"IS", "ARE", "TIMES", "ON", "WHEN", "CHARACTER", "MODE", "KEY"})
 
 
-def parse_entries(tokens: list[Token]) -> list[Entry]:
-    """Return the records of a copybook, each with its items below it; raises DefinitionError."""
-    return tree(list(_Cursor(tokens).entries()))
+def parse_entries(tokens: list[Token], *, comma: bool = False) -> list[Entry]:
+    """Return the records of a copybook, each with its items below it; raises DefinitionError.
+
+    ``comma``: the decimal point of pictures is a comma, and a point is between thousands.
+    """
+    return tree(list(_Cursor(tokens, comma=comma).entries()))
 
 
 class _Cursor:
-    """Reads entries from tokens; comments are kept apart, by the token that follows them."""
+    """Reads entries from tokens; comments are kept apart, by the token that follows them.
 
-    def __init__(self, tokens: list[Token]) -> None:
+    A name of level 78 is a constant: it stands for its number in the entries after it.
+    """
+
+    def __init__(self, tokens: list[Token], *, comma: bool) -> None:
         self._tokens: list[Token] = []
+        self._constants: dict[str, int | None] = {}
+        self._comma = comma
         self._comments: dict[int, list[Token]] = {}
         for token in tokens:
             if token.kind is TokenKind.COMMENT:
@@ -78,13 +91,35 @@ class _Cursor:
         comments: list[Token] = []
         while self._place < len(self._tokens):
             comments += self._comments.get(self._place, [])
-            if self._tokens[self._place].kind is TokenKind.PERIOD:
+            token = self._tokens[self._place]
+            if token.kind is TokenKind.PERIOD:
                 self._place += 1
+            elif token.upper == CONSTANT and token.first:
+                self._constant(token)
             else:
                 entry = self._entry()
                 apply_comments(comments, entry)
                 comments = []
                 yield entry
+
+    def _constant(self, token: Token) -> None:
+        """Note a constant; a literal has no meaning in a layout."""
+        self._place += 1
+        name = self._expect("a name", token)
+        self._noise()
+        if not self._skip("VALUE"):
+            raise token.error(f"the constant {name.text} has no VALUE")
+        self._noise()
+        words = [self._expect("a value", token)]
+        while (more := self._peek()) is not None and more.kind is not TokenKind.PERIOD:
+            words.append(more)
+            self._place += 1
+        text = words[0].text
+        is_one = len(words) == 1 and (text.isdecimal() or words[0].kind is TokenKind.LITERAL)
+        if not is_one:
+            hint = "A number, or a literal in quotes"
+            raise words[0].error(f"the value of the constant {name.text} is computed", hint)
+        self._constants[name.upper] = int(text) if text.isdecimal() else None
 
     def _entry(self) -> Entry:
         token = self._tokens[self._place]
@@ -92,7 +127,9 @@ class _Cursor:
             raise token.error(f"a level number was expected, not {token.text}")
         level = int(token.text)
         if not (1 <= level <= 49 or level in (RENAMES, STAND_ALONE, CONDITION)):
-            raise token.error(f"{token.text} is not a level number", "1 to 49, 66, 77 and 88 are")
+            raise token.error(
+                f"{token.text} is not a level number", "1 to 49, 66, 77, 78 and 88 are"
+            )
         self._place += 1
         entry = Entry(level, "", token)
         named = self._word()
@@ -155,6 +192,9 @@ class _Cursor:
 
     def _number(self, what: str, after: Token) -> int:
         token = self._expect(what, after)
+        constant = self._constants.get(token.upper)
+        if constant is not None:
+            return constant
         if not token.text.isdecimal():
             raise token.error(f"{what} was expected after {after.text}, not {token.text}")
         return int(token.text)
@@ -167,19 +207,26 @@ class _Cursor:
         if entry.picture is not None:
             raise text.error(f"{entry.name} has two pictures")
         try:
-            entry.picture = parse_picture(text.text)
+            entry.picture = parse_picture(_NAMED.sub(self._count, text.text), comma=self._comma)
         except PictureError as error:
             raise text.error(str(error)) from None
+
+    def _count(self, found: re.Match[str]) -> str:
+        """Return a repetition of a picture with the number that its constant stands for."""
+        number = self._constants.get(found[1].upper())
+        return found[0] if number is None else f"({number})"
 
     def usage_is(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
         named = self._expect("a usage", token)
         if named.upper not in USAGES:
             raise named.error(f"{named.text} is not a usage", f"known: {', '.join(sorted(USAGES))}")
-        entry.usage = USAGES[named.upper]
+        self.usage(entry, named)
 
     def usage(self, entry: Entry, token: Token) -> None:
         entry.usage = USAGES[token.upper]
+        if entry.usage in BYTES_OF and not self._skip("SIGNED"):
+            entry.unsigned = self._skip("UNSIGNED")
 
     def group_usage(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
@@ -193,16 +240,24 @@ class _Cursor:
         entry.redefines = self._expect("the item redefined", token).text
 
     def occurs(self, entry: Entry, token: Token) -> None:
-        least = most = self._number("a number", token)
+        unbounded = self._skip("UNBOUNDED")
+        least = most = 0 if unbounded else self._number("a number", token)
         ranged = self._skip("TO")
         if ranged:
-            most = self._number("a number", token)
+            unbounded = self._skip("UNBOUNDED")
+            most = 0 if unbounded else self._number("a number", token)
         self._noise()
         counter = None
         if self._skip("DEPENDING"):
             self._noise()
             counter = self._qualify("the counter", token)
             least = least if ranged else 0
+        if unbounded:
+            if counter is None:
+                raise token.error(f"{entry.name} occurs UNBOUNDED without DEPENDING ON")
+            entry.occurs = Occurs(least, UNBOUNDED, counter)
+            self._occurs_keys()
+            return
         if most < 1 or least > most:
             raise token.error(f"{entry.name} occurs {least} to {most} times")
         entry.occurs = Occurs(least if counter else most, most, counter)
@@ -341,11 +396,18 @@ _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
 )
 
 
+# Bytes of numbers without a picture.
+BYTES_OF: Final[Mapping[str, int]] = MappingProxyType(
+    {"BINARY-CHAR": 1, "BINARY-SHORT": 2, "BINARY-LONG": 4, "BINARY-DOUBLE": 8}
+)
 USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
     {
         "COMP": Usage.BINARY,
         "COMP-5": Usage.NATIVE,
+        "COMP-9": Usage.LITTLE,
+        "COMP-N": Usage.NATIVE_SHORT,
         "COMP-X": Usage.SHORT,
+        **dict.fromkeys(BYTES_OF, Usage.NATIVE),
         "COMP-1": Usage.FLOAT,
         "COMP-2": Usage.DOUBLE,
         "COMP-3": Usage.PACKED,

@@ -10,7 +10,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Final
@@ -27,6 +27,7 @@ class Category(Enum):
     UTF8 = "utf-8"
     DBCS = "dbcs"
     NUMBER = "number"
+    FLOAT = "floating point"
     EDITED = "edited number"
 
 
@@ -40,6 +41,9 @@ class Picture:
     digits: int = 0
     scale: int = 0
     signed: bool = False
+    comma: bool = (
+        False  # ``text`` has a point where it was written with a comma, and the other way round
+    )
 
     @property
     def size(self) -> int:
@@ -74,8 +78,13 @@ class PictureError(ValueError):
     """A picture is wrong; the caller adds its place."""
 
 
-def parse_picture(text: str) -> Picture:
-    """Return a parsed picture; raises PictureError."""
+def parse_picture(text: str, *, comma: bool = False) -> Picture:
+    """Return a parsed picture; raises PictureError. ``comma``: its decimal point is a comma."""
+    if _FLOAT.fullmatch(text):
+        return _float(text.replace(",", ".") if comma else text, comma=comma)
+    if comma:
+        made = parse_picture(text.translate(_SWAPPED))
+        return replace(made, comma=made.category is Category.EDITED)
     symbols = _expand(text)
     used = {symbol for symbol, _ in symbols}
     characters = sum(_WIDTH[symbol] * count for symbol, count in symbols)
@@ -85,6 +94,22 @@ def parse_picture(text: str) -> Picture:
         if symbol in used:
             return Picture(text, category, characters)
     return _number(text, symbols, characters)
+
+
+_FLOAT: Final = re.compile(
+    r"[+-](?:9(?:\(\d+\))?)*(?:[V.,](?:9(?:\(\d+\))?)*)?E[+-]99", re.IGNORECASE
+)
+_SWAPPED: Final = str.maketrans(".,", ",.")
+
+
+def _float(text: str, *, comma: bool) -> Picture:
+    """Return the picture of floating point that is printed: sign, digits and point, E, sign and two digits."""
+    mantissa = _expand(text.upper().partition("E")[0])
+    digits, scale = _digits(
+        text, [(symbol, count) for symbol, count in mantissa if symbol not in "+-"]
+    )
+    characters = sum(_WIDTH[symbol] * count for symbol, count in mantissa) + len("E+99")
+    return Picture(text.upper(), Category.FLOAT, characters, digits, scale, True, comma)
 
 
 def _expand(text: str) -> list[tuple[str, int]]:
@@ -148,6 +173,7 @@ def _floating(symbols: list[tuple[str, int]]) -> dict[str, int]:
 
 
 RECORD, RENAMES, STAND_ALONE, CONDITION = 1, 66, 77, 88
+CONSTANT: Final = "78"
 _LOG: Final = logging.getLogger(__name__)
 _DATE_LETTERS: Final = frozenset("YMDHSFIT")
 
@@ -168,6 +194,7 @@ class Entry:
     sync: bool = False
     justified: bool = False
     blank_when_zero: bool = False
+    unsigned: bool = False
     filler: bool = False
     key: bool = False
     date_format: str | None = None

@@ -6,9 +6,11 @@ from. What differs between COBOL compilers is stated once in ``Dialect``, passed
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final
 
 
 class SourceFormat(Enum):
@@ -23,6 +25,7 @@ class BinarySizes(Enum):
     """How many bytes a binary number of so many digits has."""
 
     IBM = "ibm"  # 2, 4 or 8
+    POWERS = "powers"  # 1, 2, 4 or 8 (GnuCOBOL)
     SMALLEST = "smallest"  # 1 to 8, as few as hold the digits (Micro Focus without IBMCOMP)
 
 
@@ -51,7 +54,7 @@ class Endian(Enum):
 class Dialect:
     """Choices of a compiler and a platform; the defaults are IBM Enterprise COBOL on z/OS.
 
-    ``code_page`` is that of text and DISPLAY numbers. ``native`` is the order of COMP-5, of which ``binary``
+    ``decimal_comma`` is DECIMAL-POINT IS COMMA. ``code_page`` is that of text and DISPLAY numbers. ``native`` is the order of COMP-5, of which ``binary``
     is the order of COMP and COMP-4.
     """
 
@@ -63,6 +66,19 @@ class Dialect:
     floats: FloatFormat = FloatFormat.IBM
     signs: Signs = Signs.LENIENT
     pointer_bytes: int = 4
+    decimal_comma: bool = False
+
+
+# What a compiler does where nothing else is asked for; its code page is that of the machine.
+_PC: Final = {"native": Endian.LITTLE, "floats": FloatFormat.IEEE}
+COMPILERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
+    {
+        "ibm": {},
+        "micro-focus": {"binary_sizes": BinarySizes.SMALLEST, **_PC},
+        "gnucobol": {"binary_sizes": BinarySizes.POWERS, **_PC},
+        "fujitsu": _PC,  # assumed: fujitsu-binary-sizes
+    }
+)
 
 
 class Usage(Enum):
@@ -74,12 +90,16 @@ class Usage(Enum):
     UTF8 = "utf-8"  # PIC U
     DBCS = "dbcs"  # PIC G, DISPLAY-1: a double-byte code page without shifts
     ZONED = "zoned"  # DISPLAY numbers: a digit a byte
+    NATIONAL_DIGITS = "national digits"  # numbers in national characters: a digit a UTF-16 unit
+    FLOAT_TEXT = "float as text"  # floating point as it is printed: +9(3).99E+99
     EDITED = "edited"  # numbers as they are printed
     PACKED = "packed"  # COMP-3
     UNSIGNED_PACKED = "unsigned packed"  # COMP-6: no sign nibble
     BINARY = "binary"  # COMP, COMP-4
     NATIVE = "native"  # COMP-5
     SHORT = "short binary"  # COMP-X: as few bytes as hold the digits
+    NATIVE_SHORT = "native short binary"  # COMP-N: the same in the machine's order
+    LITTLE = "little-endian binary"  # COMP-9
     FLOAT = "float"  # COMP-1
     DOUBLE = "double"  # COMP-2
     RAW = "raw"  # POINTER, INDEX: bytes without a public meaning
@@ -111,6 +131,10 @@ class Number:
     scale: int = 0
     signed: bool = False
     sign: Sign = Sign.NONE
+
+
+# The most elements of an OCCURS before its counter's picture states how many it can count.
+UNBOUNDED: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +177,7 @@ class Field:
     justified: bool = False
     blank_when_zero: bool = False
     code_page: str | None = None  # its own, instead of the record's
+    comma: bool = False  # its picture's point is a comma, and the other way round
     conditions: tuple[Condition, ...] = ()
 
     @property

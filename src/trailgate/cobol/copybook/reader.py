@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from trailgate.cobol.copybook.clauses import USAGE_OF, parse_entries
+from trailgate.cobol.copybook.clauses import BYTES_OF, USAGE_OF, parse_entries
 from trailgate.cobol.copybook.entries import RECORD, STAND_ALONE, Category, Entry, Picture
+from trailgate.cobol.copybook.items import MAX_COLUMNS
 from trailgate.cobol.copybook.layouts import (
+    UNBOUNDED,
     BinarySizes,
     Dialect,
     Field,
@@ -28,7 +30,13 @@ from trailgate.errors import DefinitionError, Where
 MAX_DIGITS: Final = 38  # what a decimal column holds
 MAX_SIZE: Final = 1 << 27
 MAX_BINARY: Final = 8  # bytes
-_BINARY: Final = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
+_BINARY: Final = (
+    Usage.BINARY,
+    Usage.NATIVE,
+    Usage.SHORT,
+    Usage.NATIVE_SHORT,
+    Usage.LITTLE,
+)
 _STRINGS: Final[Mapping[Category, Usage]] = MappingProxyType(
     {
         Category.TEXT: Usage.TEXT,
@@ -48,7 +56,22 @@ def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
         entries = [Entry(RECORD, name, entries[0].token, children=entries)]
     for entry in entries:
         inherit(entry)
+    _bound(entries)
     return [Layout(_field(entry, dialect, 0)) for entry in entries]
+
+
+def _bound(entries: list[Entry]) -> None:
+    """Give every OCCURS UNBOUNDED the most elements that its counter counts, and a record can have."""
+    items = [item for entry in entries for item in entry.walk()]
+    digits = {item.name.upper(): item.picture.digits for item in items if item.picture}
+    for item in items:
+        if item.occurs is not None and item.occurs.most == UNBOUNDED:
+            counter = str(item.occurs.counter)
+            if counter.upper() not in digits:
+                raise item.token.error(f"{item.name} depends on {counter}, which is not there")
+            leaves = sum(not below.children for below in item.walk())
+            most = min(10 ** digits[counter.upper()] - 1, MAX_COLUMNS // leaves)
+            item.occurs = replace(item.occurs, most=max(most, item.occurs.least, 1))
 
 
 def inherit(entry: Entry, usage: str | None = None, sign: Sign | None = None) -> None:
@@ -75,21 +98,32 @@ class _Form:
     alignment: int = 1
 
 
-def _form(entry: Entry, dialect: Dialect) -> _Form:
-    usage = USAGE_OF.get(entry.usage or "")
+def _form_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _Form | None:
+    """Return the form of an item whose usage states all of it; None where its picture does."""
     if usage in (Usage.FLOAT, Usage.DOUBLE):
         size = 4 if usage is Usage.FLOAT else 8
         return _Form(usage, size, alignment=size)
     if usage is Usage.RAW:
         size = dialect.pointer_bytes * (2 if entry.usage == "PROCEDURE-POINTER" else 1)
         return _Form(usage, size, alignment=dialect.pointer_bytes)
+    words = BYTES_OF.get(entry.usage or "")
+    if words is not None and entry.picture is None:
+        return _word_form(words, signed=not entry.unsigned)
+    return None
+
+
+def _form(entry: Entry, dialect: Dialect) -> _Form:
+    usage = USAGE_OF.get(entry.usage or "")
+    found = _form_of_usage(entry, usage, dialect)
+    if found is not None:
+        return found
     picture = entry.picture
     if picture is None:
         hint = "An item without items below it needs PIC"
         raise entry.token.error(f"{entry.name} has neither a picture nor items", hint)
     if usage is None:
         return _display(entry, picture)
-    if usage is Usage.SHORT and picture.category is Category.TEXT:
+    if usage in (Usage.SHORT, Usage.NATIVE_SHORT) and picture.category is Category.TEXT:
         return _bytes_form(entry, picture)
     if picture.category is not Category.NUMBER:
         raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is not a number")
@@ -102,6 +136,13 @@ def _form(entry: Entry, dialect: Dialect) -> _Form:
     return _Form(usage, (nibbles + 1) // 2, number)
 
 
+def _word_form(size: int, *, signed: bool) -> _Form:
+    """Return the form of BINARY-LONG and the like: a number of all that its bytes hold."""
+    digits = len(str(2 ** (8 * size - signed) - 1))
+    number = Number(digits, 0, signed)
+    return _Form(Usage.NATIVE, size, number, size)
+
+
 def _display(entry: Entry, picture: Picture) -> _Form:
     if (entry.usage == "UTF-8" or entry.byte_length) and picture.category is not Category.UTF8:
         raise entry.token.error(f"{entry.name} is UTF-8, but its picture has no U")
@@ -109,23 +150,35 @@ def _display(entry: Entry, picture: Picture) -> _Form:
         return _Form(Usage.NATIONAL, 2 * picture.size)
     if picture.category in _STRINGS:
         return _Form(_STRINGS[picture.category], entry.byte_length or picture.size)
-    if entry.usage == "NATIONAL":
-        hint = "National numbers take two bytes a digit, which is not read yet"
-        raise entry.token.error(f"{entry.name} is a number in national characters", hint)
+    if picture.category is Category.FLOAT:
+        return _Form(Usage.FLOAT_TEXT, picture.size)
     number = _number(entry, picture)
+    if entry.usage == "NATIONAL":
+        return _national(entry, picture, number)
     if picture.category is Category.EDITED:
         return _Form(Usage.EDITED, picture.size, replace(number, sign=Sign.NONE))
     return _Form(Usage.ZONED, picture.size + number.sign.separate, number)
 
 
+def _national(entry: Entry, picture: Picture, number: Number) -> _Form:
+    """Return the form of a number in national characters: two bytes a digit, and two for its sign."""
+    if picture.category is Category.EDITED:
+        raise entry.token.error(f"{entry.name} is an edited number in national characters")
+    if number.signed and not number.sign.separate:
+        hint = "A sign in national characters is SEPARATE"
+        raise entry.token.error(f"{entry.name} has a sign on a national digit", hint)
+    return _Form(Usage.NATIONAL_DIGITS, 2 * (picture.size + number.sign.separate), number)
+
+
 def _bytes_form(entry: Entry, picture: Picture) -> _Form:
-    """Return the form of PIC X(n) COMP-X: a number without a sign, of all that n bytes hold."""
+    """Return the form of PIC X(n) COMP-X or COMP-N: a number without a sign, of all that n bytes hold."""
     size = picture.size
     if size > MAX_BINARY:
         problem = f"{entry.name}: a binary number of {size} bytes"
-        raise entry.token.error(problem, f"COMP-X has at most {MAX_BINARY}")
+        raise entry.token.error(problem, f"{entry.usage} has at most {MAX_BINARY}")
     digits = len(str(256**size - 1))
-    return _Form(Usage.SHORT, size, Number(digits), _binary_alignment(size))
+    usage = USAGE_OF[str(entry.usage)]
+    return _Form(usage, size, Number(digits), _binary_alignment(size))
 
 
 def _binary_alignment(size: int) -> int:
@@ -145,10 +198,12 @@ def _number(entry: Entry, picture: Picture) -> Number:
 def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
     if digits > 18:
         raise entry.token.error(f"{entry.name}: a binary number of {digits} digits")
-    if dialect.binary_sizes is BinarySizes.SMALLEST or entry.usage == "COMP-X":
+    if dialect.binary_sizes is BinarySizes.SMALLEST or entry.usage in ("COMP-X", "COMP-N"):
         signed = entry.picture is not None and entry.picture.signed
         bits = int(10**digits - 1).bit_length() + signed
         return (bits + 7) // 8
+    if dialect.binary_sizes is BinarySizes.POWERS and digits <= 2:
+        return 1
     return 2 if digits <= 4 else 4 if digits <= 9 else 8
 
 
@@ -186,6 +241,7 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
         justified=entry.justified,
         blank_when_zero=entry.blank_when_zero,
         conditions=tuple(entry.conditions),
+        comma=entry.picture is not None and entry.picture.comma,
     )
 
 
@@ -242,7 +298,8 @@ def read_copybook(
         content = member(name)
         return None if content is None else tokens_of(content, name)
 
-    entries = parse_entries(expand(tokens_of(text, source), members))
+    tokens = expand(tokens_of(text, source), members)
+    entries = parse_entries(tokens, comma=dialect.decimal_comma)
     if not entries:
         raise DefinitionError("the copybook has no item", where=Where(source=source))
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()

@@ -290,26 +290,38 @@ def expand(tokens: Sequence[Token], members: Members) -> list[Token]:
     rules: list[Replacement] = []
     copied = _with_members(tokens, members, 0)
     begin = place = 0
+    held: list[list[Replacement]] = []  # what REPLACE LAST OFF brings back
     while place < len(copied):
         if copied[place].upper == "REPLACE" and copied[place].first:
             found += _replace(copied[begin:place], rules)
             statement, place = _statement(copied, place)
-            rules = _replace_rules(statement)
+            rules = _replace_rules(statement, rules, held)
             begin = place
         else:
             place += 1
     return found + _replace(copied[begin:], rules)
 
 
-def _replace_rules(statement: list[Token]) -> list[Replacement]:
-    """Return the rules of a REPLACE statement, which end those of the one before."""
+def _replace_rules(
+    statement: list[Token], rules: list[Replacement], held: list[list[Replacement]]
+) -> list[Replacement]:
+    """Return the rules after a REPLACE statement: it ends those before it, with ALSO it holds them until LAST OFF."""
     words = [token for token in statement if token.kind is not TokenKind.COMMENT]
-    if [token.upper for token in words[1:]] == ["OFF"]:
+    named = [token.upper for token in words[1:]]
+    if named == ["LAST", "OFF"]:
+        return held.pop() if held else []
+    also = named[:1] == ["ALSO"]
+    if also:
+        held.append(rules)
+    else:
+        held.clear()
+    if named == ["OFF"]:
         return []
-    if len(words) < 2 or words[1].kind is not TokenKind.PSEUDO:
-        hint = "REPLACE ==text== BY ==text== and REPLACE OFF are read"
+    own = words[1 + also :]
+    if not own or own[0].kind is not TokenKind.PSEUDO:
+        hint = "REPLACE [ALSO] ==text== BY ==text== and REPLACE [LAST] OFF are read"
         raise words[-1].error("this form of REPLACE is not supported", hint)
-    return _rules(words[1:])
+    return [*_rules(own), *(rules if also else ())]
 
 
 def _with_members(tokens: Sequence[Token], members: Members, depth: int) -> list[Token]:
@@ -320,6 +332,9 @@ def _with_members(tokens: Sequence[Token], members: Members, depth: int) -> list
         if tokens[place].upper == "COPY":
             statement, place = _statement(tokens, place)
             found += _copy(statement, members, depth)
+        elif [token.upper for token in tokens[place : place + 2]] == ["EXEC", "SQL"]:
+            statement, place = _sql_statement(tokens, place)
+            found += _include(statement, members, depth)
         else:
             found.append(tokens[place])
             place += 1
@@ -335,6 +350,28 @@ def _statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
         if tokens[end].kind is TokenKind.PERIOD and not inside:
             return list(tokens[place:end]), end + 1
     raise tokens[place].error(f"{tokens[place].upper} without the period at its end")
+
+
+def _sql_statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
+    """Return the tokens from EXEC SQL up to END-EXEC, and the place after it and its period."""
+    for end in range(place, len(tokens)):
+        if tokens[end].upper == "END-EXEC":
+            after = end + 1
+            has_period = after < len(tokens) and tokens[after].kind is TokenKind.PERIOD
+            return list(tokens[place:end]), after + has_period
+    raise tokens[place].error("EXEC SQL without END-EXEC")
+
+
+def _include(statement: list[Token], members: Members, depth: int) -> list[Token]:
+    """Return the tokens of the member that EXEC SQL INCLUDE names; other statements have no items (DECLARE TABLE)."""
+    words = [token for token in statement if token.kind is not TokenKind.COMMENT]
+    if [token.upper for token in words[2:3]] != ["INCLUDE"]:
+        return []
+    is_own = len(words) == 4 and words[3].upper in _SQL_AREAS and members(words[3].text) is None
+    return [] if is_own else _copy(words[2:], members, depth)
+
+
+_SQL_AREAS: Final = frozenset({"SQLCA", "SQLDA"})  # areas of the precompiler, no part of a record
 
 
 def _copy(statement: list[Token], members: Members, depth: int) -> list[Token]:

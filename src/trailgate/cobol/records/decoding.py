@@ -32,8 +32,12 @@ from trailgate.cobol.records.added_columns import RAW_COLUMN, added_columns
 from trailgate.cobol.records.fields import (
     CUT_OFF,
     Fault,
+    Findings,
     RecordBytes,
+    Tally,
+    bytes_present,
     copy_items,
+    copy_short_items,
     cut_off,
     error_column,
     first_error,
@@ -42,7 +46,15 @@ from trailgate.cobol.records.fields import (
     records_of_length,
     surplus,
 )
-from trailgate.cobol.values.codec import Decoder, Explain, Integers, Reason, ValueOptions
+from trailgate.cobol.values.codec import (
+    Blank,
+    Decoder,
+    Explain,
+    Integers,
+    Numbers,
+    Reason,
+    ValueOptions,
+)
 from trailgate.cobol.values.codecs import decoder, explainer
 from trailgate.cobol.values.text import shown_page
 from trailgate.columnar.code_pages import code_page, without
@@ -84,6 +96,14 @@ class Surplus(Enum):
     DROP = "drop"
 
 
+class Short(Enum):
+    """What becomes of the items that a record ends before, or inside."""
+
+    ERROR = "error"
+    PAD = "pad"  # the bytes that are not there are blanks; a binary number is a blank one
+    NULL = "null"  # NULL; text that is there in part is what is there
+
+
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
     """How records become columns; ``columns`` are names of columns or groups, None for all.
@@ -98,6 +118,7 @@ class RecordOptions:
     errors: OnError = OnError.STOP
     raw: bool = False
     surplus: Surplus = Surplus.ERROR
+    short: Short = Short.ERROR
     added: tuple[str, ...] = ()
 
     @property
@@ -107,10 +128,16 @@ class RecordOptions:
 
 
 class RecordDecoder:
-    """Decodes records of one layout; made once, used for any number of records."""
+    """Decodes records of one layout; made once, used for any number of records.
 
-    def __init__(self, layout: Layout, options: RecordOptions | None = None) -> None:
+    ``tally`` counts what policies decided on in all of them.
+    """
+
+    def __init__(
+        self, layout: Layout, options: RecordOptions | None = None, tally: Tally | None = None
+    ) -> None:
         self.layout, self.options = layout, options or RecordOptions()
+        self.tally = Tally() if tally is None else tally
         self._names = column_names(layout)
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)
@@ -148,15 +175,17 @@ class RecordDecoder:
             yield self._batch(records.part(begin, begin + rows))
 
     def _batch(self, records: RecordBytes) -> pa.RecordBatch:
-        faults: list[Fault] = []
+        found = Findings(len(records))
         placed = self._placed
         if self.layout.varies:
-            placed = self._with_counts(records, faults)
-        if self.options.surplus is Surplus.ERROR:
-            longer = surplus(records, placed.extent, placed.known, self.layout.name)
-            faults += [] if longer is None else [longer]
-        columns = self._columns(records, placed, faults)
-        faults = [fault for fault in faults if fault.rows.any()]
+            placed = self._with_counts(records, found)
+        longer = surplus(records, placed.extent, placed.known, self.layout.name)
+        if longer is not None and self.options.surplus is Surplus.ERROR:
+            found.faults.append(longer)
+        elif longer is not None:
+            self._count_rows(found, "surplus=drop", longer.rows)
+        columns = self._columns(records, placed, found)
+        faults = [fault for fault in found.faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
             raise first_error(records, faults, code_page(self.options.values.dialect.code_page))
         if self.options.shape is Shape.FLAT:
@@ -165,29 +194,40 @@ class RecordDecoder:
             pairs = record_members(placed.root, columns, len(records))
         if self.options.errors is OnError.COLUMN:
             pairs.append((ERRORS_COLUMN, error_column(records, faults)))
+            for fault in faults:
+                self._count_rows(found, "errors=column", fault.rows, fault.field)
+        self._count_rows(found, f"short={self.options.short.value}", found.short)
+        self.tally.update(found.tally)
         added = self.options.all_added
         pairs += zip(added, added_columns(added, records), strict=True)
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
-    def _with_counts(self, records: RecordBytes, faults: list[Fault]) -> PlacedItems:
-        """Return the items by the records' own counts; adds the faults of the counts that wanted items depend on.
+    def _count_rows(self, found: Findings, policy: str, rows: Mask, item: str = "") -> None:
+        count = int(np.count_nonzero(rows))
+        if count:
+            found.tally[policy, self.layout.name, item] += count
+
+    def _with_counts(self, records: RecordBytes, found: Findings) -> PlacedItems:
+        """Return the items by the records' own counts; adds the findings of the counts that wanted items depend on.
 
         A counter that cannot be read leaves only what depends on it without a value.
         """
-        counters: dict[str, list[Fault]] = {}
+        counters: dict[str, Findings] = {}
         real = self.options.depending is Depending.REAL
         placed = place_items(
             self.layout,
             self._names,
             lambda item: self._count(
-                records, item, counters.setdefault(item.field.name.upper(), [])
+                records, item, counters.setdefault(item.field.name.upper(), Findings(len(records)))
             ),
             real=real,
         )
         wanted = [item for item in columns_below(placed.root) if item.name in self._wanted]
         depends = frozenset[Occurs]().union(*{item.depends for item in wanted})
         for name in {occurs.counter.upper() for occurs in depends if occurs.counter}:
-            faults += counters[name]
+            found.faults.extend(counters[name].faults)
+            found.tally.update(counters[name].tally)
+        faults = found.faults
         bad_counts = [bad for bad in placed.bad_counts if bad.field.occurs in depends]
         faults += [_count_fault(bad) for bad in bad_counts]
         if bad_counts and self.options.errors is OnError.COLUMN:
@@ -201,14 +241,14 @@ class RecordDecoder:
         return placed
 
     def _columns(
-        self, records: RecordBytes, placed: PlacedItems, faults: list[Fault]
+        self, records: RecordBytes, placed: PlacedItems, found: Findings
     ) -> Mapping[Item, pa.Array]:
-        """Return the column of each wanted item in the layout's order, and add the faults."""
+        """Return the column of each wanted item in the layout's order, and add the findings."""
         alike = self._alike if placed is self._placed else self._group(placed)
-        found: dict[Item, pa.Array] = {}
+        columns: dict[Item, pa.Array] = {}
         for kind, members in alike.items():
-            found.update(self._decode_alike(records, kind, members, faults))
-        return {item: found[item] for item in columns_below(placed.root) if item in found}
+            columns.update(self._decode_alike(records, kind, members, found))
+        return {item: columns[item] for item in columns_below(placed.root) if item in columns}
 
     def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
         """Return the wanted items by what their decoding depends on."""
@@ -219,39 +259,90 @@ class RecordDecoder:
         return alike
 
     def _decode_alike(
-        self, records: RecordBytes, kind: Field, members: list[Item], faults: list[Fault]
+        self, records: RecordBytes, kind: Field, members: list[Item], findings: Findings
     ) -> Iterator[tuple[Item, pa.Array]]:
         decode, explain = self._decoder_of(kind)
         rows = len(records)
-        usable = [_usable(records, item, faults) for item in members]
+        there = [self._present(records, item, findings) for item in members]
         if not rows:
             found = decode(np.zeros((0, kind.size), np.uint8))
-        elif len(members) == 1 and usable[0] is None:
+        elif len(members) == 1 and there[0][0] is None:
             found = decode(matrix_of(records, members[0]))
         else:
             matrix = np.zeros((rows * len(members), kind.size), np.uint8)
-            for index, (item, mask) in enumerate(zip(members, usable, strict=True)):
-                copy_items(records, item, mask, matrix[index * rows : (index + 1) * rows])
+            for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
+                part = matrix[index * rows : (index + 1) * rows]
+                whole = mask if mask is None or short is None else mask & ~short
+                copy_items(records, item, whole, part)
+                if short is not None:
+                    copy_short_items(records, item, short, self._fill(item.field), part)
             found = decode(matrix)
-        for index, (item, mask) in enumerate(zip(members, usable, strict=True)):
+        for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
             cut = slice(index * rows, (index + 1) * rows)
             values = found.values[cut] if len(members) > 1 else found.values
             bad = None if found.bad is None else found.bad[cut]
             if mask is not None:
                 bad = None if bad is None else bad & mask
                 values = without(values, ~mask)
+            if bad is not None and short is not None:
+                findings.faults.append(_short_fault(item, bad & short))
+                bad = bad & ~short
             if bad is not None and bad.any():
                 page = shown_page(item.field, self.options.values)
-                faults.append(Fault(item.name, kind.size, item.offset, bad, explain, page))
+                findings.faults.append(Fault(item.name, kind.size, item.offset, bad, explain, page))
+            for policy, noted in found.notes:
+                own = noted[cut] if mask is None else noted[cut] & mask
+                self._count_rows(findings, policy, own, item.name)
             yield item, values
 
-    def _count(self, records: RecordBytes, item: Item, faults: list[Fault]) -> Counts:
-        """Return the counts that a counter holds; adds the faults of those that it does not hold.
+    def _present(
+        self, records: RecordBytes, item: Item, found: Findings
+    ) -> tuple[Mask | None, Mask | None]:
+        """Return the records whose item has a value, None for all, and those of them whose bytes are filled up; adds a fault for others."""
+        policy = self.options.short
+        short = None if policy is Short.ERROR else cut_off(records, item)
+        if short is None:
+            return _usable(records, item, found.faults), None
+        if item.active is not None:
+            short &= item.active
+        size = bytes_present(records, item)
+        missing, part = short & (size <= 0), short & (size > 0)
+        usage, blank = item.field.usage, self.options.values.blank
+        text = usage in _TEXTS
+        # Half a character is not filled up.
+        filled = part & (size % len(self._fill(item.field)) == 0)
+        if not text and (policy is Short.NULL or usage not in _PRINTED):
+            filled[:] = False
+        nulls = missing
+        if policy is Short.PAD and (text or usage in _BLANKED or blank is Blank.ZERO):
+            filled, nulls = filled | missing, np.zeros_like(missing)
+        elif policy is Short.PAD and blank is Blank.ERROR:
+            nulls = np.zeros_like(missing)
+        found.short |= filled | nulls
+        found.faults.append(_short_fault(item, short & ~filled & ~nulls))
+        usable = ~short | filled
+        if item.active is not None:
+            usable &= item.active
+        return usable, filled
 
-        A fault that the counter has as a wanted column is not added twice.
+    def _fill(self, field: Field) -> bytes:
+        """Return what fills up the bytes of a field: its blank, or zeros for a binary number."""
+        if field.usage in (*_TEXTS, *_BLANKED):
+            return shown_page(field, self.options.values).blank
+        return b"\0"
+
+    def _count(self, records: RecordBytes, item: Item, findings: Findings) -> Counts:
+        """Return the counts that a counter holds; adds the faults of those that it does not hold, and what policies decided on.
+
+        What the counter has as a wanted column is not added twice.
         """
         wanted = item.name in self._wanted
-        usable = _usable(records, item, [] if wanted else faults)
+        absent = None
+        if self.options.short is not Short.ERROR:
+            absent = (
+                bytes_present(records, item) <= 0
+            )  # of a record that ends before it: no elements
+        usable = _usable(records, item, [] if wanted else findings.faults, absent)
         matrix = np.zeros((len(records), item.field.size), np.uint8)
         if len(records):
             copy_items(records, item, usable, matrix)
@@ -263,9 +354,15 @@ class RecordDecoder:
         if new.any():
             values = self.options.values
             explain, page = explainer(item.field, values), shown_page(item.field, values)
-            faults.append(Fault(item.name, item.field.size, item.offset, new, explain, page))
+            fault = Fault(item.name, item.field.size, item.offset, new, explain, page)
+            findings.faults.append(fault)
+        for policy, noted in () if wanted else found.notes:
+            own = noted if usable is None else noted & usable
+            self._count_rows(findings, policy, own, item.name)
         if usable is not None:
             unread = unread | ~usable
+        if absent is not None:
+            unread = unread & ~absent
         return Counts(found.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
 
     def _decoder_of(self, field: Field) -> tuple[Decoder, Explain]:
@@ -289,7 +386,8 @@ def _rows_of(size: int) -> int:
 
 def _counter(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of a field that holds how often others occur, a whole number."""
-    decode = decoder(field, replace(options, integers=Integers.INT64))
+    whole = replace(options, integers=Integers.INT64, numbers=Numbers.VALUE)
+    decode = decoder(field, whole)
     if not pa.types.is_int64(decode(np.zeros((0, field.size), np.uint8)).values.type):
         problem = "a field that states how often others occur must be a whole number"
         raise DefinitionError(problem, where=Where(field=field.name))
@@ -312,15 +410,27 @@ def _kind(field: Field) -> Field:
     )
 
 
-def _usable(records: RecordBytes, item: Item, faults: list[Fault]) -> Mask | None:
-    """Return the records whose item is there and whole, None for all; adds a fault for others."""
+# Text, the numbers that blanks alone are not, and those of them with a byte a digit.
+_TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
+_BLANKED: Final = (Usage.ZONED, Usage.EDITED, Usage.PACKED)
+_PRINTED: Final = (Usage.ZONED, Usage.EDITED)
+
+
+def _usable(
+    records: RecordBytes, item: Item, faults: list[Fault], absent: Mask | None = None
+) -> Mask | None:
+    """Return the records whose item is there and whole, None for all; adds a fault for others but those that are known to be ``absent``."""
     short = cut_off(records, item)
     if short is None:
         return item.active
     if item.active is not None:
         short &= item.active
-    faults.append(Fault(item.name, item.field.size, item.offset, short, lambda _: CUT_OFF))
+    faults.append(_short_fault(item, short if absent is None else short & ~absent))
     return ~short if item.active is None else item.active & ~short
+
+
+def _short_fault(item: Item, rows: Mask) -> Fault:
+    return Fault(item.name, item.field.size, item.offset, rows, lambda _: CUT_OFF)
 
 
 def _count_fault(bad: BadCount) -> Fault:

@@ -5,7 +5,8 @@ Columns of items become structs for groups and lists for OCCURS. What is wrong i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from types import MappingProxyType
@@ -25,6 +26,7 @@ from trailgate.cobol.copybook.items import (
     RepeatedItem,
     distinct_names,
 )
+from trailgate.cobol.records.kernels import copy_present
 from trailgate.cobol.values.codec import Explain, Reason
 from trailgate.columnar.code_pages import CodePage, page_text
 from trailgate.columnar.gather import gather
@@ -120,6 +122,24 @@ def copy_items(records: RecordBytes, item: Item, usable: Mask | None, target: Oc
             slots[usable] = windows(records.data, size)[starts]
 
 
+def copy_short_items(
+    records: RecordBytes, item: Item, short: Mask, fill: bytes, target: Octets
+) -> None:
+    """Copy what records have of an item that they end inside, or before, into the rows of a matrix, filled up with a blank."""
+    rows = np.flatnonzero(short)
+    target[rows] = np.resize(np.frombuffer(fill, np.uint8), target.shape[1])
+    starts = (records.starts + item.offset)[rows]
+    copy_present(
+        records.data, starts, records.ends[rows], rows, item.field.size, target.reshape(-1)
+    )
+
+
+def bytes_present(records: RecordBytes, item: Item) -> Longs:
+    """Return how many bytes of an item each record has: none or fewer where it ends before the item."""
+    found: Longs = records.ends - records.starts - item.offset
+    return np.minimum(found, item.field.size)
+
+
 def matrix_of(records: RecordBytes, item: Item) -> Octets:
     """Return the bytes of one item as a matrix, of records that all have it; shared if possible."""
     size = item.field.size
@@ -138,6 +158,36 @@ def _items(records: RecordBytes, item: Item, size: int) -> Items:
     return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))
 
 
+class Tally(Counter[tuple[str, str, str]]):
+    """How often each policy decided what a value or a record is: counts by policy, record name and item, which is empty for whole records."""
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line a policy: ``padding=left: 12 values (AMOUNT 9, QTY 3)``."""
+        several = len({record for _, record, _ in self}) > 1
+        policies: dict[str, list[tuple[str, int]]] = {}
+        for (policy, record, item), count in sorted(self.items()):
+            name = f"{record}.{item}" if several and item else item or record
+            policies.setdefault(policy, []).append((name, count))
+        items = {policy for policy, _, item in self if item}
+        for policy, found in policies.items():
+            total, one = sum(count for _, count in found), "value" if policy in items else "record"
+            names = ", ".join(f"{name} {count:,}" for name, count in found)
+            yield f"{policy}: {total:,} {one}{'s' * (total != 1)} ({names})"
+
+
+@dataclass(slots=True)
+class Findings:
+    """What is wrong in some records, and what policies decided on in them."""
+
+    rows: int
+    faults: list[Fault] = member(default_factory=list)
+    tally: Tally = member(default_factory=Tally)
+    short: Mask = member(init=False)  # records with an item that is not whole, and read
+
+    def __post_init__(self) -> None:
+        self.short = np.zeros(self.rows, bool)
+
+
 ERROR: Final = pa.struct(
     [
         pa.field("field", pa.string()),
@@ -146,7 +196,10 @@ ERROR: Final = pa.struct(
         pa.field("reason", pa.string()),
     ]
 )
-CUT_OFF: Final = Reason("the record ends before the field's end")
+CUT_OFF: Final = Reason(
+    "the record ends before the field's end",
+    "The option short reads records that end early; numbers that are not there follow blank",
+)
 SURPLUS: Final = Reason(
     "the record has more bytes than the copybook describes",
     "Is it the right copybook, or depending=most? With surplus=drop they are left out",

@@ -205,6 +205,23 @@ def computed_records(
     return count, place, FINE, 0
 
 
+@kernel(writes=("target",))
+def copy_present(
+    data: Octets, starts: Longs, ends: Longs, rows: Longs, size: int, target: Octets
+) -> int:
+    """Copy items that their records end inside, data[start:end], to the beginning of rows of ``size`` bytes; return how many bytes.
+
+    Of ``AB`` in a row of ``....`` the row becomes ``AB..``. An item whose start is after its end has no bytes.
+    """
+    copied = 0
+    for number in range(len(rows)):
+        at = rows[number] * size
+        for place in range(min(size, ends[number] - starts[number])):
+            target[at + place] = data[starts[number] + place]
+            copied += 1
+    return copied
+
+
 @inner
 def _rule_of(data: Octets, at: int, key: Longs, values: Octets, chosen: Longs) -> int:
     """Return the rule that a value has."""

@@ -27,11 +27,11 @@ from trailgate.cobol.records.decoding import (
     Surplus,
     names_of_columns,
 )
-from trailgate.cobol.records.fields import ERROR, RecordBytes
+from trailgate.cobol.records.fields import ERROR, RecordBytes, Tally
 from trailgate.cobol.records.kind_rules import PADDING, RecordKinds
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, page_of
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, page_of
 from trailgate.columnar.code_pages import code_page, page_text
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
 
@@ -46,9 +46,14 @@ class KindsDecoder:
     """
 
     def __init__(
-        self, layouts: Sequence[Layout], kinds: RecordKinds, options: RecordOptions
+        self,
+        layouts: Sequence[Layout],
+        kinds: RecordKinds,
+        options: RecordOptions,
+        tally: Tally | None = None,
     ) -> None:
         self._kinds, self._options = kinds, options
+        self.tally = Tally() if tally is None else tally
         self._layouts = {name: layout_named(layouts, name) for name in kinds.records}
         self._key, self._strict_key, field = self._key_decoders()
         page, values = page_of(field, options.values), self._key.schema.field(0).type
@@ -66,6 +71,7 @@ class KindsDecoder:
             name: RecordDecoder(
                 own,
                 replace(inner, columns=columns[name] if name in self._shown else (kinds.field,)),
+                self.tally,
             )
             for name, own in self._layouts.items()
         }
@@ -85,7 +91,12 @@ class KindsDecoder:
             problem = f"the field {self._kinds.field} does not distinguish the kinds of records"
             raise OptionError(problem, hint="It must be in each of them, once, at the same place")
         columns, first = (self._kinds.field,), next(iter(self._layouts.values()))
-        values = replace(self._options.values, integers=Integers.INT64, blank=Blank.NULL)
+        values = replace(
+            self._options.values,
+            integers=Integers.INT64,
+            numbers=Numbers.VALUE,
+            blank=Blank.NULL,
+        )
         own = RecordOptions(values, Shape.FLAT, columns=columns, surplus=Surplus.DROP)
         lenient = replace(own, errors=OnError.COLUMN)
         (field,) = found[0].values()
@@ -203,6 +214,9 @@ class KindsDecoder:
         if not self._kinds.others and (kind < 0).any():
             row = int(np.argmax(kind < 0))
             raise self._unknown_error(records, row, found.column(0)[row].as_py())
+        skipped = int(np.count_nonzero(kind < 0))
+        if skipped:
+            self.tally["kinds, *", "skipped", ""] += skipped
         return kind
 
     def _check_blank(self, records: RecordBytes, errors: pa.Array) -> None:
@@ -244,6 +258,7 @@ class SegmentDecoder:
             hint = did_you_mean(name, known) or f"Known: {', '.join(known.values())}"
             raise OptionError(f"segment: {name} is not a kind of record", hint=hint)
         self._kinds, self._name = kinds, known[name.upper()]
+        self.tally = kinds.tally
 
     @property
     def schema(self) -> pa.Schema:

@@ -36,13 +36,15 @@ _INT64_DIGITS: Final = 18
 
 
 def _little(field: Field, options: ValueOptions) -> bool:
-    native = field.usage is Usage.NATIVE
+    if field.usage is Usage.LITTLE:
+        return True
+    native = field.usage in (Usage.NATIVE, Usage.NATIVE_SHORT)
     order = options.dialect.native if native else options.dialect.binary
     return order is Endian.LITTLE
 
 
 def _is_limited(field: Field, options: ValueOptions) -> bool:
-    return options.strict and field.usage is Usage.BINARY
+    return options.strict and field.usage in (Usage.BINARY, Usage.LITTLE)
 
 
 def _bounds(field: Field, options: ValueOptions) -> tuple[int, int]:
@@ -64,7 +66,11 @@ def binary_form(field: Field, options: ValueOptions) -> NumberForm:
     number = number_of(field)
     _, high = limits(field.size, number.signed)
     digits = number.digits if _is_limited(field, options) else max(len(str(high)), number.digits)
-    unsigned_word = field.usage is not Usage.BINARY and not number.signed and field.size == _WORD
+    unsigned_word = (
+        field.usage not in (Usage.BINARY, Usage.LITTLE)
+        and not number.signed
+        and field.size == _WORD
+    )
     whole = number.scale == 0 and options.integers is not Integers.DECIMAL
     if whole and not unsigned_word:
         digits = min(digits, _INT64_DIGITS)
@@ -72,7 +78,7 @@ def binary_form(field: Field, options: ValueOptions) -> NumberForm:
 
 
 def decode_binary(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of COMP, COMP-4, COMP-5 and COMP-X."""
+    """Return the decoder of COMP, COMP-4, COMP-5, COMP-9, COMP-N and COMP-X."""
     number, form = number_of(field), binary_form(field, options)
     little = _little(field, options)
     low, high = _bounds(field, options)

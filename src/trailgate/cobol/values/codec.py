@@ -14,16 +14,41 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Mask, Octets
-from trailgate.cobol.copybook.layouts import Dialect, Field, Signs
+from trailgate.cobol.copybook.layouts import Dialect, Endian, Field, Signs
 from trailgate.columnar.code_pages import CodePage, code_page
 from trailgate.errors import EncodeError, Where
 
 
 class Blank(Enum):
-    """How a number of blanks alone is read."""
+    """How a number of blanks alone, or of low-values alone, is read."""
 
     ERROR = "error"
     NULL = "null"
+    ZERO = "zero"
+
+
+class Padding(Enum):
+    """How blanks and low-values beside the digits of a DISPLAY number are read (decision 0101)."""
+
+    ERROR = "error"
+    LEFT = "left"  # blanks before the first digit are zeros
+    ZEROS = "zeros"  # each blank and low-value is the digit 0
+    TRIM = "trim"  # those before and after the digits are not part of the number
+
+
+class Trim(Enum):
+    """At which sides of text blanks are removed, whatever side its field is padded on."""
+
+    LEFT = "left"
+    RIGHT = "right"
+    BOTH = "both"
+
+
+class Numbers(Enum):
+    """What numbers of decimal digits and binary ones become."""
+
+    VALUE = "value"
+    TEXT = "text"  # with a minus sign, all digits of the picture, and a point
 
 
 class Integers(Enum):
@@ -45,15 +70,19 @@ class RawForm(Enum):
 class ValueOptions:
     """The dialect, and what a user may choose beside it.
 
-    ``trim`` removes the padding of text. A field's own code page goes before the dialect's. With
+    ``trim`` removes the padding of text, or blanks at the sides that it names. A field's own code page goes before the dialect's. With
     strict signs a binary number has at most the digits of its picture.
     """
 
     dialect: Dialect = field(default_factory=Dialect)
-    trim: bool = True
+    trim: bool | Trim = True
     blank: Blank = Blank.ERROR
+    low_values: Blank = Blank.ERROR
+    padding: Padding = Padding.ERROR
     integers: Integers = Integers.INT64
+    numbers: Numbers = Numbers.VALUE
     raw: RawForm = RawForm.BINARY
+    national: Endian = Endian.BIG
 
     @property
     def strict(self) -> bool:
@@ -61,11 +90,19 @@ class ValueOptions:
         return self.dialect.signs is Signs.STRICT
 
 
+class Note(NamedTuple):
+    """Rows whose bytes are a value only by a policy, which is named as its option: ``blank=null``."""
+
+    policy: str
+    rows: Mask
+
+
 class Decoded(NamedTuple):
     """A column; the rows of ``bad`` are null because their bytes are not a value of the kind."""
 
     values: pa.Array
     bad: Mask | None = None
+    notes: tuple[Note, ...] = ()
 
 
 class Reason(NamedTuple):

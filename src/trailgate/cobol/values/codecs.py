@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.cobol.copybook.layouts import Field, Usage
+from trailgate.cobol.copybook.layouts import Field, Number, Usage
 from trailgate.cobol.values.binary import (
     decode_binary,
     decode_float,
@@ -24,6 +25,7 @@ from trailgate.cobol.values.codec import (
     Encoder,
     Explain,
     Integers,
+    Numbers,
     ValueCodec,
     ValueOptions,
 )
@@ -33,8 +35,17 @@ from trailgate.cobol.values.digits import (
     encode_packed,
     encode_zoned,
     explain_number,
+    number_of,
+    text_of,
 )
 from trailgate.cobol.values.edited import decode_edited, encode_edited
+from trailgate.cobol.values.printed import (
+    decode_float_text,
+    decode_national_digits,
+    encode_float_text,
+    encode_national_digits,
+    explain_float_text,
+)
 from trailgate.cobol.values.text import (
     decode_raw,
     decode_text,
@@ -43,7 +54,7 @@ from trailgate.cobol.values.text import (
     explain_bytes,
     explain_text,
 )
-from trailgate.errors import DefinitionError, EncodeError, Where
+from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
 _TEXT = ValueCodec(decode_text, encode_text, explain_text)
 _PACKED = ValueCodec(decode_packed, encode_packed, explain_number)
@@ -63,6 +74,12 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
         Usage.BINARY: _BINARY,
         Usage.NATIVE: _BINARY,
         Usage.SHORT: _BINARY,
+        Usage.NATIVE_SHORT: _BINARY,
+        Usage.LITTLE: _BINARY,
+        Usage.NATIONAL_DIGITS: ValueCodec(
+            decode_national_digits, encode_national_digits, explain_number
+        ),
+        Usage.FLOAT_TEXT: ValueCodec(decode_float_text, encode_float_text, explain_float_text),
         Usage.FLOAT: _FLOAT,
         Usage.DOUBLE: _FLOAT,
         Usage.RAW: ValueCodec(decode_raw, encode_raw, explain_bytes),
@@ -71,7 +88,7 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
 
 OPTIONS: Final = ValueOptions()
 # Whole numbers of these usages can be text that keeps their leading zeros: account and article numbers.
-_DECIMAL: Final = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED)
+_DECIMAL: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, Usage.PACKED, Usage.UNSIGNED_PACKED)
 
 
 def codec_of(field: Field) -> ValueCodec:
@@ -84,6 +101,9 @@ def codec_of(field: Field) -> ValueCodec:
 
 def decoder(field: Field, options: ValueOptions = OPTIONS) -> Decoder:
     """Return what turns a field's bytes, a row a record, into a column; see Decoded."""
+    if _is_text(field, options):
+        whole = replace(options, integers=Integers.DECIMAL)
+        return _as_text(number_of(field), codec_of(field).decoder(field, whole))
     decode = codec_of(field).decoder(field, options)
     return _with_zeros(field, decode) if _keeps_zeros(field, options) else decode
 
@@ -91,12 +111,32 @@ def decoder(field: Field, options: ValueOptions = OPTIONS) -> Decoder:
 def encoder(field: Field, options: ValueOptions = OPTIONS) -> Encoder:
     """Return what turns a column into a field's bytes; it raises EncodeError with the row."""
     encode = codec_of(field).encoder(field, options)
-    return _from_text(field, encode) if _keeps_zeros(field, options) else encode
+    text = _is_text(field, options) or _keeps_zeros(field, options)
+    return _from_text(field, encode) if text else encode
 
 
 def explainer(field: Field, options: ValueOptions = OPTIONS) -> Explain:
     """Return what explains why bytes are not a value of the field."""
     return codec_of(field).explainer(field, options)
+
+
+def _is_text(field: Field, options: ValueOptions) -> bool:
+    if options.numbers is Numbers.VALUE:
+        return False
+    if options.integers is not Integers.INT64:
+        problem = f"integers={options.integers.value} and numbers=text are both given"
+        raise OptionError(
+            problem, hint="Leave one of them out: as text, numbers have no other type"
+        )
+    return field.number is not None
+
+
+def _as_text(number: Number, decode: Decoder) -> Decoder:
+    def decode_text(matrix: Octets) -> Decoded:
+        found = decode(matrix)
+        return found._replace(values=text_of(found.values, number))
+
+    return decode_text
 
 
 def _keeps_zeros(field: Field, options: ValueOptions) -> bool:
@@ -114,19 +154,20 @@ def _with_zeros(field: Field, decode: Decoder) -> Decoder:
     def decode_text(matrix: Octets) -> Decoded:
         found = decode(matrix)
         text = pc.utf8_lpad(pc.cast(found.values, pa.string()), digits, "0")
-        return Decoded(text, found.bad)
+        return found._replace(values=text)
 
     return decode_text
 
 
 def _from_text(field: Field, encode: Encoder) -> Encoder:
     """Return an encoder that takes digits as text; raises EncodeError for other text."""
+    scale = max(field.number.scale, 0) if field.number else 0
 
     def encode_text(values: pa.Array) -> Octets:
         if not pa.types.is_string(values.type):
             return encode(values)
         try:
-            return encode(pc.cast(values, pa.decimal128(38, 0)))
+            return encode(pc.cast(values, pa.decimal128(38, scale)))
         except pa.ArrowInvalid:
             problem = f"text that is not a number in a {field.usage.value} field"
             raise EncodeError(problem) from None

@@ -25,13 +25,21 @@ from trailgate.cobol.values.codec import (
     Encoder,
     Explain,
     Integers,
+    Note,
+    Padding,
     Reason,
     ValueOptions,
     encode_error,
     no_nulls,
     page_of,
 )
-from trailgate.cobol.values.kernels import MINUS, WRONG, narrow_numbers, wide_numbers
+from trailgate.cobol.values.kernels import (
+    MINUS,
+    WRONG,
+    narrow_numbers,
+    replace_padding,
+    wide_numbers,
+)
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
@@ -39,6 +47,7 @@ INT64_DIGITS: Final = 18
 DECIMAL_DIGITS: Final = 38
 NOWHERE: Final = -1  # of a sign that has no byte
 _BLANK_HINT: Final = "Blank numbers can be read as NULL by option"
+_PADDED_HINT: Final = "Blanks and low-values beside digits can be read by the option padding"
 _SIGN_NIBBLES: Final = "abcdef"
 
 
@@ -50,6 +59,7 @@ class NumberForm:
     zeros: int
     blank: bytes
     blank_is: Blank | None  # None: zero
+    low_is: Blank = Blank.ERROR
 
     @property
     def narrow(self) -> bool:
@@ -76,7 +86,7 @@ def number_form(field: Field, options: ValueOptions, digits: int | None = None) 
     small = not scale and precision <= INT64_DIGITS and options.integers is not Integers.DECIMAL
     kind = pa.int64() if small else pa.decimal128(precision, scale)
     blank_is = None if field.blank_when_zero else options.blank
-    return NumberForm(kind, zeros, page_of(field, options).blank, blank_is)
+    return NumberForm(kind, zeros, page_of(field, options).blank, blank_is, options.low_values)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,6 +99,7 @@ class DigitBytes:
     sign_at: int = NOWHERE
     sign_base: int = 1
     most_first: int = 0xFF
+    padding: Padding = Padding.ERROR
 
 
 def decode_digits(
@@ -98,6 +109,19 @@ def decode_digits(
 
     ``written`` are the field's own bytes where the matrix has been made of them.
     """
+    rows = len(matrix)
+    numbers, bad = _numbers(form, held, matrix)
+    if bad is None:
+        return Decoded(column_of(form, numbers, rows))
+    padded = _read_padded(form, held, matrix, numbers, bad)
+    still, nulls, notes = _without_blanks(form, matrix if written is None else written, bad)
+    return Decoded(column_of(form, numbers, rows, nulls), still, (*padded, *notes))
+
+
+def _numbers(
+    form: NumberForm, held: DigitBytes, matrix: Octets
+) -> tuple[Longs | Words, Mask | None]:
+    """Return the words of the numbers, and which rows are bad; None where none is."""
     rows, size = matrix.shape
     data, step = _flat(matrix)
     words = 1 if pa.types.is_int64(form.type) else 2
@@ -105,10 +129,36 @@ def decode_digits(
     bad = np.empty(rows, bool)
     fill = narrow_numbers if form.narrow else wide_numbers
     tables = (held.most_first, held.digits, held.base, held.signs, held.sign_at, held.sign_base)
-    if not fill(data, step, size, *tables, form.zeros, numbers, bad):
-        return Decoded(column_of(form, numbers, rows))
-    still, nulls = _without_blanks(form, matrix if written is None else written, bad)
-    return Decoded(column_of(form, numbers, rows, nulls), still)
+    count = fill(data, step, size, *tables, form.zeros, numbers, bad)
+    return numbers, bad if count else None
+
+
+def _read_padded(
+    form: NumberForm, held: DigitBytes, matrix: Octets, numbers: Longs | Words, bad: Mask
+) -> tuple[Note, ...]:
+    """Read the bad rows again without their padding; fill in their numbers, and mark them as good."""
+    if held.padding is Padding.ERROR:
+        return ()
+    rows = np.flatnonzero(bad)
+    size, own = matrix.shape[1], np.ascontiguousarray(matrix[rows])
+    pads = np.zeros(256, bool)
+    pads[form.blank[0]] = True
+    pads[0] = held.padding is not Padding.LEFT
+    every, trim = held.padding is Padding.ZEROS, held.padding is Padding.TRIM
+    done = np.empty(len(rows), bool)
+    zero = int(np.argmax(held.digits == 0))
+    sign = held.signs, held.sign_at, held.sign_base == 1
+    if not replace_padding(own.reshape(-1), size, pads, *sign, zero, every, trim, done):
+        return ()
+    again, wrong = _numbers(form, held, own[done])
+    rows = rows[done]
+    words = len(numbers) // len(bad)
+    numbers.reshape(-1, words)[rows] = again.reshape(-1, words)
+    read = np.ones(len(rows), bool) if wrong is None else ~wrong
+    bad[rows[read]] = False
+    noted = np.zeros(len(bad), bool)
+    noted[rows[read]] = True
+    return (Note(f"padding={held.padding.value}", noted),)
 
 
 def _flat(matrix: Octets) -> tuple[Octets, int]:
@@ -122,17 +172,29 @@ def _flat(matrix: Octets) -> tuple[Octets, int]:
     return as_strided(matrix, ((rows - 1) * step + size,), (1,)), step
 
 
-def _without_blanks(form: NumberForm, matrix: Octets, bad: Mask) -> tuple[Mask | None, Mask]:
-    """Return which bad rows stay bad, and which are null: blank rows are bad, NULL or zero."""
+def _without_blanks(
+    form: NumberForm, matrix: Octets, bad: Mask
+) -> tuple[Mask | None, Mask, list[Note]]:
+    """Return which bad rows stay bad, and which are null: rows of blanks or low-values alone are bad, NULL or zero."""
     rows = np.flatnonzero(bad)
-    blank = np.resize(np.frombuffer(form.blank, np.uint8), matrix.shape[1])
-    empty = rows[(matrix[rows] == blank).all(axis=1)]
-    nulls, still = bad.copy(), bad.copy()
-    if form.blank_is is not Blank.ERROR:
+    own = matrix[rows]
+    nulls, still, notes = bad.copy(), bad.copy(), []
+    for option, fill, choice in (
+        ("blank", form.blank, form.blank_is),
+        ("lowValues", b"\0", form.low_is),
+    ):
+        if choice is Blank.ERROR:
+            continue
+        pattern = np.resize(np.frombuffer(fill, np.uint8), matrix.shape[1])
+        empty = rows[(own == pattern).all(axis=1)]
         still[empty] = False
-    if form.blank_is is None:
-        nulls[empty] = False
-    return (still if still.any() else None), nulls
+        if choice is not Blank.NULL:
+            nulls[empty] = False
+        if choice is not None and len(empty):  # BLANK WHEN ZERO is the picture's, not a choice
+            noted = np.zeros(len(bad), bool)
+            noted[empty] = True
+            notes.append(Note(f"{option}={choice.value}", noted))
+    return (still if still.any() else None), nulls, notes
 
 
 def column_of(
@@ -197,6 +259,20 @@ def unscaled_to(values: pa.Array, scale: int) -> pa.Array:
     return pc.binary_join_element_wise(minus, digits, "")
 
 
+def text_of(values: pa.Array, number: Number) -> pa.Array:
+    """Return numbers as text with a minus sign, all digits of the picture, and a point before decimal places: ``-00123.45``."""
+    units, scale = _unscale(values)
+    minus = pc.if_else(pc.starts_with(units, "-"), "-", "")
+    whole = max(number.digits - number.scale, 1)
+    digits = pc.utf8_lpad(pc.utf8_ltrim(units, "-"), whole + scale, "0")
+    parts = [digits]
+    if scale:
+        before = pc.utf8_slice_codeunits(digits, 0, -scale)
+        parts = [before, ".", pc.utf8_slice_codeunits(digits, -scale)]
+    text = pc.binary_join_element_wise(minus, *parts, "")
+    return pc.if_else(values.is_valid(), text, pa.scalar(None, pa.string()))
+
+
 def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
     """Return the digits in units 10^-steps as large; digits that are lost must be zeros."""
     if steps >= 0:
@@ -217,6 +293,7 @@ def _misfit(values: pa.Array, wrong: Mask, problem: str) -> EncodeError:
 _PROBLEMS: Final[Mapping[Usage, str]] = MappingProxyType(
     {
         Usage.ZONED: "not a zoned number",
+        Usage.NATIONAL_DIGITS: "not a number in national characters",
         Usage.PACKED: "not a packed number",
         Usage.UNSIGNED_PACKED: "not a packed number without a sign nibble (COMP-6)",
     }
@@ -232,11 +309,19 @@ def explain_number(field: Field, options: ValueOptions) -> Explain:
     except EncodeError:
         digits = b""
 
+    pads = page.blank + b"\0"
+
+    def is_padded(raw: bytes) -> bool:
+        body = raw.strip(pads)
+        return body != raw and bool(digits) and set(body[1:-1]) <= set(digits)
+
     def explain(raw: bytes) -> Reason:
         if raw and not raw.strip(page.blank):
             return Reason(f"blanks, {problem}", _BLANK_HINT)
         if raw and not raw.strip(b"\0"):
             return Reason(f"binary zeros, {problem}")
+        if field.usage is Usage.ZONED and is_padded(raw):
+            return Reason(problem, _PADDED_HINT)
         return Reason(problem, _likely(field, raw, digits))
 
     return explain
@@ -323,6 +408,7 @@ def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
         signs=signs,
         sign_at=0 if number.sign in _LEADING else field.size - 1,
         sign_base=10 if separate is None else 1,
+        padding=options.padding,
     )
     return lambda matrix: decode_digits(form, held, matrix)
 

@@ -123,6 +123,8 @@ def _bytes_of(field: Field, options: ValueOptions) -> npt.NDArray[np.uint8]:
     made = page_of(field, options).encode(pa.array(list(_SYMBOLS))).to_pylist()
     for character, byte in zip(_SYMBOLS, made, strict=True):
         table[ord(character)] = byte[0]
+    if field.comma:
+        table[[ord("."), ord(",")]] = table[[ord(","), ord(".")]]
     return table
 
 

@@ -128,6 +128,110 @@ def wide_numbers(
     return found
 
 
+@kernel(writes=("data", "done"))
+def replace_padding(
+    data: Octets,
+    size: int,
+    pads: Mask,
+    signs: Longs,
+    sign_at: int,
+    separate: bool,
+    zero: int,
+    every: bool,
+    trim: bool,
+    done: Mask,
+) -> int:
+    """Write zeros over the padding of DISPLAY numbers, a number each ``size`` bytes, and mark those that have any; return how many.
+
+    ``pads`` are the bytes that pad, ``zero`` is the digit 0; ``signs`` and ``sign_at`` are those of ``narrow_numbers``. Padding is what
+    precedes the first digit, or ``every`` such byte; with ``trim`` the digits between padding are moved to the right.
+
+    Of ``" 12 "`` the bytes are ``"012 "``, with ``every`` ``"0120"``, with ``trim`` ``"0012"``. Numbers without a digit stay.
+    """
+    found = 0
+    first = 1 if separate and sign_at == 0 else 0
+    stop = size - 1 if separate and sign_at > 0 else size
+    for row in range(len(done)):
+        begin, end = row * size + first, row * size + stop
+        done[row] = False
+        if trim:
+            done[row] = _move_right(data, begin, end, pads, signs, sign_at, separate, zero)
+        else:
+            padding = 0
+            for at in range(begin, end):
+                if pads[data[at]]:
+                    padding += 1
+                elif not every:
+                    break
+            if 0 < padding < end - begin:
+                for at in range(begin, end):
+                    if pads[data[at]]:
+                        data[at] = zero
+                    elif not every:
+                        break
+                done[row] = True
+        found += done[row]
+    return found
+
+
+@inner
+def _move_right(
+    data: Octets,
+    begin: int,
+    end: int,
+    pads: Mask,
+    signs: Longs,
+    sign_at: int,
+    separate: bool,
+    zero: int,
+) -> bool:
+    """Move a number to the end of its digits' bytes and its sign to its own byte; return whether there was padding and a digit."""
+    low = begin - 1 if separate and sign_at == 0 else begin
+    high = end + 1 if separate and sign_at > 0 else end
+    start, stop = low, high
+    while start < stop and pads[data[start]]:
+        start += 1
+    while start < stop and pads[data[stop - 1]]:
+        stop -= 1
+    sign = zero
+    if separate and start < stop:
+        if sign_at == 0:
+            sign = data[start]
+            start += 1
+        else:
+            stop -= 1
+            sign = data[stop]
+        while start < stop and pads[data[start]]:
+            start += 1
+        while start < stop and pads[data[stop - 1]]:
+            stop -= 1
+    count = stop - start
+    if count < 1 or count == end - begin:
+        return False
+    if sign_at == 0 and not separate:
+        held = signs[data[start]]
+        if held >= WRONG:
+            return False
+        data[start] = zero + (held & _DIGITS)
+        sign = _sign_byte(signs, held & MINUS)
+    for step in range(1, count + 1):
+        data[end - step] = data[stop - step]
+    for at in range(begin, end - count):
+        data[at] = zero
+    if separate or sign_at == 0:
+        data[low if sign_at == 0 else high - 1] = sign
+    return True
+
+
+@inner
+def _sign_byte(signs: Longs, held: int) -> int:
+    """Return a byte that holds the digit 0 with this sign."""
+    for byte in range(255, -1, -1):
+        if signs[byte] == held:
+            return byte
+    return 0
+
+
 @kernel(writes=("numbers",))
 def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
     """Fill in the numbers of binary words, of two's complement or without a sign, times 10 ** zeros: of 5 and -5 with two zeros 500 and -500."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.cobol.copybook.layouts import Field, Usage
+from trailgate.cobol.copybook.layouts import Endian, Field, Usage
 from trailgate.cobol.values.codec import (
     Decoded,
     Decoder,
@@ -22,6 +22,7 @@ from trailgate.cobol.values.codec import (
     Explain,
     RawForm,
     Reason,
+    Trim,
     ValueOptions,
     encode_error,
     no_nulls,
@@ -40,6 +41,14 @@ from trailgate.columnar.gather import fixed_rows
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import OptionError
 
+# What trims blanks, and any other character.
+_TRIMS: Final = MappingProxyType(
+    {
+        Trim.LEFT: (pc.ascii_ltrim, pc.utf8_ltrim),
+        Trim.RIGHT: (pc.ascii_rtrim, pc.utf8_rtrim),
+        Trim.BOTH: (pc.ascii_trim, pc.utf8_trim),
+    }
+)
 _WIDE_BLANK = "\N{IDEOGRAPHIC SPACE}"
 # The code pages of Unicode text, by the names that the registry gives them; the first one is meant without a name.
 _UNICODE: Final[Mapping[Usage, Mapping[str, CodePage]]] = MappingProxyType(
@@ -54,7 +63,8 @@ def text_page(field: Field, options: ValueOptions) -> CodePage:
     """Return what turns the bytes of a text field into characters; raises OptionError."""
     unicode = _UNICODE.get(field.usage)
     if unicode is not None:
-        return _unicode_page(unicode, field.code_page)
+        little = field.usage is Usage.NATIONAL and options.national is Endian.LITTLE
+        return _unicode_page(unicode, field.code_page or ("utf-16-le" if little else None))
     page = page_of(field, options)
     return double_byte_page(page) if field.usage is Usage.DBCS else page
 
@@ -66,9 +76,11 @@ def shown_page(field: Field, options: ValueOptions) -> CodePage:
 
 
 def has_pages_of_its_own(field: Field, name: str) -> bool:
-    """Return whether a field is Unicode text, which the named code page is not for."""
-    unicode = _UNICODE.get(field.usage)
-    return unicode is not None and code_page(name).name not in unicode
+    """Return whether the named code page is not for a field: Unicode text has its own, and UTF-16 has no DISPLAY numbers."""
+    page, unicode = code_page(name), _UNICODE.get(field.usage)
+    if unicode is None:
+        return field.number is not None and page in (NATIONAL, NATIONAL_LITTLE)
+    return page.name not in unicode
 
 
 def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
@@ -76,7 +88,9 @@ def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
         return next(iter(pages.values()))
     asked = code_page(name).name
     if asked not in pages:
-        problem = f"{asked} is not a code page of {next(iter(pages.values())).name} text"
+        problem = (
+            f"{asked} is not a code page of {next(iter(pages)).replace('utf-16-be', 'UTF-16')} text"
+        )
         raise OptionError(problem, hint=f"It can be {' or '.join(pages)}")
     return pages[asked]
 
@@ -96,10 +110,12 @@ def decode_text(field: Field, options: ValueOptions) -> Decoder:
 def _trimmer(field: Field, options: ValueOptions) -> Callable[[pa.Array], pa.Array]:
     if not options.trim:
         return lambda values: values
+    side = options.trim
+    if not isinstance(side, Trim):
+        side = Trim.LEFT if field.justified else Trim.RIGHT
+    plain, wide = _TRIMS[side]
     if field.usage is Usage.DBCS:
-        cut = pc.utf8_ltrim if field.justified else pc.utf8_rtrim
-        return lambda values: cut(values, _WIDE_BLANK)
-    plain = pc.ascii_ltrim if field.justified else pc.ascii_rtrim
+        return lambda values: wide(values, _WIDE_BLANK)
     return lambda values: plain(values, " ")
 
 

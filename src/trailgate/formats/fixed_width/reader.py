@@ -86,7 +86,7 @@ class FixedWidthRecords(Records):
         ``refuse`` gets the rows that are not values, and what makes the error of one.
         """
         slot = reader.slot
-        values, bad = reader.decode(
+        values, bad, _ = reader.decode(
             self.units.rows(self.starts[rows] + slot.offset, slot.field.size)
         )
         if bad is not None:

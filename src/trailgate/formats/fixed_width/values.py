@@ -106,7 +106,9 @@ Decode = Callable[[UnitMatrix], Decoded]
 # In such fields each byte is a printed character, except for a sign over a digit.
 _PRINTED: Final = frozenset({Usage.TEXT, Usage.EDITED, Usage.ZONED})
 _TEXTUAL: Final = frozenset({Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS})
-_BINARY_NUMBERS: Final = frozenset({Usage.BINARY, Usage.NATIVE, Usage.SHORT})
+_BINARY_NUMBERS: Final = frozenset(
+    {Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE}
+)
 # Their bytes are not characters.
 BINARY: Final = frozenset(set(Usage) - _PRINTED - {Usage.GROUP})
 _SURE_DIGITS: Final = 17  # so many fit 64 bits, whatever a binary field holds beyond its picture

@@ -1,0 +1,226 @@
+"""Copybooks of other compilers and of programs: what they state beside items, numbers without pictures, and counts without an end."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trailgate.cli.main import run
+from trailgate.cobol.copybook.layouts import COMPILERS, Dialect, Endian, Field
+from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.cobol.values.codec import Blank, ValueOptions
+from trailgate.cobol.values.codecs import decoder, encoder
+from trailgate.errors import EncodeError
+from trailgate.jobs.record_files import read_records
+
+SQL = """
+           EXEC SQL INCLUDE SQLCA END-EXEC.
+           EXEC SQL DECLARE HR.JOBS TABLE
+           ( ID      CHAR(3) NOT NULL,
+             TITLE   VARCHAR(20)
+           ) END-EXEC.
+       78  MOST-LINES VALUE IS 3.
+       01  JOBS.
+           EXEC SQL INCLUDE KEYS END-EXEC
+           05  LINES-OF OCCURS MOST-LINES TIMES.
+               10  TEXT-OF  PIC X(MOST-LINES).
+"""
+
+
+def items(text: str, **dialect: object) -> list[Field]:
+    (layout,) = read_copybook(text, dialect=Dialect(**dialect))  # type: ignore[arg-type]
+    return [field for field in layout.root.walk() if not field.children]
+
+
+def item(clauses: str, **dialect: object) -> Field:
+    return items(f"01 R.\n   05 X {clauses}.\n", **dialect)[0]
+
+
+def decoded(field: Field, raw: bytes, **options: object) -> list[Any]:
+    matrix = np.frombuffer(raw, np.uint8).reshape(-1, field.size)
+    found = decoder(field, ValueOptions(**options))(matrix)  # type: ignore[arg-type]
+    bad = np.zeros(len(matrix), bool) if found.bad is None else found.bad
+    return [
+        "bad" if wrong else value
+        for wrong, value in zip(bad, found.values.to_pylist(), strict=True)
+    ]
+
+
+def test_statements_of_sql_and_constants_are_no_items() -> None:
+    def member(name: str) -> str | None:
+        return "           05 ID PIC 9(4).\n" if name == "KEYS" else None
+
+    (layout,) = read_copybook(SQL, member=member)
+
+    assert [(f.name, f.size, f.repeats) for f in layout.root.walk()] == [
+        ("JOBS", 13, 1),
+        ("ID", 4, 1),
+        ("LINES-OF", 3, 3),
+        ("TEXT-OF", 3, 1),
+    ]
+
+
+def test_replace_also_adds_to_what_is_replaced_until_last_off() -> None:
+    text = """
+       REPLACE ==:A:== BY ==ONE==.
+       01 R.
+           05 :A:-1 PIC X.
+       REPLACE ALSO ==:B:== BY ==TWO==.
+           05 :A:-2 PIC X.
+           05 :B:-3 PIC X.
+       REPLACE LAST OFF.
+           05 :A:-4 PIC X.
+       REPLACE OFF.
+           05 PLAIN PIC X.
+"""
+    assert [field.name for field in items(text)] == ["ONE-1", "ONE-2", "TWO-3", "ONE-4", "PLAIN"]
+
+
+@pytest.mark.parametrize(
+    ("usage", "size", "raw", "value"),
+    [
+        ("BINARY-CHAR", 1, "ff", -1),
+        ("BINARY-CHAR UNSIGNED", 1, "ff", 255),
+        ("BINARY-SHORT SIGNED", 2, "8000", -32768),
+        ("USAGE IS BINARY-LONG", 4, "7fffffff", 2**31 - 1),
+        ("BINARY-DOUBLE", 8, "8000000000000000", -(2**63)),
+        ("BINARY-DOUBLE UNSIGNED", 8, "ffffffffffffffff", 2**64 - 1),
+        ("FLOAT-SHORT", 4, "42640000", 100.0),
+        ("FLOAT-LONG", 8, "4264000000000000", 100.0),
+        ("PIC S9(4) COMP-9", 2, "0201", 0x0102),
+        ("PIC S9(7) COMP-9", 4, "ffffffff", -1),
+        ("PIC 9(5) COMP-N", 3, "010203", 0x010203),
+        ("PIC X(3) COMP-N", 3, "ffffff", 0xFFFFFF),
+        ("PIC S9(3) USAGE NATIONAL SIGN LEADING SEPARATE", 8, "002d003100320033", -123),
+        ("PIC 9V9 NATIONAL", 4, "00310032", 1.2),
+        ("PIC 9(2) NATIONAL", 4, "01310032", "bad"),
+    ],
+)
+def test_usages_have_their_bytes_and_values(usage: str, size: int, raw: str, value: Any) -> None:
+    field = item(usage)
+    assert field.size == size
+    (found,) = decoded(field, bytes.fromhex(raw))
+    assert found == value if isinstance(value, str) else Decimal(str(found)) == Decimal(str(value))
+
+
+def test_national_numbers_have_the_order_of_national_text() -> None:
+    field, raw = item("PIC 9(2) NATIONAL"), bytes.fromhex("31003200")
+    assert decoded(field, raw, national=Endian.LITTLE) == [12]
+    assert encoder(field, ValueOptions(national=Endian.LITTLE))(pa.array([12])).tobytes() == raw
+
+
+def test_native_numbers_have_the_order_of_the_machine() -> None:
+    little = Dialect(native=Endian.LITTLE)
+    for usage in ("PIC 9(5) COMP-N", "BINARY-SHORT"):
+        field = item(usage)
+        assert decoded(field, b"\x01" + bytes(field.size - 1), dialect=little) == [1]
+
+
+@given(st.lists(st.integers(-9999, 9999), min_size=1))
+def test_numbers_are_written_as_they_are_read(values: list[int]) -> None:
+    for usage in ("COMP-9", "COMP-N", "NATIONAL SIGN TRAILING SEPARATE"):
+        field = item(f"PIC S9(4) {usage}")
+        raw = encoder(field)(pa.array(values)).tobytes()
+        assert decoded(field, raw) == values
+
+
+@pytest.mark.parametrize(
+    ("picture", "text", "value"),
+    [
+        ("+9(3).99E+99", "+123.45E+02", 12345.0),
+        ("+9(3).99E+99", "-123.45E-02", -1.2345),
+        ("-9V9(3)E-99", " 1234E 05", 123400.0),
+        ("-9V9(3)E-99", "-1234E-05", -1.234e-5),
+        ("+9.9E+99", "*1.2E+03", "bad"),
+        ("+9.9E+99", " 1.2E+03", "bad"),
+        ("+9.9E+99", "        ", "bad"),
+    ],
+)
+def test_floating_point_is_read_as_it_is_printed(picture: str, text: str, value: object) -> None:
+    assert decoded(item(f"PIC {picture}"), text.encode("cp037")) == [value]
+
+
+def test_floating_point_of_blanks_may_be_null_and_is_not_written() -> None:
+    field = item("PIC +9.9E+99")
+    assert decoded(field, b"\x40" * 8, blank=Blank.NULL) == [None]
+    with pytest.raises(EncodeError, match=r"the picture \+9\.9E\+99 is read alone"):
+        encoder(field)
+
+
+def test_a_decimal_comma_is_the_point_of_pictures() -> None:
+    edited, floated = items(
+        "01 R.\n  05 A PIC Z.ZZ9,99-.\n  05 B PIC +9,9E+99.\n", decimal_comma=True
+    )
+    assert [float(v) for v in decoded(edited, "1.234,50-".encode("cp037"))] == [-1234.5]
+    assert encoder(edited)(
+        pa.array([-1234.5]).cast(pa.decimal128(6, 2))
+    ).tobytes() == "1.234,50-".encode("cp037")
+    assert decoded(floated, "+1,5E+01".encode("cp037")) == [15.0]
+
+
+def test_an_array_without_an_end_has_what_its_counter_counts(tmp_path: Path) -> None:
+    text = "01 R.\n  05 N PIC 9(2).\n  05 A PIC X(2) OCCURS 0 TO UNBOUNDED DEPENDING ON N.\n"
+    path = tmp_path / "data"
+    path.write_bytes("".join(f"{n:02}{'ab' * n}\n" for n in (0, 3, 99)).encode())
+    read = read_records(path, copybook_text=text, record_format="line", code_page="ascii")
+    assert [len(row["A"]) for row in read.read_all().to_pylist()] == [0, 3, 99]
+
+
+# What LENGTH OF shows where GnuCOBOL compiles with -std=default and -std=mf, and IBM's manual.
+SIZES = {
+    "S9(2) COMP": (2, 1, 1),
+    "S9(4) COMP": (2, 2, 2),
+    "S9(6) COMP": (4, 3, 4),
+    "S9(9) COMP-5": (4, 4, 4),
+    "S9(10) COMP-5": (8, 5, 8),
+    "S9(18) BINARY": (8, 8, 8),
+    "X(4) COMP-X": (4, 4, 4),
+    "9(6) COMP-6": (3, 3, 3),
+}
+
+
+@pytest.mark.parametrize(("clauses", "sizes"), SIZES.items())
+def test_compilers_have_their_sizes(clauses: str, sizes: tuple[int, int, int]) -> None:
+    names = ("ibm", "micro-focus", "gnucobol")
+    assert tuple(item(f"PIC {clauses}", **COMPILERS[name]).size for name in names) == sizes
+
+
+def test_fujitsu_has_the_sizes_of_ibm() -> None:
+    """Assumed: fujitsu-binary-sizes."""
+    for clauses, (size, _, _) in SIZES.items():
+        assert item(f"PIC {clauses}", **COMPILERS["fujitsu"]).size == size
+
+
+def test_a_compiler_is_an_option_and_what_is_stated_beside_it_holds(tmp_path: Path) -> None:
+    path, text = tmp_path / "data", "01 R.\n  05 A PIC S9(2) COMP.\n  05 B PIC S9(4) COMP-5.\n"
+    path.write_bytes(b"\x01\x02\x00")
+    read = read_records(path, copybook_text=text, compiler="gnucobol")
+    assert read.read_all().to_pylist() == [{"A": 1, "B": 2}]
+    path.write_bytes(b"\x00\x01\x00\x02")
+    read = read_records(
+        path, copybook_text=text, compiler="gnucobol", binary_sizes="ibm", native="big"
+    )
+    assert read.read_all().to_pylist() == [{"A": 1, "B": 2}]
+
+
+def test_the_command_shows_what_differs_between_compilers(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "r.cpy"
+    path.write_text("01 R.\n  05 ID PIC 9(4).\n  05 A PIC S9(2) COMP.\n  05 B PIC X.\n")
+    assert run(["copybook", str(path), "--dialects"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["item", "type", "ibm", "micro-focus", "gnucobol", "fujitsu"]
+    assert lines[1].split() == ["R", "record", *(word for n in "7667" for word in (n, "bytes"))]
+    assert [line.split()[0] for line in lines[2:4]] == ["A", "B"]
+    assert run(["copybook", str(path), "--compiler", "gnucobol", "--format", "json"]) == 0
+    facts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [fact["length"] for fact in facts] == [6, 4, 1, 1]
