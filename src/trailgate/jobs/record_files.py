@@ -39,6 +39,7 @@ from trailgate.cobol.records.decoding import (
 from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
@@ -159,6 +160,7 @@ class RecordKeywords(CopybookKeywords, total=False):
     length_map: str | Mapping[str, int] | None
     skip_first: int
     skip_last: int
+    indicators: str | Mapping[str, str] | None
     header_bytes: int
     trailer_bytes: int
     header: str | None
@@ -185,6 +187,11 @@ def _passed_kinds(kinds: Any) -> RecordKinds:
 def _parents(text: str) -> dict[str, str]:
     """Read ``CHILD=PARENT, CHILD=PARENT``."""
     return _pairs(text, "CHILD=PARENT")
+
+
+def _indicators(text: str) -> dict[str, str]:
+    """Read ``ITEM=INDICATOR, ITEM=INDICATOR``."""
+    return _pairs(text, "ITEM=INDICATOR")
 
 
 def _pages(text: str) -> dict[str, str]:
@@ -242,6 +249,7 @@ FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replac
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
+INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
@@ -308,6 +316,9 @@ OPTIONS: Final = Options(
         Option("trailer_bytes", WHOLE, "bytes after a file's last record, left out", 0),
         Option("header", TEXT, "the record (level 01) that begins a file, left out"),
         Option("trailer", TEXT, "the record (level 01) that ends a file, left out"),
+        Option(
+            "indicators", INDICATORS, "items that are NULL by others: ITEM=INDICATOR, or *=BITS"
+        ),
         Option("file_column", FLAG, "true: the file's name in the column _file", False),
         Option(
             "number_column", FLAG, "true: the record's number in the column _record_number", False
@@ -432,6 +443,7 @@ class CopybookOptions:
             raw=given["raw"],
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
             short=given["short"] or (Short.PAD if line else Short.ERROR),
+            indicators=_known_indicators(given["indicators"], layouts),
             added=(
                 *(column for name, column in _ADDED.items() if given[name]),
                 *given["partitions"],
@@ -514,6 +526,18 @@ def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[
             problem = f"codePages: no item {name} in the copybook"
             raise OptionError(problem, hint=did_you_mean(name, known))
     return tuple(Layout(_with_code_page(layout.root, pages, None)) for layout in layouts)
+
+
+def _known_indicators(
+    indicators: Mapping[str, str] | None, layouts: Sequence[Layout]
+) -> dict[str, str]:
+    """Return items and their indicators; raises OptionError for one that no layout has."""
+    known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
+    for name in (one for pair in (indicators or {}).items() for one in pair):
+        if name != BITS and name.upper() not in known:
+            problem = f"indicators: no item {name} in the copybook"
+            raise OptionError(problem, hint=did_you_mean(name, known))
+    return dict(indicators or {})
 
 
 def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
@@ -748,6 +772,8 @@ def write_records(
     chosen = CopybookOptions.of({"copybook": copybook, **options})
     framing = chosen.framing
     ends = framing.skip_first, framing.skip_last, framing.header_bytes, framing.trailer_bytes
+    if chosen.records.indicators:
+        raise OptionError("indicators are for reading")
     if chosen.kinds is not None or any(ends):
         raise OptionError("kinds, skipFirst and skipLast are for reading, headers and trailers too")
     encoder = RecordEncoder(layout_named(chosen.layouts, chosen.record), chosen.records)
