@@ -38,15 +38,10 @@ from trailgate.cobol.records.decoding import (
 )
 from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
-from trailgate.cobol.records.record_lengths import (
-    RecordLengths,
-    layout_lengths,
-    mapped_lengths,
-    stated_lengths,
-)
 from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim, ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
@@ -58,6 +53,7 @@ from trailgate.errors import (
     did_you_mean,
     mask_logins,
 )
+from trailgate.jobs.record_framing import LENGTH_WIDTH, check_formats, framing_of, without_ends
 from trailgate.options import (
     COUNT,
     FLAG,
@@ -158,6 +154,7 @@ class RecordKeywords(CopybookKeywords, total=False):
     length_map: str | Mapping[str, int] | None
     skip_first: int
     skip_last: int
+    indicators: str | Mapping[str, str] | None
     header_bytes: int
     trailer_bytes: int
     header: str | None
@@ -189,6 +186,11 @@ def _parents(text: str) -> dict[str, str]:
 def _new_names(text: str) -> dict[str, str]:
     """Read ``ITEM=NAME, ITEM=NAME``."""
     return read_pairs(text, "ITEM=NAME")
+
+
+def _indicators(text: str) -> dict[str, str]:
+    """Read ``ITEM=INDICATOR, ITEM=INDICATOR``."""
+    return read_pairs(text, "ITEM=INDICATOR")
 
 
 def _pages(text: str) -> dict[str, str]:
@@ -247,6 +249,7 @@ FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replac
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
+INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
 RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
@@ -254,7 +257,6 @@ DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
 _COBOL: Final = Dialect()
-_LENGTH_WIDTH: Final = 4
 OPTIONS: Final = Options(
     "copybook",
     (
@@ -308,7 +310,7 @@ OPTIONS: Final = Options(
         Option("minimum_length", WHOLE, "a record of fewer bytes is an error", 0),
         Option("maximum_length", WHOLE, "a record of more bytes is an error"),
         Option("length_offset", WHOLE, "where the length field begins in the record", 0),
-        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", _LENGTH_WIDTH),
+        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", LENGTH_WIDTH),
         Option("length_field", TEXT, "an item that has the length, or a sum as 2 * ITEM + 4"),
         Option("length_map", LENGTHS, "lengths by the value of length_field: VALUE=4, *=8"),
         Option("skip_first", WHOLE, "records of a file's header, left out", 0),
@@ -317,6 +319,9 @@ OPTIONS: Final = Options(
         Option("trailer_bytes", WHOLE, "bytes after a file's last record, left out", 0),
         Option("header", TEXT, "the record (level 01) that begins a file, left out"),
         Option("trailer", TEXT, "the record (level 01) that ends a file, left out"),
+        Option(
+            "indicators", INDICATORS, "items that are NULL by others: ITEM=INDICATOR, or *=BITS"
+        ),
         Option("file_column", FLAG, "true: the file's name in the column _file", False),
         Option(
             "number_column", FLAG, "true: the record's number in the column _record_number", False
@@ -331,26 +336,6 @@ OPTIONS: Final = Options(
 COLUMN_OPTIONS: Final = Options(
     "copybook (of a column)",
     (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
-)
-_DESCRIBED: Final = (FrameKind.RDW, FrameKind.BDW)
-_BLOCKED: Final = (FrameKind.BDW, FrameKind.SPANNED)
-_COUNTED: Final = (*_DESCRIBED, FrameKind.SPANNED, FrameKind.LENGTH_FIELD)
-# The record formats that have an option; the other options are for all.
-_FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
-    {
-        "record_length": (FrameKind.FIXED,),
-        "delimiter": (FrameKind.LINE,),
-        "little_endian": _COUNTED,
-        "adjustment": _COUNTED,
-        "twisted": _DESCRIBED,
-        "bdw_little_endian": _BLOCKED,
-        "bdw_adjustment": _BLOCKED,
-        "bdw_twisted": (FrameKind.BDW,),
-        "length_offset": (FrameKind.LENGTH_FIELD,),
-        "length_width": (FrameKind.LENGTH_FIELD,),
-        "length_field": (FrameKind.LENGTH_FIELD,),
-        "length_map": (FrameKind.LENGTH_FIELD,),
-    }
 )
 _ADDED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -443,13 +428,14 @@ class CopybookOptions:
             raw=given["raw"],
             surplus=given["surplus"] or (Surplus.DROP if fixed else Surplus.ERROR),
             short=given["short"] or (Short.PAD if line else Short.ERROR),
+            indicators=_known_indicators(given["indicators"], layouts),
             added=(
                 *(column for name, column in _ADDED.items() if given[name]),
                 *given["partitions"],
             ),
             renamed=elements,
         )
-        given, layouts = _without_ends(given, layouts)
+        given, layouts = without_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
         if kinds is not None and record is not None:
             raise OptionError("record and kinds are both given", hint="Leave one of them out")
@@ -462,9 +448,8 @@ class CopybookOptions:
         if given["parents"]:
             # A record is below one before it in the file, so one task reads the file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
-        framing = _framing(given, _length(given, layouts))
-        framing = replace(framing, lengths=_lengths(given, layouts, values))
-        framing.check()
+        check_formats(given, OPTIONS)
+        framing = framing_of(given, layouts, values)
         own = cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
         own = replace(own, search=given["split_search"], partitions=given["partitions"])
         own.check_names()
@@ -553,117 +538,24 @@ def _with_pages(layouts: tuple[Layout, ...], pages: Mapping[str, str]) -> tuple[
     return tuple(Layout(_with_code_page(layout.root, pages, None)) for layout in layouts)
 
 
+def _known_indicators(
+    indicators: Mapping[str, str] | None, layouts: Sequence[Layout]
+) -> dict[str, str]:
+    """Return items and their indicators; raises OptionError for one that no layout has."""
+    known = {field.name.upper() for layout in layouts for field in layout.root.walk()}
+    for name in (one for pair in (indicators or {}).items() for one in pair):
+        if name != BITS and name.upper() not in known:
+            problem = f"indicators: no item {name} in the copybook"
+            raise OptionError(problem, hint=did_you_mean(name, known))
+    return dict(indicators or {})
+
+
 def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
     page = pages.get(field.name.upper())
     if page is None and around is not None and not has_pages_of_its_own(field, around):
         page = around
     children = tuple(_with_code_page(child, pages, page) for child in field.children)
     return replace(field, children=children, code_page=page)
-
-
-def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
-    """Return the bytes of a fixed record: as stated, or of the layouts; raises OptionError where these differ."""
-    if given["record_length"] is not None:
-        return int(given["record_length"])
-    kinds: RecordKinds | None = given["kinds"]
-    names = [given["record"]] if kinds is None else kinds.records
-    sizes = {name: layout_named(layouts, name).size for name in names}
-    if len(set(sizes.values())) > 1 and given["record_format"] is FrameKind.FIXED:
-        found = ", ".join(f"{name} {size}" for name, size in sizes.items())
-        hint = "State recordLength, or a recordFormat in which each record has its own length"
-        raise OptionError(f"the kinds of records differ in length: {found} bytes", hint=hint)
-    return next(iter(sizes.values()))
-
-
-# The options that a record at an end of a file, given by its name, becomes.
-_ENDS: Final = {
-    "header": ("skip_first", "header_bytes"),
-    "trailer": ("skip_last", "trailer_bytes"),
-}
-
-
-def _without_ends(
-    given: Mapping[str, Any], layouts: tuple[Layout, ...]
-) -> tuple[Mapping[str, Any], tuple[Layout, ...]]:
-    """Return options that leave out a header and a trailer given by name, and the layouts that the other records have."""
-    found = dict(given)
-    ends = {name: layout_named(layouts, given[name]) for name in _ENDS if given[name] is not None}
-    for name, layout in ends.items():
-        records, size = _ENDS[name]
-        if given[records] or given[size]:
-            problem = f"{name} is given, and with it records or bytes to skip"
-            raise OptionError(problem, hint="Leave one of them out")
-        if given["record_format"] is FrameKind.FIXED and given["record_length"] is None:
-            found[size] = layout.size
-        else:
-            found[records] = 1
-    left = tuple(layout for layout in layouts if layout not in ends.values())
-    return found, left if given["record"] is given["kinds"] is None else layouts
-
-
-def _lengths(
-    given: Mapping[str, Any], layouts: Sequence[Layout], values: ValueOptions
-) -> RecordLengths | None:
-    """Return the rules of lengths that items or layouts state; raises OptionError."""
-    kinds: RecordKinds | None = given["kinds"]
-    item, lengths = given["length_field"], given["length_map"]
-    is_layout = given["record_format"] is FrameKind.LAYOUT
-    if not is_layout and item is None:
-        if lengths is not None:
-            raise OptionError("lengthMap is given without lengthField, whose values it is about")
-        return None
-    names = [given["record"]] if kinds is None else kinds.records
-    own = [layout_named(layouts, name) for name in names]
-    if is_layout:
-        if given["depending"] is Depending.MOST:
-            problem = "depending=most, and records as long as the elements that they have"
-            raise OptionError(problem, hint="Leave one of them out")
-        return layout_lengths(own, kinds, values)
-    place = given["length_offset"], given["length_width"], given["little_endian"]
-    if place != (0, _LENGTH_WIDTH, False):
-        problem = (
-            "lengthField names an item: lengthOffset, lengthWidth and littleEndian are its own"
-        )
-        raise OptionError(problem, hint="Leave them out")
-    if lengths is None:
-        return stated_lengths(item, own, values.dialect)
-    return mapped_lengths(item, lengths, own, values)
-
-
-def _check_formats(given: Mapping[str, Any]) -> None:
-    """Raise OptionError for an option that the record format does not have."""
-    own: FrameKind = given["record_format"]
-    for row in OPTIONS:
-        kinds = _FORMATS.get(row.name)
-        if kinds is not None and own not in kinds and given[row.name] != row.default:
-            problem = f"{row.spelling} is not an option of recordFormat={own.value}"
-            raise OptionError(
-                problem, hint=f"It is one of {', '.join(kind.value for kind in kinds)}"
-            )
-
-
-def _framing(given: Mapping[str, Any], length: int) -> Framing:
-    _check_formats(given)
-    return Framing(
-        kind=given["record_format"],
-        length=length,
-        delimiter=given["delimiter"] or b"\n",
-        returns=given["delimiter"] is None,
-        little=given["little_endian"],
-        adjustment=given["adjustment"],
-        field_offset=given["length_offset"],
-        field_width=given["length_width"],
-        skip_first=given["skip_first"],
-        skip_last=given["skip_last"],
-        header_bytes=given["header_bytes"],
-        trailer_bytes=given["trailer_bytes"],
-        twisted=given["twisted"],
-        block_little=given["bdw_little_endian"],
-        block_adjustment=given["bdw_adjustment"],
-        block_twisted=given["bdw_twisted"],
-        least=given["minimum_length"],
-        most=given["maximum_length"],
-    )
 
 
 @list_names(RecordKeywords, OPTIONS)

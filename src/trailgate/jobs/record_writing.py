@@ -70,6 +70,7 @@ _READING: Final = (
     "trailer_bytes",
     "header",
     "trailer",
+    "indicators",
 )
 
 

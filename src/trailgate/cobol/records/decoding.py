@@ -47,6 +47,7 @@ from trailgate.cobol.records.fields import (
     records_of_length,
     surplus,
 )
+from trailgate.cobol.records.indicators import Indicator, find_indicators
 from trailgate.cobol.values.codec import (
     Blank,
     Decoder,
@@ -110,7 +111,8 @@ class Short(Enum):
 class RecordOptions:
     """How records become columns; ``columns`` are names of columns or groups, None for all.
 
-    ``added`` are the names of columns that are not of the copybook, but for that of the raw bytes.
+    ``added`` are the names of columns that are not of the copybook, but for that of the raw bytes. ``indicators`` are the names of items that state
+    whether other ones are NULL.
     """
 
     values: ValueOptions = member(default_factory=ValueOptions)
@@ -123,6 +125,7 @@ class RecordOptions:
     short: Short = Short.ERROR
     added: tuple[str, ...] = ()
     renamed: Mapping[str, str] = member(default_factory=dict)
+    indicators: Mapping[str, str] = member(default_factory=dict)
 
     @property
     def all_added(self) -> tuple[str, ...]:
@@ -155,6 +158,7 @@ class RecordDecoder:
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
+        find_indicators(self._placed, self.options.indicators)  # raises
         self._decoders: dict[Field, tuple[Decoder, Explain]] = {}
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
@@ -270,8 +274,10 @@ class RecordDecoder:
         """Return the column of each wanted item in the layout's order, and add the findings."""
         alike = self._alike if placed is self._placed else self._group(placed)
         columns: dict[Item, pa.Array] = {}
+        indicators = find_indicators(placed, self.options.indicators)
         for kind, members in alike.items():
-            columns.update(self._decode_alike(records, kind, members, found))
+            there = [self._not_null(records, item, found, indicators.get(item)) for item in members]
+            columns.update(self._decode_alike(records, kind, members, there, found))
         return {item: columns[item] for item in columns_below(placed.root) if item in columns}
 
     def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
@@ -283,11 +289,15 @@ class RecordDecoder:
         return alike
 
     def _decode_alike(
-        self, records: RecordBytes, kind: Field, members: list[Item], findings: Findings
+        self,
+        records: RecordBytes,
+        kind: Field,
+        members: list[Item],
+        there: list[tuple[Mask | None, Mask | None]],
+        findings: Findings,
     ) -> Iterator[tuple[Item, pa.Array]]:
         decode, explain = self._decoder_of(kind)
         rows = len(records)
-        there = [self._present(records, item, findings) for item in members]
         if not rows:
             found = decode(np.zeros((0, kind.size), np.uint8))
         elif len(members) == 1 and there[0][0] is None:
@@ -318,6 +328,19 @@ class RecordDecoder:
                 own = noted[cut] if mask is None else noted[cut] & mask
                 self._count_rows(findings, policy, own, item.name)
             yield item, values
+
+    def _not_null(
+        self, records: RecordBytes, item: Item, found: Findings, indicator: Indicator | None
+    ) -> tuple[Mask | None, Mask | None]:
+        """Return what ``_present`` does, without the records in which an indicator states that the item is NULL."""
+        usable, filled = self._present(records, item, found)
+        if indicator is None:
+            return usable, filled
+        present = ~indicator.absent(records, found.faults)
+        return (
+            present if usable is None else usable & present,
+            None if filled is None else filled & present,
+        )
 
     def _present(
         self, records: RecordBytes, item: Item, found: Findings

@@ -1,0 +1,154 @@
+"""Options to how a file is cut into records: which record format has which, lengths that items and layouts state, headers and trailers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from trailgate.cobol.copybook.layouts import Layout
+from trailgate.cobol.records.decoding import Depending
+from trailgate.cobol.records.framing import FrameKind, Framing
+from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.record_lengths import (
+    RecordLengths,
+    layout_lengths,
+    mapped_lengths,
+    stated_lengths,
+)
+from trailgate.cobol.records.segments import layout_named
+from trailgate.cobol.values.codec import ValueOptions
+from trailgate.errors import OptionError
+from trailgate.options import Options
+
+LENGTH_WIDTH: Final = 4  # bytes of a length field, unless others are given
+_DESCRIBED: Final = (FrameKind.RDW, FrameKind.BDW)
+_BLOCKED: Final = (FrameKind.BDW, FrameKind.SPANNED)
+_COUNTED: Final = (*_DESCRIBED, FrameKind.SPANNED, FrameKind.LENGTH_FIELD)
+# The record formats that have an option; the other options are for all.
+_FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
+    {
+        "record_length": (FrameKind.FIXED,),
+        "delimiter": (FrameKind.LINE,),
+        "little_endian": _COUNTED,
+        "adjustment": _COUNTED,
+        "twisted": _DESCRIBED,
+        "bdw_little_endian": _BLOCKED,
+        "bdw_adjustment": _BLOCKED,
+        "bdw_twisted": (FrameKind.BDW,),
+        "length_offset": (FrameKind.LENGTH_FIELD,),
+        "length_width": (FrameKind.LENGTH_FIELD,),
+        "length_field": (FrameKind.LENGTH_FIELD,),
+        "length_map": (FrameKind.LENGTH_FIELD,),
+    }
+)
+
+
+def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
+    """Return the bytes of a fixed record: as stated, or of the layouts; raises OptionError where these differ."""
+    if given["record_length"] is not None:
+        return int(given["record_length"])
+    kinds: RecordKinds | None = given["kinds"]
+    names = [given["record"]] if kinds is None else kinds.records
+    sizes = {name: layout_named(layouts, name).size for name in names}
+    if len(set(sizes.values())) > 1 and given["record_format"] is FrameKind.FIXED:
+        found = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        hint = "State recordLength, or a recordFormat in which each record has its own length"
+        raise OptionError(f"the kinds of records differ in length: {found} bytes", hint=hint)
+    return next(iter(sizes.values()))
+
+
+# The options that a record at an end of a file, given by its name, becomes.
+_ENDS: Final = {
+    "header": ("skip_first", "header_bytes"),
+    "trailer": ("skip_last", "trailer_bytes"),
+}
+
+
+def without_ends(
+    given: Mapping[str, Any], layouts: tuple[Layout, ...]
+) -> tuple[Mapping[str, Any], tuple[Layout, ...]]:
+    """Return options that leave out a header and a trailer given by name, and the layouts that the other records have."""
+    found = dict(given)
+    ends = {name: layout_named(layouts, given[name]) for name in _ENDS if given[name] is not None}
+    for name, layout in ends.items():
+        records, size = _ENDS[name]
+        if given[records] or given[size]:
+            problem = f"{name} is given, and with it records or bytes to skip"
+            raise OptionError(problem, hint="Leave one of them out")
+        if given["record_format"] is FrameKind.FIXED and given["record_length"] is None:
+            found[size] = layout.size
+        else:
+            found[records] = 1
+    left = tuple(layout for layout in layouts if layout not in ends.values())
+    return found, left if given["record"] is given["kinds"] is None else layouts
+
+
+def _lengths(
+    given: Mapping[str, Any], layouts: Sequence[Layout], values: ValueOptions
+) -> RecordLengths | None:
+    """Return the rules of lengths that items or layouts state; raises OptionError."""
+    kinds: RecordKinds | None = given["kinds"]
+    item, lengths = given["length_field"], given["length_map"]
+    is_layout = given["record_format"] is FrameKind.LAYOUT
+    if not is_layout and item is None:
+        if lengths is not None:
+            raise OptionError("lengthMap is given without lengthField, whose values it is about")
+        return None
+    names = [given["record"]] if kinds is None else kinds.records
+    own = [layout_named(layouts, name) for name in names]
+    if is_layout:
+        if given["depending"] is Depending.MOST:
+            problem = "depending=most, and records as long as the elements that they have"
+            raise OptionError(problem, hint="Leave one of them out")
+        return layout_lengths(own, kinds, values)
+    place = given["length_offset"], given["length_width"], given["little_endian"]
+    if place != (0, LENGTH_WIDTH, False):
+        problem = (
+            "lengthField names an item: lengthOffset, lengthWidth and littleEndian are its own"
+        )
+        raise OptionError(problem, hint="Leave them out")
+    if lengths is None:
+        return stated_lengths(item, own, values.dialect)
+    return mapped_lengths(item, lengths, own, values)
+
+
+def check_formats(given: Mapping[str, Any], options: Options) -> None:
+    """Raise OptionError for an option that the record format does not have."""
+    own: FrameKind = given["record_format"]
+    for row in options:
+        kinds = _FORMATS.get(row.name)
+        if kinds is not None and own not in kinds and given[row.name] != row.default:
+            problem = f"{row.spelling} is not an option of recordFormat={own.value}"
+            raise OptionError(
+                problem, hint=f"It is one of {', '.join(kind.value for kind in kinds)}"
+            )
+
+
+def framing_of(
+    given: Mapping[str, Any], layouts: Sequence[Layout], values: ValueOptions
+) -> Framing:
+    """Return how a file is cut into records of these layouts; raises OptionError where it cannot be."""
+    found = Framing(
+        kind=given["record_format"],
+        length=_length(given, layouts),
+        delimiter=given["delimiter"] or b"\n",
+        returns=given["delimiter"] is None,
+        little=given["little_endian"],
+        adjustment=given["adjustment"],
+        field_offset=given["length_offset"],
+        field_width=given["length_width"],
+        skip_first=given["skip_first"],
+        skip_last=given["skip_last"],
+        header_bytes=given["header_bytes"],
+        trailer_bytes=given["trailer_bytes"],
+        twisted=given["twisted"],
+        block_little=given["bdw_little_endian"],
+        block_adjustment=given["bdw_adjustment"],
+        block_twisted=given["bdw_twisted"],
+        least=given["minimum_length"],
+        most=given["maximum_length"],
+        lengths=_lengths(given, layouts, values),
+    )
+    found.check()
+    return found
