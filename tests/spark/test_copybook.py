@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from framed_files import frame
+from trailgate.cobol.records.fields import Tally
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.parquet import prepare_parquet
@@ -129,11 +130,13 @@ def test_the_job_writes_what_the_frame_reads(
     spark: SparkSession, tmp_path: Path, copybook: str
 ) -> None:
     data, target = tmp_path / "data", tmp_path / "out"
-    data.write_bytes(b"".join(record(i) for i in range(100)))
+    data.write_bytes(b"".join(b"\x40\x40" + record(i)[2:] for i in range(100)))
     options = CopybookOptions.of({"copybook": copybook, "splitBytes": "300"})
+    tally = Tally()
 
-    rows = run_parquet(spark, prepare_parquet(str(data), str(target), options))
+    rows = run_parquet(spark, prepare_parquet(str(data), str(target), options), tally)
 
+    assert tally == {("padding=left", "ACCOUNT", "NUM"): 100}
     frame = spark.read.format("copybook").option("copybook", copybook).load(str(data))
     assert rows == 100
     assert sorted(spark.read.parquet(str(target)).collect()) == sorted(frame.collect())
