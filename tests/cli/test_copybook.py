@@ -49,7 +49,7 @@ def test_a_layout_is_json(copybook: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_wrong_copybook_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.cpy"
-    bad.write_text("01 A.\n   05 B PIC 9(4) COMP-9.\n")
+    bad.write_text("01 A.\n   05 B PIC 9(4) COMP-7.\n")
 
     assert run(["copybook", str(bad)]) == 1
     assert "line 2, column 18" in capsys.readouterr().err

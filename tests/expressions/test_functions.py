@@ -13,8 +13,8 @@ from expressions.blocks import MISSING, block_of
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.errors import OptionError
+from trailgate.expressions.environment_items import ITEMS
 from trailgate.expressions.evaluation import evaluated, select_rows, strings
-from trailgate.expressions.functions import ITEMS
 from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.values import Environment
 from trailgate.model.changes import DELETE, KEY_UPDATE
@@ -81,6 +81,32 @@ BLOCK = block_of(COLUMNS, tx_owner=pa.array(["ann", "bob", None]))
         ("@STRNUM (ID, LEFTSPACE, 3) = '2  '", [1]),
         ("@STRNUM (ID, RIGHT, 3) = '  3'", [2]),
         ("@STRNUM (ID, LEFT) = '2'", [1]),
+        ("ID * 2 + 1 = 5", [1]),
+        ("ID - 1 - 1 = 1", [2]),
+        ("(ID + 1) * 10 = 30", [1]),
+        ("@COMPUTE (PRICE + 0.25) = 1.75", [0]),
+        ("@STRCAT (PRICE * PRICE, '') = '2.25'", [0]),
+        ("@STRCAT (PRICE * 2, '') = '4'", [1]),
+        ("@STRCAT (-1 * PRICE, '') = '-1.5'", [0]),
+        ("@STRCAT (PRICE - 1.5, '') = '0'", [0]),
+        ("-7 \\ ID = -1", [1, 2]),
+        ("ID \\ 2 = 1", [0, 2]),
+        ("@COMPUTE (ID > 1 AND ID < 3)", [1]),
+        ("@STRNUM (ID + ID, LEFT) = '6'", [2]),
+        ("@DATE ('YYYYMMDD', 'YYYY-MM-DD', DAY) = '20260105'", [0]),
+        ("@DATE ('DD MMM YY DOWA', 'YYYY-MM-DD', DAY) = '06 JAN 26 TUE'", [1]),
+        ("@DATE ('DDD DOW0 DOW1 CC', 'YYYY-MM-DD', DAY) = '005 1 2 20'", [0]),
+        ("@DATE ('JUL', 'YYYY-MM-DD', DAY) = 2461046", [0]),
+        ("@DATE ('YYYY-MM-DD', 'JUL', @DATE ('JUL', 'YYYY-MM-DD', DAY)) = '2026-01-06'", [1]),
+        ("@DATE ('YYYY', 'YYMMDD', '491231') = '2049'", [0, 1, 2]),
+        ("@DATE ('YYYY-MM', 'YYDDD', '50032') = '1950-02'", [0, 1, 2]),
+        ("@DATE ('YYYY', 'CCYYMMDD', '18991231') = '1899'", [0, 1, 2]),
+        ("@DATE ('MI', 'YYYY-MM-DD HH:MI:SS.FFFFFF', AT) = '00'", [0, 1]),
+        ("@DATE ('FFF', 'YYYY-MM-DD HH:MI:SS.FFFFFF', AT) = '500'", [1]),
+        (
+            "@DATE ('YYYY-MM-DD HH:MI:SS', 'DDMMMYYYY', '29FEB2024', 'HHMISS', '235959') = '2024-02-29 23:59:59'",
+            [0, 1, 2],
+        ),
         ("@COLTEST (NAME, NULL) AND @STRLEN (@TOKEN ('T')) = 1", []),
         ("@GETENV ('TRANSACTION', 'USERNAME') = 'bob'", [1]),
         ("GGS_TRANS_TIMESTAMP = '2026-01-05 09:00:00.000000'", [0, 1, 2]),
@@ -106,8 +132,22 @@ def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
         ("DAY = 'soon'", "'soon' is not a value of the column DAY", 4),
         ("NAME = DAY", "not compared", 5),
         ("RAW = 'xyz'", "'xyz' is not hexadecimal", 4),
-        ("ID * 2 > 1", "arithmetic is not supported", 3),
-        ("(ID * 2) > 1", "arithmetic is not supported", 4),
+        ("ID / 2 > 1", "division is not computed", 3),
+        ("ID * NAME > 1", "the column NAME is not a number to compute with", 3),
+        ("RATE * 2 > 1", "the column RATE is not a number to compute with", 5),
+        ("(ID = 1) + 1 = 2", "a condition is not a number to compute with", 4),
+        ("ID \\ 0 = 2", "the remainder of a division by 0", 3),
+        ("PRICE \\ 2 = 1", "the remainder of numbers that are not whole", 6),
+        ("BIG * BIG > 1", "more than 17", 4),
+        ("ID * 99999999999999999 > 1", "a result of more than 17 digits", 3),
+        ("@DATE ('YYYY', 'YYYY') = 'x'", "@DATE takes at least 3", 0),
+        ("@DATE ('YYYY', DAY, DAY) = 'x'", "@DATE takes a descriptor", 15),
+        ("@DATE ('JTS', 'YYYY', DAY) = 1", "@DATE does not read or write JTS", 7),
+        ("@DATE ('YYYY', 'DOWA', DAY) = 1", "DOWA is what @DATE writes", 15),
+        ("@DATE ('HH', 'YYYY-MM-DD', DAY) = '1'", "HH is not in what @DATE reads", 0),
+        ("@DATE ('YYYY', 'YYYYMMDD', DAY) = '1'", "'2026-01-05' is not YYYYMMDD", 0),
+        ("@DATE ('DD', 'YYYYMMDD', '20260230') = '1'", "'20260230' is not a day", 0),
+        ("@DATE ('SS', 'HHMISS', '120061') = '1'", "'120061' is not a time with SS", 0),
         ("(ID = 1) = 1", "a condition cannot be compared", 4),
         ("S.NAME = 'x'", "a column is named without its table", 0),
         ("@RANGE (4, 3)", "range 4 is not one of 3", 8),
@@ -147,10 +187,10 @@ def test_values_are_text_as_it_is_shown_elsewhere() -> None:
 
 
 def test_every_item_of_the_environment_gives_text() -> None:
-    around = Environment("grp", "host", "user")
-
     for group, items in ITEMS.items():
-        for item in items:
+        for item, row in items.items():
+            kind = "REPLICAT" if row.of_trails else "EXTRACT"
+            around = Environment("grp", "host", "user", group_type=kind)
             found = strings(parse_value(f"@GETENV ('{group}', '{item}')"), BLOCK, around)
             assert (len(found), found.type) == (len(BLOCK), pa.string())
 

@@ -19,6 +19,7 @@ from trailgate.expressions.syntax import (
     Call,
     ColumnName,
     Comparison,
+    Computation,
     Expression,
     Junction,
     Literal,
@@ -118,6 +119,15 @@ class _Scope:
         except OptionError as error:
             raise self.with_caret(error, node) from None
 
+    def computation(self, node: Computation) -> Value:
+        from trailgate.expressions.arithmetic import compute  # noqa: PLC0415  most have none
+
+        try:
+            sides = self.value(node.left), self.value(node.right)
+            return compute(node.sign, *sides, len(self.block))
+        except OptionError as error:
+            raise self.with_caret(error, node) from None
+
     def column(self, node: ColumnName) -> Value:
         table = self.block.table
         try:
@@ -180,6 +190,7 @@ _VALUES: Final[Mapping[type[Any], Callable[[Any, Any], Value]]] = MappingProxyTy
         Number: _Scope.number,
         ColumnName: _Scope.column,
         Call: _Scope.call,
+        Computation: _Scope.computation,
     }
 )
 _CONDITIONS: Final[Mapping[type[Any], Callable[[Any, Any], Verdicts]]] = MappingProxyType(

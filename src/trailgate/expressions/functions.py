@@ -1,24 +1,21 @@
-"""The functions of expressions: one row a function.
-
-What @GETENV gives: one row an item, by its group and its name.
-"""
+"""The functions of expressions: one row a function."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask, Octets
+from trailgate.arrays import Mask
 from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
-from trailgate.errors import OptionError, did_you_mean
 from trailgate.expressions.comparing import compare_values, key_text
+from trailgate.expressions.environment_items import check_environment, environment_value
 from trailgate.expressions.syntax import (
     CONDITIONS,
     Call,
@@ -30,7 +27,6 @@ from trailgate.expressions.syntax import (
     expression_error,
 )
 from trailgate.expressions.values import (
-    Environment,
     Kind,
     Scope,
     Value,
@@ -38,19 +34,6 @@ from trailgate.expressions.values import (
     missing_of,
     number_value,
     text_value,
-)
-from trailgate.model.changes import (
-    BEGIN,
-    COMMIT_TIME,
-    DELETE,
-    END,
-    INSERT,
-    KEY_UPDATE,
-    MIDDLE,
-    TRUNCATE,
-    UPDATE,
-    WHOLE,
-    ChangeBlock,
 )
 
 Check = Callable[[Call, str], None]
@@ -214,6 +197,29 @@ def _check_range(call: Call, text: str) -> None:
     if not 0 < first <= total:
         problem = f"range {first} is not one of {total}"
         raise expression_error(problem, text, numbers[0].at)
+
+
+def _date(scope: Scope, call: Call) -> Value:
+    from trailgate.expressions.dates import date_value  # noqa: PLC0415  most expressions have none
+
+    return date_value(scope, call)
+
+
+def _check_date(call: Call, text: str) -> None:
+    from trailgate.expressions.dates import check_date  # noqa: PLC0415  as above
+
+    check_date(call, text)
+
+
+def _compute(scope: Scope, call: Call) -> Value:
+    """Return a number that is computed, or 1 and 0 for a condition that is true or not."""
+    (node,) = call.arguments
+    if not isinstance(node, CONDITIONS):
+        value = scope.value(node)
+        return Value(value.text(), Kind.NUMBER, value.missing)
+    verdicts = scope.verdicts(node)
+    data = pc.if_else(pa.array(verdicts.true_rows), "1", "0")
+    return Value(data, Kind.NUMBER, verdicts.undecided_rows)
 
 
 def _if(scope: Scope, call: Call) -> Value:
@@ -395,60 +401,15 @@ def _check_test(call: Call, text: str) -> None:
             raise expression_error(f"expected one of {', '.join(_STATES)}", text, node.at)
 
 
-def environment_item(call: Call) -> tuple[str, str]:
-    """Return the group and the item that a call of @GETENV names."""
-    words = [node.text for node in call.arguments if isinstance(node, Literal)]
-    group = words[0].upper()
-    item = words[1] if len(words) > 1 else ""
-    return group, item if group == OS_VARIABLE else item.upper()
-
-
-def _environment(scope: Scope, call: Call) -> Value:
-    group, item = environment_item(call)
-    if group == OS_VARIABLE:
-        return Value(pa.scalar(dict(scope.environment.variables).get(item), pa.string()), Kind.TEXT)
-    row = ITEMS[group][item]
-    if row.of_transaction and not scope.environment.has_transactions:
-        problem = f"{item} is known only after operations are selected"
-        raise scope.error(problem, call, "Use it in TOKENS")
-    if row.of_messages and scope.environment.group_type != "EXTRACT":
-        problem = f"{item} is not known of operations that are read from a trail"
-        raise scope.error(problem, call, "_position of --mode append is the position in the trail")
-    return Value(row.give(scope.block, scope.environment), Kind.TEXT)
-
-
-def _check_environment(call: Call, text: str) -> None:
-    if not all(isinstance(node, Literal) for node in call.arguments):
-        hint = "As in @GETENV ('TRANSACTION', 'USERNAME')"
-        raise expression_error("@GETENV takes words in single quotes", text, call.at, hint)
-    group, item = environment_item(call)
-    if group == OS_VARIABLE and item:
-        return
-    raise_refused = REFUSED.get((group, "")) or REFUSED.get((group, item))
-    if raise_refused:
-        named = f"{group} {item}".strip()
-        raise expression_error(f"@GETENV does not give {named}: {raise_refused}", text, call.at)
-    if group not in ITEMS or item not in ITEMS[group]:
-        raise _unknown_item(group, item, call, text)
-
-
-def _unknown_item(group: str, item: str, call: Call, text: str) -> OptionError:
-    known = ITEMS.get(group)
-    if known is None:
-        names, word = [*ITEMS, OS_VARIABLE], group
-    else:
-        names, word = list(known), item
-    hint = did_you_mean(word, names) or f"Known: {', '.join(names)}"
-    return expression_error(f"@GETENV does not know {word!r}", text, call.at, hint)
-
-
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
         "CASE": Function(3, ANY_NUMBER, _case),
         "COLSTAT": Function(1, 1, _column_state, _check_column_state),
         "COLTEST": Function(2, 5, _test, _check_test),
+        "COMPUTE": Function(1, 1, _compute, takes_condition=_first),
+        "DATE": Function(3, ANY_NUMBER, _date, _check_date),
         "EVAL": Function(2, ANY_NUMBER, _evaluate, _check_default, _every_other),
-        "GETENV": Function(1, 2, _environment, _check_environment),
+        "GETENV": Function(1, 2, environment_value, check_environment),
         "IF": Function(3, 3, _if, takes_condition=_first),
         "NUMSTR": Function(1, 1, _number_of_text),
         "RANGE": Function(2, ANY_NUMBER, _range, _check_range),
@@ -467,119 +428,5 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         "STRUP": Function(1, 1, _change(pc.utf8_upper)),
         "TOKEN": Function(1, 1, _token),
         "VALONEOF": Function(2, ANY_NUMBER, _one_of),
-    }
-)
-
-
-Data: TypeAlias = Any  # a column or a constant of Arrow
-Give = Callable[[ChangeBlock, Environment], Data]
-
-# Names as the manuals print them (H.7 and Table H-1).
-OPERATIONS: Final = {
-    INSERT: "INSERT",
-    UPDATE: "SQL COMPUPDATE",
-    KEY_UPDATE: "PK UPDATE",
-    DELETE: "DELETE",
-    TRUNCATE: "TRUNCATE",
-}
-INDICATORS: Final = {BEGIN: "BEGIN", MIDDLE: "MIDDLE", END: "END", WHOLE: "WHOLE"}
-NO_POSITION: Final = "0"  # messages have no transaction log (trail format §5.2)
-
-
-class Item(NamedTuple):
-    """What an item gives, and whether the operation's transaction must be known for it, and whether it is given of messages alone."""
-
-    give: Give
-    of_transaction: bool = False
-    of_messages: bool = False
-
-
-def commit_time(block: ChangeBlock, _: Environment) -> Data:
-    """Return the time of each operation, as YYYY-MM-DD HH:MI:SS.FFFFFF."""
-    # strftime of microseconds writes them after the seconds.
-    naive = pa.array(block.op_ts).view(COMMIT_TIME).cast(pa.timestamp("us"))
-    return pc.strftime(naive, format="%Y-%m-%d %H:%M:%S")
-
-
-def _letters(codes: Octets, names: Mapping[int, str]) -> Data:
-    known = pa.array(list(names.values()), pa.string())
-    slots = np.zeros(256, np.int64)
-    slots[list(names)] = np.arange(len(names))
-    return known.take(pa.array(slots[codes]))
-
-
-def _or_null(values: pa.Array | None) -> Data:
-    return pa.scalar(None, pa.string()) if values is None else values
-
-
-def _image(block: ChangeBlock, _: Environment) -> Data:
-    return pc.if_else(pa.array(block.op_type == DELETE), "BEFORE", "AFTER")
-
-
-def _always(text: str) -> Give:
-    return lambda *_: pa.scalar(text, pa.string())
-
-
-def _table(block: ChangeBlock, _: Environment) -> Data:
-    return pa.scalar(block.table.name, pa.string())
-
-
-ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
-    {
-        "TRANSACTION": {
-            "USERNAME": Item(lambda block, _: _or_null(block.tx_owner)),
-            "NAME": Item(lambda block, _: _or_null(block.tx_name)),
-            "TIMESTAMP": Item(commit_time),
-            "TRANSACTIONID": Item(lambda block, _: block.tx_id, of_transaction=True),
-            "XID": Item(lambda block, _: block.tx_id, of_transaction=True),
-            "CSN": Item(lambda block, _: block.csn, of_transaction=True),
-        },
-        "GGHEADER": {
-            "BEFOREAFTERINDICATOR": Item(_image),
-            "COMMITTIMESTAMP": Item(commit_time),
-            "LOGPOSITION": Item(_always(NO_POSITION), of_messages=True),
-            "LOGRBA": Item(_always(NO_POSITION), of_messages=True),
-            "OBJECTNAME": Item(_table),
-            "TABLENAME": Item(_table),
-            "OPTYPE": Item(lambda block, _: _letters(block.op_type, OPERATIONS)),
-            "TRANSACTIONINDICATOR": Item(
-                lambda block, _: _letters(block.tx_ind, INDICATORS), of_transaction=True
-            ),
-        },
-        "RECORD": {
-            "RSN": Item(lambda block, _: _or_null(block.seq_id)),
-            "TIMESTAMP": Item(commit_time),
-        },
-        "GGENVIRONMENT": {
-            "GROUPNAME": Item(lambda _, around: pa.scalar(around.group, pa.string())),
-            "GROUPTYPE": Item(lambda _, around: pa.scalar(around.group_type, pa.string())),
-            "HOSTNAME": Item(lambda _, around: pa.scalar(around.host, pa.string())),
-            "OSUSERNAME": Item(lambda _, around: pa.scalar(around.user, pa.string())),
-        },
-    }
-)
-OS_VARIABLE: Final = "OSVARIABLE"
-
-# Groups and items that are refused, and why; of a group without items here all other items are unknown.
-REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
-    {
-        ("LAG", ""): "nothing waits while messages are captured",
-        ("LASTERR", ""): "it is valid for Replicat",
-        ("STATS", ""): "the run prints its own summary",
-        ("DELTASTATS", ""): "the run prints its own summary",
-        ("RECSOUTPUT", ""): "the run prints its own summary",
-        ("GGFILEHEADER", ""): "it is valid for Replicat, which reads the file",
-        ("DBENVIRONMENT", ""): "no database is read",
-        ("TLFKEY", ""): "it belongs to NonStop",
-        ("JULIANTIMESTAMP", ""): "it would differ from run to run",
-        ("JULIANTIMESTAMP_PRECISE", ""): "it would differ from run to run",
-        ("GGENVIRONMENT", "PROCESSID"): "it would differ from run to run",
-        ("GGENVIRONMENT", "DOMAINNAME"): "it belongs to Windows",
-        ("GGENVIRONMENT", "GROUPDESCRIPTION"): "a parameter file does not have it",
-        ("GGHEADER", "RECORDLENGTH"): "it is known only after the record is written",
-        ("RECORD", "FILESEQNO"): "it is of a trail that is read, and messages are read",
-        ("RECORD", "FILERBA"): "it is of a trail that is read, and messages are read",
-        ("RECORD", "ROWID"): "messages have no ROWID",
-        ("TRANSACTION", "USERID"): "messages name the user: take USERNAME",
     }
 )

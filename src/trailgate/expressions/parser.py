@@ -13,6 +13,7 @@ from trailgate.expressions.syntax import (
     Call,
     ColumnName,
     Comparison,
+    Computation,
     Expression,
     Junction,
     Literal,
@@ -29,7 +30,8 @@ from trailgate.expressions.syntax import (
 DEEPEST: Final = 60  # parentheses, arguments and NOTs inside each other
 STATES: Final = frozenset({"NULL", "PRESENT", "ABSENT"})
 SIGNS: Final = ("=", "<>", "<", "<=", ">", ">=")
-ARITHMETIC: Final = ("+", "-", "*", "/", "\\")
+SUMS: Final = ("+", "-")
+PRODUCTS: Final = ("*", "/", "\\")
 # Words that may be a source of a value without @GETENV (manual H.5.2), and what they mean.
 HEADER_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -48,8 +50,8 @@ def parse_condition(text: str) -> Expression:
 
 
 def parse_value(text: str) -> Expression:
-    """Return a value: a literal, a number, a column or a function; raises OptionError."""
-    return _Parser(text).whole(_Parser.value)
+    """Return a value: a literal, a number, a column, a function, or a number computed from others; raises OptionError."""
+    return _Parser(text).whole(_Parser.number)
 
 
 class _Parser:
@@ -81,9 +83,6 @@ class _Parser:
         return token
 
     def syntax_error(self, expected: str, token: Token) -> OptionError:
-        if token.is_sign(*ARITHMETIC):
-            hint = "A column with '-' in its name is written in double quotes"
-            return self.error("arithmetic is not supported", token, hint)
         return self.error(f"expected {expected}, found {token.shown}", token)
 
     def deeper(self, rule: Callable[[], Node]) -> Node:
@@ -111,14 +110,14 @@ class _Parser:
         return Negation(self.deeper(self.negation), at)
 
     def comparison(self) -> Node:
-        left = self.operand()
+        left = self.number()
         if not self.next.is_sign(*SIGNS):
             return left
         sign = self.take()
         state = self.next
         if state.kind is TokenKind.FUNCTION and state.text.upper() in STATES:
             return self.state_test(left, sign)
-        right = self.operand()
+        right = self.number()
         for side in (left, right):
             if isinstance(side, CONDITIONS):
                 raise expression_error("a condition cannot be compared", self.text, side.at)
@@ -131,6 +130,26 @@ class _Parser:
         if sign.text not in ("=", "<>"):
             raise self.error(f"@{state.text.upper()} is compared by = or <>", sign)
         return StateTest(left, state.text.upper(), sign.text == "<>", left.at)
+
+    def number(self) -> Node:
+        """Return an operand, or a number that is computed from several."""
+        return self.computed(SUMS, lambda: self.computed(PRODUCTS, self.operand))
+
+    def computed(self, signs: tuple[str, ...], part: Callable[[], Node]) -> Node:
+        """Return what parts between signs make, from the left to the right."""
+        found = part()
+        while self.next.is_sign(*signs):
+            sign = self.take()
+            other = part()
+            for side in (found, other):
+                if isinstance(side, CONDITIONS):
+                    problem = "a condition is not a number to compute with"
+                    raise expression_error(problem, self.text, side.at)
+            if sign.text == "/":
+                hint = "How many digits a quotient has is not documented"
+                raise self.error("division is not computed", sign, hint)
+            found = Computation(sign.text, found, other, sign.at)
+        return found
 
     def operand(self) -> Node:
         if not self.next.is_sign("("):

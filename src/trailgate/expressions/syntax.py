@@ -49,6 +49,16 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Computation:
+    """Two numbers, and the sign between them by which another one is computed."""
+
+    sign: str
+    left: Node
+    right: Node
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
     """Two values compared by one of ``= <> < <= > >=``."""
 
@@ -85,7 +95,17 @@ class Junction:
     at: int
 
 
-Node = Literal | Number | ColumnName | Call | Comparison | StateTest | Negation | Junction
+Node = (
+    Literal
+    | Number
+    | ColumnName
+    | Call
+    | Computation
+    | Comparison
+    | StateTest
+    | Negation
+    | Junction
+)
 CONDITIONS = (Comparison, StateTest, Negation, Junction)
 
 
@@ -116,7 +136,7 @@ class Expression:
 def _parts(node: Node) -> tuple[Node, ...]:
     if isinstance(node, Call):
         return node.arguments
-    if isinstance(node, Comparison):
+    if isinstance(node, Comparison | Computation):
         return node.left, node.right
     if isinstance(node, Negation):
         return (node.part,)

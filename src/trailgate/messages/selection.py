@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.maps import joined_maps
 from trailgate.errors import DefinitionError, OptionError, Where
+from trailgate.expressions.environment_items import environment_item
 from trailgate.expressions.evaluation import Selection, no_rows, select_rows, strings
-from trailgate.expressions.functions import environment_item
 from trailgate.expressions.syntax import Expression
 from trailgate.expressions.values import Environment
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trailgate.expressions.functions import FUNCTIONS, ITEMS
+from trailgate.expressions.environment_items import ITEMS
+from trailgate.expressions.functions import FUNCTIONS
 from trailgate.messages.extract_files import (
     CLAUSES,
     NOTED,

@@ -21,10 +21,9 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.copybook.layouts import Field, Layout, Occurs
+from trailgate.cobol.copybook.layouts import MAX_COLUMNS, Field, Layout, Occurs
 from trailgate.errors import DefinitionError, Where
 
-MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
 UNPLACED: Final = 1 << 62  # an offset that is not known
 Offset = int | Longs
 # What something depends on: each OCCURS DEPENDING ON, with the records whose counter is not a count for it.

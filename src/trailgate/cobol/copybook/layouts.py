@@ -133,6 +133,7 @@ class Number:
     sign: Sign = Sign.NONE
 
 
+MAX_COLUMNS: Final = 32_767  # more elements than a record of a trail can name
 # The most elements of an OCCURS before its counter's picture states how many it can count.
 UNBOUNDED: Final = -1
 

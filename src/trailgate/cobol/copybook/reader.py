@@ -13,8 +13,8 @@ from typing import Final
 
 from trailgate.cobol.copybook.clauses import BYTES_OF, USAGE_OF, parse_entries
 from trailgate.cobol.copybook.entries import RECORD, STAND_ALONE, Category, Entry, Picture
-from trailgate.cobol.copybook.items import MAX_COLUMNS
 from trailgate.cobol.copybook.layouts import (
+    MAX_COLUMNS,
     UNBOUNDED,
     BinarySizes,
     Dialect,

@@ -21,7 +21,7 @@ from trailgate.capture.formats import parser_of, row_of
 from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.expressions.functions import OS_VARIABLE
+from trailgate.expressions.environment_items import OS_VARIABLE
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.selection import CaptureRules, environment_of

@@ -1,0 +1,86 @@
+"""Numbers computed from numbers: sums, differences, products, and the remainders of whole ones, exactly and in whole columns.
+
+A number has 17 digits at most, as the manual of @COMPUTE states. How many digits a quotient has it does not state, so that nothing is divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.numbers import check_number_text, exact_decimals, format_integers
+from trailgate.errors import DecodeError, OptionError
+from trailgate.expressions.values import Kind, Value, missing_of
+
+DIGITS: Final = 17
+_WHOLE: Final = pa.decimal128(2 * DIGITS, 0)
+_FACTOR: Final = 37  # digits of a factor, of which two make a product that 256 bits hold
+_LEFT_OUT: Final = r"[-.]|^-?0*\.?0*"  # of a number's text, what is not a digit that counts
+
+
+def compute(sign: str, left: Value, right: Value, rows: int) -> Value:
+    """Return a number of each row; NULL where an operand is. Raises OptionError for what is not a number, or has too many digits."""
+    one, other = _decimals(left, rows), _decimals(right, rows)
+    found = _WAYS[sign](one, other)
+    text = format_integers(found.cast(pa.decimal128(38, found.type.scale)))
+    if found.type.scale:
+        text = pc.replace_substring_regex(text, r"\.?0+$", "")
+    _check_digits(text, "a result")
+    return Value(text, Kind.NUMBER, missing_of((left, right)))
+
+
+def _decimals(value: Value, rows: int) -> pa.Array:
+    """Return a value as decimals of as many places as the longest of them has."""
+    if value.kind not in (Kind.NUMBER, Kind.LITERAL):
+        name = value.kind.value if value.column is None else f"the column {value.column.name}"
+        raise OptionError(f"{name} is not a number to compute with")
+    text = value.text()
+    if isinstance(text, pa.Scalar):
+        text = pa.repeat(text, rows) if rows else pa.array([], pa.string())
+    try:
+        text = check_number_text(text)
+        _check_digits(text, "a number")
+        points = pc.find_substring(text, ".")
+        places = pc.if_else(
+            pc.less(points, 0), 0, pc.subtract(pc.utf8_length(text), pc.add(points, 1))
+        )
+        scale = pc.max(places).as_py() or 0
+        return exact_decimals(text, pa.decimal128(2 * DIGITS, scale))
+    except DecodeError as error:
+        raise OptionError(f"{error.problem}: {error.where.text or ''}".rstrip(": ")) from None
+
+
+def _check_digits(text: pa.Array, what: str) -> None:
+    digits = pc.utf8_length(pc.replace_substring_regex(text, _LEFT_OUT, ""))
+    longest = pc.max(digits).as_py() or 0
+    if longest > DIGITS:
+        row = int(np.argmax(digits.fill_null(0).to_numpy(zero_copy_only=False)))
+        raise OptionError(f"{what} of more than {DIGITS} digits: {text[row].as_py()}")
+
+
+def _product(one: pa.Array, other: pa.Array) -> pa.Array:
+    wide = (part.cast(pa.decimal256(_FACTOR, part.type.scale)) for part in (one, other))
+    return pc.multiply(*wide)
+
+
+def _remainder(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Return what is left of whole numbers, with the sign of the first one."""
+    try:
+        whole = [part.cast(_WHOLE).cast(pa.int64()) for part in (one, other)]
+    except pa.ArrowInvalid:
+        raise OptionError("the remainder of numbers that are not whole is not computed") from None
+    if pc.any(pc.equal(whole[1], 0), min_count=0).as_py():
+        raise OptionError("the remainder of a division by 0")
+    nulls = np.asarray(pc.or_(*(pc.is_null(part) for part in whole)))
+    values = (part.fill_null(1).to_numpy() for part in whole)
+    return pa.array(np.fmod(*values), mask=nulls).cast(pa.decimal128(19, 0))
+
+
+_WAYS: Final[Mapping[str, Callable[[pa.Array, pa.Array], Any]]] = MappingProxyType(
+    {"+": pc.add, "-": pc.subtract, "*": _product, "\\": _remainder}
+)

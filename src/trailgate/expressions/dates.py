@@ -1,0 +1,221 @@
+"""@DATE: dates and times taken apart and put together by descriptors, in whole columns.
+
+A descriptor is a text such as ``YYYY-MM-DD HH:MI:SS``: names of parts, and characters that are as they are written. A two-digit year from 50 on is in the twentieth century, another one in
+the twenty-first, as Y2KCENTURYADJUSTMENT has it by default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs
+from trailgate.errors import OptionError
+from trailgate.expressions.syntax import Call, Literal, Node, expression_error
+from trailgate.expressions.values import Kind, Scope, Value, missing_of
+
+MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"]
+WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
+REFUSED: Final = ("JTSLCT", "JTSGMT", "JTS", "TTS", "PHAMIS", "STRATUS", "CDATE")
+_NAMES: Final = re.compile(
+    rf"{'|'.join(REFUSED)}|JUL|YYYY|YY|CC|MMM|MM|MI|DDD|DD|DOW[01A]|HH|SS|F{{1,6}}|.", re.DOTALL
+)
+CENTURY: Final = 50  # the first two-digit year of the twentieth century
+JULIAN_EPOCH: Final = 2440588  # the Julian day of 1970-01-01
+THURSDAY: Final = 4  # the weekday of 1970-01-01, from Sunday on
+
+
+class Part(NamedTuple):
+    """A part of a descriptor: its name, or "" for characters that are as they are."""
+
+    name: str
+    text: str
+
+    @property
+    def width(self) -> int:
+        """Return how many characters it takes where it is read."""
+        return 7 if self.name == "JUL" else len(self.text)
+
+
+def parse_descriptor(text: str, *, is_input: bool) -> tuple[Part, ...]:
+    """Return the parts of a descriptor; raises OptionError."""
+    found: list[Part] = []
+    for word in _NAMES.findall(text):
+        if word in REFUSED:
+            raise OptionError(f"@DATE does not read or write {word}")
+        if is_input and word.startswith("DOW"):
+            raise OptionError(f"{word} is what @DATE writes, and it does not state a date")
+        is_name = len(word) > 1 or word == "F"
+        found.append(Part(("F" if word[0] == "F" else word) if is_name else "", word))
+    names = [part.name for part in found if part.name]
+    if is_input and len(set(names)) < len(names):
+        raise OptionError("a part occurs twice in what @DATE reads")
+    return tuple(found)
+
+
+Parts = dict[str, Longs]
+
+
+def read_parts(parts: Sequence[Part], text: pa.Array) -> tuple[Parts, np.ndarray[Any, Any]]:
+    """Return the numbers of a text's parts by name, and the rows that are NULL. Raises OptionError for a text that is not as the descriptor states."""
+    width = sum(part.width for part in parts)
+    wrong = pc.fill_null(pc.not_equal(pc.utf8_length(text), width), False)
+    found: Parts = {}
+    at = 0
+    for part in parts:
+        piece = pc.utf8_slice_codeunits(text, at, at + part.width)
+        at += part.width
+        if not part.name:
+            ok = pc.equal(piece, part.text)
+        elif part.name == "MMM":
+            place = pc.index_in(pc.utf8_upper(piece), pa.array(MONTHS))
+            ok = pc.or_(pc.is_valid(place), pc.is_null(text))
+            found["MM"] = (
+                pc.add(place.fill_null(0), 1).to_numpy(zero_copy_only=False).astype(np.int64)
+            )
+        else:
+            ok = pc.fill_null(pc.match_substring_regex(piece, r"^[0-9]+$"), True)
+            digits = pc.if_else(pc.and_(ok, pc.is_valid(piece)), piece, "1")
+            own = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
+            found[part.name] = own * 10 ** (6 - len(part.text)) if part.name == "F" else own
+        wrong = pc.or_(wrong, pc.fill_null(pc.invert(ok), False))
+    _refuse(wrong, text, "".join(part.text for part in parts))
+    return found, np.asarray(pc.is_null(text))
+
+
+def _refuse(wrong: pa.Array, text: pa.Array, descriptor: str) -> None:
+    if pc.any(wrong, min_count=0).as_py():
+        row = int(np.argmax(np.asarray(wrong)))
+        raise OptionError(f"{text[row].as_py()!r} is not {descriptor}")
+
+
+def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
+    """Return the days since 1970 that parts state; None where they state no whole date. Raises OptionError for a day that there is not."""
+    if "JUL" in parts:
+        return parts["JUL"] - JULIAN_EPOCH
+    year = parts.get("YYYY")
+    if year is None and "YY" in parts:
+        century = parts.get("CC")
+        year = parts["YY"] + np.where(parts["YY"] < CENTURY, 2000, 1900)
+        if century is not None:
+            year = parts["YY"] + 100 * century
+    if year is None or not ("DDD" in parts or {"MM", "DD"} <= parts.keys()):
+        return None
+    begin = (year - 1970).astype("datetime64[Y]")
+    if "DDD" in parts:
+        days = begin.astype("datetime64[D]") + (parts["DDD"] - 1)
+        wrong = days.astype("datetime64[Y]") != begin
+    else:
+        month = begin.astype("datetime64[M]") + (parts["MM"] - 1)
+        days = month.astype("datetime64[D]") + (parts["DD"] - 1)
+        wrong = (month.astype("datetime64[Y]") != begin) | (days.astype("datetime64[M]") != month)
+    nulls = np.asarray(pc.is_null(shown))
+    _refuse(pa.array(wrong & ~nulls), shown, "a day")
+    return days.astype(np.int64)
+
+
+def _of_day(days: Longs) -> Parts:
+    """Return the parts of dates by name."""
+    day = days.astype("datetime64[D]")
+    month, year = day.astype("datetime64[M]"), day.astype("datetime64[Y]")
+    years = year.astype(np.int64) + 1970
+    return {
+        "YYYY": years,
+        "YY": years % 100,
+        "CC": years // 100,
+        "MM": (month - year).astype(np.int64) + 1,
+        "DD": (day - month).astype(np.int64) + 1,
+        "DDD": (day - year.astype("datetime64[D]")).astype(np.int64) + 1,
+        "DOW0": (days + THURSDAY) % 7,
+        "DOW1": (days + THURSDAY) % 7 + 1,
+        "JUL": days + JULIAN_EPOCH,
+    }
+
+
+_WORDS: Final[Mapping[str, tuple[str, Callable[[Longs], pa.Array]]]] = MappingProxyType(
+    {
+        "MMM": ("MM", lambda months: pa.array(MONTHS).take(pa.array(months - 1))),
+        "DOWA": ("DOW0", lambda days: pa.array(WEEKDAYS).take(pa.array(days))),
+    }
+)
+_LIMITS: Final = {"HH": 23, "MI": 59, "SS": 59}
+
+
+def write_parts(parts: Sequence[Part], known: Parts, days: Longs | None, rows: int) -> pa.Array:
+    """Return texts of the parts that a descriptor names; raises OptionError for one that is not known."""
+    own = known if days is None else {**known, **_of_day(days)}
+    pieces = []
+    for part in parts:
+        source, as_word = _WORDS.get(part.name, (part.name, None))
+        if not part.name:
+            pieces.append(pa.repeat(part.text, rows) if rows else pa.array([], pa.string()))
+            continue
+        if source not in own:
+            raise OptionError(f"{part.text} is not in what @DATE reads")
+        numbers = own[source]
+        if as_word is not None:
+            pieces.append(as_word(numbers))
+            continue
+        if part.name == "F":
+            numbers = numbers // 10 ** (6 - len(part.text))
+        width = 1 if part.name.startswith("DOW") else part.width
+        pieces.append(pc.utf8_lpad(pc.cast(pa.array(numbers), pa.string()), width, "0"))
+    return pc.binary_join_element_wise(*pieces, "") if pieces else pa.array([""] * rows)
+
+
+def check_times(parts: Parts, shown: pa.Array) -> None:
+    """Raise OptionError for an hour, minute or second that there is not."""
+    for name, most in _LIMITS.items():
+        if name in parts:
+            nulls = np.asarray(pc.is_null(shown))
+            _refuse(
+                pa.array((parts[name] > most) & ~nulls), shown, f"a time with {name} up to {most}"
+            )
+
+
+def date_value(scope: Scope, call: Call) -> Value:
+    """Return the dates and times of some descriptors in the form of another one."""
+    form, *pairs = call.arguments
+    rows = len(scope.block)
+    known: Parts = {}
+    nulls = np.zeros(rows, bool)
+    values = []
+    shown = pa.nulls(rows, pa.string())
+    for descriptor, node in zip(pairs[::2], pairs[1::2], strict=True):
+        value = scope.value(node)
+        text = value.text()
+        shown = pa.repeat(text, rows) if isinstance(text, pa.Scalar) else text
+        found, own_nulls = read_parts(_descriptor(descriptor, is_input=True), shown)
+        known |= found
+        nulls |= own_nulls
+        values.append(value)
+    check_times(known, shown)
+    days = days_of(known, shown)
+    made = write_parts(_descriptor(form, is_input=False), known, days, rows)
+    kind = Kind.NUMBER if isinstance(form, Literal) and form.text == "JUL" else Kind.TEXT
+    return Value(pc.if_else(pa.array(nulls), None, made), kind, missing_of(values))
+
+
+def _descriptor(node: Node, *, is_input: bool) -> tuple[Part, ...]:
+    assert isinstance(node, Literal)
+    return parse_descriptor(node.text, is_input=is_input)
+
+
+def check_date(call: Call, text: str) -> None:
+    """Raise OptionError with a caret for descriptors that are not understood."""
+    form, *pairs = call.arguments
+    for number, node in enumerate([form, *pairs[::2]]):
+        if len(pairs) % 2 or not isinstance(node, Literal):
+            hint = "As in @DATE ('YYYY-MM-DD', 'YYMMDD', SOLD)"
+            problem = "@DATE takes a descriptor, and pairs of a descriptor and a value"
+            raise expression_error(problem, text, node.at, hint)
+        try:
+            parse_descriptor(node.text, is_input=number > 0)
+        except OptionError as error:
+            raise expression_error(error.problem, text, node.at) from None

@@ -1,0 +1,202 @@
+"""What @GETENV gives: one row an item, by its group and its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Octets
+from trailgate.columnar.digits import DIGITS
+from trailgate.errors import OptionError, did_you_mean
+from trailgate.expressions.syntax import Call, Literal, expression_error
+from trailgate.expressions.values import Environment, Kind, Scope, Value
+from trailgate.model.changes import (
+    BEGIN,
+    COMMIT_TIME,
+    DELETE,
+    END,
+    INSERT,
+    KEY_UPDATE,
+    MIDDLE,
+    TRUNCATE,
+    UPDATE,
+    WHOLE,
+    ChangeBlock,
+)
+
+Data: TypeAlias = Any  # a column or a constant of Arrow
+Give = Callable[[ChangeBlock, Environment], Data]
+
+# Names as the manuals print them (H.7 and Table H-1).
+OPERATIONS: Final = {
+    INSERT: "INSERT",
+    UPDATE: "SQL COMPUPDATE",
+    KEY_UPDATE: "PK UPDATE",
+    DELETE: "DELETE",
+    TRUNCATE: "TRUNCATE",
+}
+INDICATORS: Final = {BEGIN: "BEGIN", MIDDLE: "MIDDLE", END: "END", WHOLE: "WHOLE"}
+NO_POSITION: Final = "0"  # messages have no transaction log (trail format §5.2)
+
+
+class Item(NamedTuple):
+    """What an item gives, whether the operation's transaction must be known for it, and whether it is given of messages alone, or of trails alone."""
+
+    give: Give
+    of_transaction: bool = False
+    of_messages: bool = False
+    of_trails: bool = False
+
+
+def commit_time(block: ChangeBlock, _: Environment) -> Data:
+    """Return the time of each operation, as YYYY-MM-DD HH:MI:SS.FFFFFF."""
+    # strftime of microseconds writes them after the seconds.
+    naive = pa.array(block.op_ts).view(COMMIT_TIME).cast(pa.timestamp("us"))
+    return pc.strftime(naive, format="%Y-%m-%d %H:%M:%S")
+
+
+def _letters(codes: Octets, names: Mapping[int, str]) -> Data:
+    known = pa.array(list(names.values()), pa.string())
+    slots = np.zeros(256, np.int64)
+    slots[list(names)] = np.arange(len(names))
+    return known.take(pa.array(slots[codes]))
+
+
+def _or_null(values: pa.Array | None) -> Data:
+    return pa.scalar(None, pa.string()) if values is None else values
+
+
+def _number(block: ChangeBlock, first: int, end: int) -> Data:
+    """Return a part of each position, of which ten digits are the file's number and ten its offset."""
+    known = pc.equal(pc.utf8_length(block.position), 2 * DIGITS)
+    digits = pc.utf8_slice_codeunits(pc.if_else(known, block.position, None), first, end)
+    return pc.cast(pc.cast(digits, pa.int64()), pa.string())
+
+
+def _image(block: ChangeBlock, _: Environment) -> Data:
+    return pc.if_else(pa.array(block.op_type == DELETE), "BEFORE", "AFTER")
+
+
+def _always(text: str) -> Give:
+    return lambda *_: pa.scalar(text, pa.string())
+
+
+def _table(block: ChangeBlock, _: Environment) -> Data:
+    return pa.scalar(block.table.name, pa.string())
+
+
+ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
+    {
+        "TRANSACTION": {
+            "USERNAME": Item(lambda block, _: _or_null(block.tx_owner)),
+            "NAME": Item(lambda block, _: _or_null(block.tx_name)),
+            "TIMESTAMP": Item(commit_time),
+            "TRANSACTIONID": Item(lambda block, _: block.tx_id, of_transaction=True),
+            "XID": Item(lambda block, _: block.tx_id, of_transaction=True),
+            "CSN": Item(lambda block, _: block.csn, of_transaction=True),
+        },
+        "GGHEADER": {
+            "BEFOREAFTERINDICATOR": Item(_image),
+            "COMMITTIMESTAMP": Item(commit_time),
+            "LOGPOSITION": Item(_always(NO_POSITION), of_messages=True),
+            "LOGRBA": Item(_always(NO_POSITION), of_messages=True),
+            "OBJECTNAME": Item(_table),
+            "TABLENAME": Item(_table),
+            "OPTYPE": Item(lambda block, _: _letters(block.op_type, OPERATIONS)),
+            "TRANSACTIONINDICATOR": Item(
+                lambda block, _: _letters(block.tx_ind, INDICATORS), of_transaction=True
+            ),
+        },
+        "RECORD": {
+            "FILESEQNO": Item(lambda block, _: _number(block, 0, DIGITS), of_trails=True),
+            "FILERBA": Item(lambda block, _: _number(block, DIGITS, 2 * DIGITS), of_trails=True),
+            "RSN": Item(lambda block, _: _or_null(block.seq_id)),
+            "TIMESTAMP": Item(commit_time),
+        },
+        "GGENVIRONMENT": {
+            "GROUPNAME": Item(lambda _, around: pa.scalar(around.group, pa.string())),
+            "GROUPTYPE": Item(lambda _, around: pa.scalar(around.group_type, pa.string())),
+            "HOSTNAME": Item(lambda _, around: pa.scalar(around.host, pa.string())),
+            "OSUSERNAME": Item(lambda _, around: pa.scalar(around.user, pa.string())),
+        },
+    }
+)
+OS_VARIABLE: Final = "OSVARIABLE"
+
+# Groups and items that are refused, and why; of a group without items here all other items are unknown.
+REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("LAG", ""): "nothing waits while messages are captured",
+        ("LASTERR", ""): "it is valid for Replicat",
+        ("STATS", ""): "the run prints its own summary",
+        ("DELTASTATS", ""): "the run prints its own summary",
+        ("RECSOUTPUT", ""): "the run prints its own summary",
+        ("GGFILEHEADER", ""): "it is valid for Replicat, which reads the file",
+        ("DBENVIRONMENT", ""): "no database is read",
+        ("TLFKEY", ""): "it belongs to NonStop",
+        ("JULIANTIMESTAMP", ""): "it would differ from run to run",
+        ("JULIANTIMESTAMP_PRECISE", ""): "it would differ from run to run",
+        ("GGENVIRONMENT", "PROCESSID"): "it would differ from run to run",
+        ("GGENVIRONMENT", "DOMAINNAME"): "it belongs to Windows",
+        ("GGENVIRONMENT", "GROUPDESCRIPTION"): "a parameter file does not have it",
+        ("GGHEADER", "RECORDLENGTH"): "it is known only after the record is written",
+        ("RECORD", "ROWID"): "messages have no ROWID",
+        ("TRANSACTION", "USERID"): "messages name the user: take USERNAME",
+    }
+)
+
+
+def environment_item(call: Call) -> tuple[str, str]:
+    """Return the group and the item that a call of @GETENV names."""
+    words = [node.text for node in call.arguments if isinstance(node, Literal)]
+    group = words[0].upper()
+    item = words[1] if len(words) > 1 else ""
+    return group, item if group == OS_VARIABLE else item.upper()
+
+
+def environment_value(scope: Scope, call: Call) -> Value:
+    """Return what a call of @GETENV gives in each row; raises OptionError for an item that is not known there."""
+    group, item = environment_item(call)
+    if group == OS_VARIABLE:
+        return Value(pa.scalar(dict(scope.environment.variables).get(item), pa.string()), Kind.TEXT)
+    row = ITEMS[group][item]
+    if row.of_transaction and not scope.environment.has_transactions:
+        problem = f"{item} is known only after operations are selected"
+        raise scope.error(problem, call, "Use it in TOKENS")
+    if row.of_messages and scope.environment.group_type != "EXTRACT":
+        problem = f"{item} is not known of operations that are read from a trail"
+        raise scope.error(problem, call, "_position of --mode append is the position in the trail")
+    if row.of_trails and scope.environment.group_type == "EXTRACT":
+        raise scope.error(f"{item} is of a trail that is read, and messages are read", call)
+    return Value(row.give(scope.block, scope.environment), Kind.TEXT)
+
+
+def check_environment(call: Call, text: str) -> None:
+    """Raise OptionError with a caret for a call that names no item."""
+    if not all(isinstance(node, Literal) for node in call.arguments):
+        hint = "As in @GETENV ('TRANSACTION', 'USERNAME')"
+        raise expression_error("@GETENV takes words in single quotes", text, call.at, hint)
+    group, item = environment_item(call)
+    if group == OS_VARIABLE and item:
+        return
+    raise_refused = REFUSED.get((group, "")) or REFUSED.get((group, item))
+    if raise_refused:
+        named = f"{group} {item}".strip()
+        raise expression_error(f"@GETENV does not give {named}: {raise_refused}", text, call.at)
+    if group not in ITEMS or item not in ITEMS[group]:
+        raise _unknown_item(group, item, call, text)
+
+
+def _unknown_item(group: str, item: str, call: Call, text: str) -> OptionError:
+    known = ITEMS.get(group)
+    if known is None:
+        names, word = [*ITEMS, OS_VARIABLE], group
+    else:
+        names, word = list(known), item
+    hint = did_you_mean(word, names) or f"Known: {', '.join(names)}"
+    return expression_error(f"@GETENV does not know {word!r}", text, call.at, hint)
