@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Octets
-from trailgate.columnar.digits import DIGITS
+from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import OptionError, did_you_mean
 from trailgate.expressions.syntax import Call, Literal, expression_error
 from trailgate.expressions.values import Environment, Kind, Scope, Value
