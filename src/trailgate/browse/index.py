@@ -138,6 +138,10 @@ class FileFacts:
     report: FileReport | None = None
 
 
+class _StoppedError(Exception):
+    """The index is not needed any more."""
+
+
 class TrailIndex:
     """What is known of a trail while it is read, and after; take ``lock`` to look at more than one member."""
 
@@ -158,7 +162,7 @@ class TrailIndex:
         self.problem = ""
         self._table_bits: dict[str, int] = {}
         self._csn: str | None = None
-        self._is_open = False
+        self._is_open = self._stopped = False
         self._known: object = None
         self._defined: dict[int, TrailTable] = {}  # by their indexes in the file
         self._ids = {kind: tempfile.TemporaryFile() for kind in ("tx", "csn")}  # noqa: SIM115  open as long as the index
@@ -170,6 +174,10 @@ class TrailIndex:
         for file in self._ids.values():
             file.close()
 
+    def stop(self) -> None:
+        """Let the building end at its next chunk."""
+        self._stopped = True
+
     def build(self) -> None:
         """Read the trail once; what is wrong with it becomes findings, and what ends the reading ``problem``."""
         done = check_arguments(self.found, self._sources, self._findings, self._watch)
@@ -180,6 +188,8 @@ class TrailIndex:
                     self.bytes_read = sum(file.size for file in self._sources[: number + 1])
         except (TrailgateError, OSError) as error:
             self.problem = str(error)
+        except _StoppedError:
+            self.problem = "the trail was not read to its end"
         with self.lock:
             self.transactions.finish(is_open=self._is_open)
             self.done = True
@@ -219,6 +229,8 @@ class TrailIndex:
         return None
 
     def _watch(self, step: Step) -> None:
+        if self._stopped:
+            raise _StoppedError
         with self.lock:
             if isinstance(step, FileBegun):
                 self.files[step.number].header = step.header
