@@ -41,6 +41,7 @@ GOOD: Final[dict[str, dict[str, list[str]]]] = {
     "logdump": {"file": ["dirdat/ot000000000"], "--command": ["N"]},
     "records": {"path": ["data"], "--copybook": ["a.cpy"]},
     "apply": {"trail": ["dirdat/ot"], "--to": ["duckdb:new.duckdb"]},
+    "report": {"path": ["dirdat/ot"], "--to": ["new.html"]},
     "redact": {"trail": ["dirdat/ot"], "--to": ["sample/aa"]},
     "journal": {"action": ["show"], "path": ["dirdat/rt"]},
     "demo": {"--no-spark": []},

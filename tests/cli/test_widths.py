@@ -70,6 +70,7 @@ LISTINGS = [
     ["apply", "dirdat/ot", "--to", "duckdb:new.duckdb"],
     ["apply", "dirdat/ot", "--to", "duckdb:applied.duckdb", "--status"],
     ["redact", "dirdat/ot", "--to", "redacted/ot"],
+    ["report", "dirdat/ot", "--to", "new.html"],
     ["logdump", "-c", "HELP"],
 ]
 

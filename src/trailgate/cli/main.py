@@ -29,6 +29,8 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "sql": "Show what a SELECT statement gives over trails.",
         "analyze": "Show every byte of a trail file with its meaning.",
         "check": "Check whether a trail is whole, and save what is.",
+        "browse": "Show a trail in a browser.",
+        "report": "Write what a trail holds as one HTML file.",
         "redact": "Write a trail with other values, to be shown to somebody.",
         "copybook": "Show the layout of a copybook's records.",
         "explain": "Show what rules find in an XML message.",

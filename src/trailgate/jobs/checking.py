@@ -184,13 +184,14 @@ class FileBegun:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Records that follow each other; ``base`` is the place of ``data`` in the file."""
+    """Records that follow each other; ``base`` is the place of ``data`` in the file, ``tables`` are those known after them."""
 
     number: int
     base: int
     data: Octets
     found: Inspected
     followed: Followed
+    tables: TrailTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,7 +338,7 @@ def _chunk(number: int, source: TrailBytes, view: RecordView, place: _Place) -> 
     place.known = check_tables(found, source, place.known)
     if not accepted:
         place.reading.check(found, followed, source, tables)
-    return Chunk(number, source.base, source.data, found, followed)
+    return Chunk(number, source.base, source.data, found, followed, place.known.tables)
 
 
 AROUND: Final = 32  # bytes shown before damage

@@ -1,0 +1,100 @@
+"""Who may ask a server that shows a trail: whoever has its token, from a page of its own, by an address that no foreign name can stand for.
+
+A page of another site cannot read what is served: it has no token, and a name that its owner has made to mean this machine is not among the hosts that are answered. Nothing
+is answered but reading, and whatever a page might hold can load and send nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass
+from hmac import compare_digest
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+POLICY: Final = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"cache-control", b"no-store"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+)
+READING: Final = frozenset({"GET", "HEAD"})
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """An application that passes on what may be asked, without the token, and refuses the rest; ``host`` is the name it is served at."""
+
+    app: App
+    token: str
+    host: str
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return
+
+        async def with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        status, path = self._judge(scope)
+        if status:
+            await _refuse(with_headers, status, path)
+            return
+        await self.app({**scope, "path": path, "raw_path": path.encode()}, receive, with_headers)
+
+    def _judge(self, scope: Scope) -> tuple[int, str]:
+        """Return 0 and the path after the token, or the status of a refusal and its text or target."""
+        headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        host, origin = headers.get(b"host", ""), headers.get(b"origin")
+        if not self._is_own(host):
+            return 421, "this server does not answer for that host"
+        if origin not in (None, f"http://{host}", f"https://{host}"):
+            return 403, "pages of other sites may not ask this server"
+        if scope["method"] not in READING:
+            return 405, "nothing can be written here"
+        token, slash, path = scope["path"].removeprefix("/").partition("/")
+        if not compare_digest(token.encode(), self.token.encode()):
+            return 404, "the address needs the token that trailgate browse printed"
+        return (0, f"/{path}") if slash else (307, f"/{self.token}/")
+
+    def _is_own(self, netloc: str) -> bool:
+        """Return whether a host is this server: an IP address, which nobody else can make another one of, or a name of this machine."""
+        try:
+            name = urlsplit(f"//{netloc}").hostname or ""
+        except ValueError:
+            return False
+        if name in ("localhost", self.host.lower()):
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+async def _refuse(send: Send, status: int, text: str) -> None:
+    moved = status == 307
+    body = b"" if moved else text.encode()
+    headers = [(b"content-type", b"text/plain; charset=utf-8")]
+    if moved:
+        headers.append((b"location", text.encode()))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

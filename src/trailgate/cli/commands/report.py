@@ -1,0 +1,41 @@
+"""``trailgate report``: what a trail holds, as one file to be sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from trailgate.cli.options import DefinitionsFile, TrailPath, takes
+from trailgate.cli.output import done_already, say
+from trailgate.errors import MissingDependencyError, StorageError, Where
+from trailgate.options import Flag
+
+
+@takes
+def command(
+    path: TrailPath,
+    *,
+    to: Annotated[Path, Flag("FILE"), "The HTML file to write, as ot.html."],
+    definitions: DefinitionsFile = None,
+) -> None:
+    """Write what a trail holds, and what is wrong with it, as one HTML file."""
+    from trailgate.storage.files.durable import write_whole
+
+    try:
+        from trailgate.browse.index import TrailIndex
+        from trailgate.browse.pages import report
+    except ModuleNotFoundError as error:
+        problem = f"report needs the package {error.name}"
+        raise MissingDependencyError.of_extra(problem, "browse") from None
+    if to.exists():
+        raise StorageError(
+            "the file is there already",
+            where=Where(source=str(to)),
+            hint="Name another one, or remove it",
+        )
+    with TrailIndex(path, definitions) as index:
+        index.build()
+        page = report(index)
+    write_whole(to, page.encode())
+    with done_already():
+        say(f"{index.operations:,} operations of {len(index.tables):,} tables: {to}")

@@ -1,0 +1,38 @@
+"""Counts over time fit into a fixed number of bins, whatever comes."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laws import examples
+from trailgate.browse.histogram import NARROWEST, TimeHistogram
+
+TIMES = st.lists(
+    st.lists(st.integers(0, 4_000_000_000 * NARROWEST), min_size=1, max_size=5), max_size=8
+)
+
+
+@settings(max_examples=examples(100))
+@given(TIMES)
+def test_every_time_is_in_the_bin_that_begins_at_or_before_it(batches: list[list[int]]) -> None:
+    found = TimeHistogram(1, 8)
+    for times in batches:
+        found.add(np.array(times, np.int64), np.zeros(len(times), np.int64))
+
+    begin, counts = found.used()
+    every = np.array([one for times in batches for one in times], np.int64)
+    bins = (every - begin) // found.width
+    assert counts.shape[1] <= 8
+    assert np.bincount(bins, minlength=counts.shape[1]).tolist() == counts[0].tolist()
+    if len(every) and every.max() - every.min() > 8 * NARROWEST:
+        assert found.width <= every.max() - every.min()
+
+
+def test_counts_of_a_kind_stay_with_it() -> None:
+    found = TimeHistogram(2, 4)
+    found.add(np.array([9 * NARROWEST, 0]), np.array([0, 1]))
+
+    assert found.used()[1].tolist() == [[0, 0, 1], [1, 0, 0]]
+    assert found.width == 4 * NARROWEST
