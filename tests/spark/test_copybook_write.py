@@ -122,3 +122,16 @@ def test_segments_are_written_as_they_were_read(spark: SparkSession, tmp_path: P
     frame.write.format("copybook").options(**options).mode("append").save(str(tmp_path / "new"))
 
     assert content(tmp_path / "new") == data.read_bytes()
+
+
+def test_columns_state_what_they_are_in_the_copybook(
+    spark: SparkSession, copybook: str, data: Path
+) -> None:
+    reader = spark.read.format("copybook").option("copybook", copybook)
+    frame = reader.option("recordFormat", "rdw").load(str(data))
+
+    balance = frame.schema["OWNER"].dataType["BALANCE"]
+    assert balance.metadata["picture"] == "S9(3)V99"
+    assert frame.schema["NUM"].metadata["comment"] == "PIC 9(4) zoned, offset 0, length 4"
+    assert frame.select("OWNER.BALANCE").schema["BALANCE"].metadata == balance.metadata
+    assert frame.where("NUM = 7").select("TAG").collect()[0].TAG == ["A", "B", "C"]

@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, col
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from trailgate.cobol.records.fields import records_at
 from trailgate.jobs.record_files import OPTIONS, CopybookKeywords, CopybookOptions, RecordKeywords
 from trailgate.options import list_names
 from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
-from trailgate.spark.sources import Source, map_parts
+from trailgate.spark.sources import Source, map_parts, spark_schema
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
 
@@ -111,7 +110,7 @@ def decode_copybook(
     null struct.
     """
     chosen = CopybookOptions.of_column({"copybook": copybook, **options})
-    schema = from_arrow_schema(chosen.decoder().schema)
+    schema = spark_schema(chosen.decoder().schema)
     exact = arrow_schema(schema)
 
     @arrow_udf(schema)  # type: ignore[untyped-decorator]  # pyspark's types are not followed

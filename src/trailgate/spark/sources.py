@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, StructField, StructType
 
 from trailgate.spark.errors import as_expected, with_brief_errors
 from trailgate.spark.options import kept_in, with_kept
@@ -38,6 +38,33 @@ Offset = dict[str, Any]
 Part = TypeVar("Part")
 
 
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return a schema of Arrow as Spark's, with the metadata of its fields: Spark shows a ``comment`` where it describes a table."""
+    return _with_metadata(from_arrow_schema(schema), schema)
+
+
+def _with_metadata(struct: StructType, fields: Iterable[pa.Field]) -> StructType:
+    return StructType(
+        [
+            StructField(
+                own.name,
+                _type_with_metadata(own.dataType, field.type),
+                own.nullable,
+                {name.decode(): value.decode() for name, value in (field.metadata or {}).items()},
+            )
+            for own, field in zip(struct.fields, fields, strict=True)
+        ]
+    )
+
+
+def _type_with_metadata(own: Any, kind: pa.DataType) -> Any:
+    if isinstance(own, StructType):
+        return _with_metadata(own, kind)
+    if isinstance(own, ArrayType):
+        return ArrayType(_type_with_metadata(own.elementType, kind.value_type), own.containsNull)
+    return own
+
+
 @with_brief_errors
 class Source(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
     """A format: ``_reads`` is the class of its options, which ``of`` makes of Spark's strings, and ``schema`` gives the columns of."""
@@ -53,7 +80,7 @@ class Source(DataSource):  # type: ignore[misc]  # pyspark's types are not follo
 
     def schema(self) -> StructType:
         """Return the schema of what the options ask for."""
-        schema = from_arrow_schema(self._reads.of(self.options, self.folder).schema())
+        schema = spark_schema(self._reads.of(self.options, self.folder).schema())
         return kept_in(schema, self.options)
 
     def read_options(self, schema: StructType) -> Any:

@@ -120,3 +120,44 @@ def test_several_copybooks_are_the_kinds_of_one_file(tmp_path: Path) -> None:
     (tmp_path / "body.cpy").write_text(HEAD)
     with pytest.raises(OptionError, match=r"HEAD-REC is in another copybook, too \(.*body.cpy"):
         trailgate.read_records(tmp_path / "data", paths, **options)
+
+
+@pytest.mark.parametrize("shape", ["tree", "flat"])
+def test_fields_state_what_they_are_in_the_copybook(tmp_path: Path, shape: Any) -> None:
+    (tmp_path / "data").write_bytes(DATA)
+    options: Any = {"copybook_text": COPYBOOK, "code_page": "ascii", "shape": shape}
+
+    reader = trailgate.read_records(tmp_path / "data", **options)
+    schema = reader.schema
+
+    assert schema.field("CUST-ID").metadata == {
+        b"item": b"CUST-ID",
+        b"level": b"05",
+        b"picture": b"X(2)",
+        b"usage": b"text",
+        b"offset": b"0",
+        b"length": b"2",
+        b"comment": b"PIC X(2) text, offset 0, length 2",
+    }
+    if shape == "flat":
+        assert schema.field("PHONE-NO_2").metadata[b"offset"] == b"6"
+    else:
+        occurs = schema.field("ITEM-CODE").metadata
+        city = schema.field("HOME-ADDRESS").type.field("CITY-NAME")
+        assert occurs[b"occurs"] == b"0 to 2 by ITEM-COUNT"
+        assert city.metadata[b"offset"] == b"9"
+        assert schema.field("HOME-ADDRESS").metadata[b"usage"] == b"group"
+    assert reader.read_all().schema.field("CUST-ID").metadata[b"length"] == b"2"
+
+
+def test_fields_of_kinds_and_of_some_columns_are_described(tmp_path: Path) -> None:
+    copybook = "01 A. 05 K PIC X. 05 G. 10 N PIC 9. 10 N PIC 99. 01 B. 05 K PIC X. 05 M PIC 999."
+    (tmp_path / "data").write_bytes(b"A123")
+    options: Any = {"copybook_text": copybook, "code_page": "ascii"}
+
+    kinds = trailgate.read_records(tmp_path / "data", kinds="K: A=A, B=B", **options).schema
+    some = trailgate.read_records(tmp_path / "data", record="A", columns="N_2", **options).schema
+
+    assert kinds.field("B").type.field("M").metadata[b"digits"] == b"3"
+    assert kinds.field("A").type.field("G").type.field("N_2").metadata[b"offset"] == b"2"
+    assert [field.metadata[b"offset"] for field in some.field("G").type] == [b"2"]

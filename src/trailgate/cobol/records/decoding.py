@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from enum import Enum
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -29,6 +30,7 @@ from trailgate.cobol.copybook.items import (
 )
 from trailgate.cobol.copybook.layouts import Field, Layout, Occurs, Usage
 from trailgate.cobol.records.added_columns import RAW_COLUMN, added_columns
+from trailgate.cobol.records.described import describe_flat, describe_tree
 from trailgate.cobol.records.fields import (
     CUT_OFF,
     Fault,
@@ -171,10 +173,13 @@ class RecordDecoder:
         """Return the decoder of the records of one file, which is the same for all."""
         return self
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
-        """Return the schema of all batches."""
-        return self.decode(records_of_length(b"", self.layout.size or 1)).schema
+        """Return the schema of all batches, with what each field is in the copybook as its metadata."""
+        plain = self.decode(records_of_length(b"", self.layout.size or 1)).schema
+        if self.options.shape is Shape.FLAT:
+            return describe_flat(plain, self._placed.root)
+        return describe_tree(plain, self._placed.root, self._wanted)
 
     def decode(self, records: RecordBytes) -> pa.RecordBatch:
         """Return the columns of all records; raises DecodeError where a field stops the run."""

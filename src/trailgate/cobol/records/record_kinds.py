@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -110,7 +111,7 @@ class KindsDecoder:
         made.ids = RecordIds(mask_logins(path), self._chains)
         return made
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Return the schema of all batches."""
         members = [pa.field(KIND_COLUMN, pa.string()), *self._id_fields()]

@@ -46,7 +46,7 @@ class TreeColumns:
 
     def add_members(self, group: GroupItem, given: Mapping[str, pa.Array] | None) -> None:
         """Add the flat columns of a group's members by their names; raises EncodeError for a name that the group has not."""
-        named = dict(_names_of(group))
+        named = dict(names_of(group))
         for name in given or ():
             if name not in named:
                 hint = did_you_mean(name, named) or f"Known: {', '.join(named)}"
@@ -90,18 +90,23 @@ def tree_columns(root: ItemNode, given: Mapping[str, pa.Array]) -> TreeColumns:
     return found
 
 
-def _names_of(group: GroupItem) -> Iterator[tuple[str, ItemNode]]:
-    """Yield a group's members by their names in its struct, those of groups without a name included."""
-    pairs = [pair for node in group.members for pair in _named(node)]
+def names_of(
+    group: GroupItem, wanted: frozenset[str] | None = None
+) -> Iterator[tuple[str, ItemNode]]:
+    """Yield a group's members by their names in its struct, those of groups without a name included.
+
+    ``wanted`` are the flat columns that the tree has, None for all.
+    """
+    pairs = [pair for node in group.members for pair in _named(node, wanted)]
     names = distinct_names([name for name, _ in pairs])
     return zip(names, (node for _, node in pairs), strict=True)
 
 
-def _named(node: ItemNode) -> list[tuple[str, ItemNode]]:
-    if next(columns_below(node), None) is None:
+def _named(node: ItemNode, wanted: frozenset[str] | None) -> list[tuple[str, ItemNode]]:
+    if not any(wanted is None or item.name in wanted for item in columns_below(node)):
         return []
     if isinstance(node, GroupItem) and node.field.filler:
-        return list(_names_of(node))
+        return list(names_of(node, wanted))
     return [(node.field.name, node)]
 
 
@@ -112,7 +117,7 @@ def _lists_of(node: ItemNode) -> Iterator[RepeatedItem]:
         for element in node.elements:
             yield from _lists_of(element)
     elif isinstance(node, GroupItem):
-        for _, below in _names_of(node):
+        for _, below in names_of(node):
             yield from _lists_of(below)
 
 

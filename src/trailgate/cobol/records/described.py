@@ -1,0 +1,93 @@
+"""Schemas whose fields state what they are in the copybook: picture, usage, offset, length and more, as metadata of Arrow's fields.
+
+A struct's or a list's field has the metadata of its group or of the item that occurs; offsets are those with every OCCURS at its most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from trailgate.cobol.copybook.items import (
+    GroupItem,
+    Item,
+    ItemNode,
+    RepeatedItem,
+    columns_below,
+)
+from trailgate.cobol.copybook.layouts import Field
+from trailgate.cobol.records.trees import names_of
+
+
+def facts_of(field: Field, offset: int | None = None) -> dict[str, str]:
+    """Return what a schema states of an item: ``comment`` is all of it in words."""
+    offset = field.offset if offset is None else offset
+    found = {
+        "item": field.name,
+        "level": f"{field.level:02d}",
+        "picture": field.picture,
+        "usage": field.usage.value,
+        "offset": str(offset),
+        "length": str(field.size),
+        "occurs": occurs_of(field),
+        "redefines": field.redefines or "",
+    }
+    if field.number is not None:
+        found |= {"digits": str(field.number.digits), "scale": str(field.number.scale)}
+    picture = f"PIC {field.picture} " if field.picture else ""
+    occurs = f", occurs {found['occurs']}" if field.occurs else ""
+    found["comment"] = f"{picture}{field.usage.value}, offset {offset}, length {field.size}{occurs}"
+    return {name: value for name, value in found.items() if value}
+
+
+def occurs_of(field: Field) -> str:
+    """Return how often an item occurs: ``3``, or ``0 to 3 by N``; nothing for one that occurs once."""
+    if field.occurs is None:
+        return ""
+    if field.occurs.counter:
+        return f"{field.occurs.least} to {field.occurs.most} by {field.occurs.counter}"
+    return str(field.occurs.most)
+
+
+def describe_flat(schema: pa.Schema, root: ItemNode) -> pa.Schema:
+    """Return the schema of flat columns with the facts of their items."""
+    items = {item.name: item for item in columns_below(root)}
+    return pa.schema([_with_item(field, items.get(field.name)) for field in schema])
+
+
+def describe_tree(schema: pa.Schema, root: ItemNode, wanted: frozenset[str]) -> pa.Schema:
+    """Return the schema of a tree with the facts of its items and groups; ``wanted`` are the flat columns that it has."""
+    if isinstance(root, GroupItem):
+        return pa.schema(_describe_all(schema, dict(names_of(root, wanted)), wanted))
+    return pa.schema(_describe_all(schema, {root.field.name: root}, wanted))
+
+
+def _describe_all(
+    fields: pa.Schema | pa.StructType, nodes: Mapping[str, ItemNode], wanted: frozenset[str]
+) -> list[pa.Field]:
+    return [
+        _described(field, nodes[field.name], wanted) if field.name in nodes else field
+        for field in fields
+    ]
+
+
+def _described(field: pa.Field, node: ItemNode, wanted: frozenset[str]) -> pa.Field:
+    kind = _type(field.type, node, wanted)
+    return pa.field(field.name, kind, field.nullable, facts_of(node.field))
+
+
+def _type(kind: pa.DataType, node: ItemNode, wanted: frozenset[str]) -> pa.DataType:
+    if isinstance(node, RepeatedItem):
+        element = kind.value_field
+        return pa.list_(element.with_type(_type(element.type, node.elements[0], wanted)))
+    if isinstance(node, GroupItem):
+        return pa.struct(_describe_all(kind, dict(names_of(node, wanted)), wanted))
+    return kind
+
+
+def _with_item(field: pa.Field, item: Item | None) -> pa.Field:
+    if item is None:
+        return field
+    assert isinstance(item.offset, int), "the items of a layout alone have fixed offsets"
+    return field.with_metadata(facts_of(item.field, item.offset))
