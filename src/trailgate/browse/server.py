@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from trailgate.browse.byte_pages import record_bytes
@@ -24,6 +25,8 @@ from trailgate.browse.guard import App, Guard
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operation_pages import operations, transaction
 from trailgate.browse.pages import asset, link_to, overview, render
+from trailgate.browse.quarantine_pages import quarantine
+from trailgate.browse.sql_pages import answer_file, sql
 from trailgate.browse.table_pages import table
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 
@@ -31,13 +34,16 @@ Query = Mapping[str, str]
 Page = Callable[[TrailIndex, Query], dict[str, Any]]
 
 TYPES: Final = {"css": "text/css", "js": "text/javascript"}
-ASSETS: Final = ("style.css", "fresh.js", "more.js", "bytes.js")
+ASSETS: Final = ("style.css", "fresh.js", "more.js", "bytes.js", "ask.js", "repair.js")
+SENT: Final = 1 << 20  # bytes of a file at once
 PAGES: Final[Mapping[str, Page]] = {
     "overview": lambda index, _: overview(index, link_to),
     "operations": operations,
     "transaction": transaction,
     "bytes": record_bytes,
     "table": table,
+    "sql": sql,
+    "quarantine": quarantine,
 }
 
 
@@ -54,6 +60,11 @@ def application(index: TrailIndex, token: str, host: str = "127.0.0.1") -> App:
 
         return Route(f"/{'' if name == 'overview' else name}", show)
 
+    def give(request: Request) -> Response:
+        file, kind = answer_file(index, request.query_params)
+        parts = iter(lambda: file.read(SENT), b"")
+        return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
+
     def refused(_: Request, error: Exception) -> Response:
         status = 400 if isinstance(error, OptionError) else 422
         return _problem(trail, str(error), status)
@@ -64,7 +75,7 @@ def application(index: TrailIndex, token: str, host: str = "127.0.0.1") -> App:
 
     return Guard(
         Starlette(
-            routes=[*map(page, PAGES), *map(_asset, ASSETS)],
+            routes=[*map(page, PAGES), Route("/answer", give), *map(_asset, ASSETS)],
             exception_handlers={TrailgateError: refused, HTTPException: missing},
         ),
         token,
