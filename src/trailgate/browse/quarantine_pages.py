@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.pages import link_to
-from trailgate.columnar.digits import DIGITS
+from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import DecodeError, OptionError, mask_logins
 from trailgate.storage.files.listing import list_trail
 from trailgate.storage.files.opened_file import OpenedFile
