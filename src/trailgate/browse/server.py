@@ -111,7 +111,7 @@ def serve(
     Raises StorageError where there is no trail, and where the port cannot be had.
     """
     with _listening(address) as listener, TrailIndex(path, definitions) as index:
-        reading = Thread(target=index.build, daemon=True)
+        reading = Thread(target=_read, args=(index,), daemon=True)
         reading.start()
         token = token_urlsafe(24)
         config = uvicorn.Config(
@@ -128,6 +128,11 @@ def serve(
         finally:
             index.stop()
             reading.join()
+
+
+def _read(index: TrailIndex) -> None:
+    index.build()
+    index.follow()
 
 
 def _listening(address: Address) -> socket.socket:

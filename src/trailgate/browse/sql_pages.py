@@ -78,7 +78,13 @@ def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
 
 def _texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
     """Yield rows of texts, None for NULL."""
-    return zip(*([_text(value) for value in column.to_pylist()] for column in batch), strict=True)
+    return zip(
+        *(
+            [_text(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
+            for column in batch
+        ),
+        strict=True,
+    )
 
 
 def _text(value: object) -> str | None:
