@@ -412,7 +412,7 @@ class TrailIndex:
         before, csns = self._csn, step.found.csn[1]
         self._csn = csns[-1] if csns else before
         ordered = all(kind is not CSN_ORDER for kind, _ in step.found.faults)
-        present = np.unique(of_table[rows]).tolist()
+        present = _present(of_table[rows] + 1)  # 0: no table
         state, self._state = self._state, self._state_after(step)
         self.spans.append(
             Span(
@@ -421,8 +421,8 @@ class TrailIndex:
                 end=step.base + view.end,
                 first=self.operations,
                 operations=len(rows),
-                tables=self.bits([names[one] for one in present if one >= 0]),
-                kinds=sum(1 << int(kind) for kind in np.unique(kinds)),
+                tables=self.bits([names[one - 1] for one in present if one]),
+                kinds=sum(1 << kind for kind in _present(kinds)),
                 times=(int(times.min()), int(times.max())) if len(rows) else (0, 0),
                 csns=(before or (csns[0] if csns else None), self._csn) if ordered else None,
                 state=state,
@@ -449,7 +449,7 @@ class TrailIndex:
         names = list(found.names)
         of_table = found.name.astype(np.int64)
         indexed = np.flatnonzero((of_table < 0) & (found.index >= 0))
-        for index in np.unique(found.index[indexed]).tolist():
+        for index in _present(found.index[indexed]):
             known = step.tables.tables.get(index)
             of_table[indexed[found.index[indexed] == index]] = len(names)
             names.append(known.name if known is not None else f"table index {index}")
@@ -465,7 +465,7 @@ class TrailIndex:
         with_table = of_table >= 0
         sizes = np.bincount(of_table[with_table], view.lengths[with_table], minlength=len(names))
         own = of_table[rows]
-        for at in np.unique(own[own >= 0]).tolist():
+        for at in _present(own[own >= 0]):
             totals = self.tables.setdefault(names[at], TableTotals(names[at]))
             mine: Mask = own == at
             totals.kinds += np.bincount(kinds[mine], minlength=NO_KIND)[:NO_KIND]
@@ -501,14 +501,14 @@ class TrailIndex:
         first[present] = view.io_time[rows[edges]]
         last[present] = view.io_time[rows[np.append(edges[1:], len(rows)) - 1]] if len(rows) else 0
         starts = np.append([0], followed.firsts)
-        ids = {kind: self._note_ids(kind, step, number) for kind in ("tx", "csn")}
+        ids = [self._note_ids(kind, step, number, starts) for kind in ("tx", "csn")]
 
         def made(own: int) -> Transaction:
             begin = TrailPlace(number, step.base + int(view.offsets[starts[own]]))
             return Transaction(
                 begin,
-                ids["tx"].get(own, ""),
-                ids["csn"].get(own, ""),
+                _id_of(ids[0], own),
+                _id_of(ids[1], own),
                 *(int(column[own]) for column in (counts, sizes, first, last)),
             )
 
@@ -521,7 +521,11 @@ class TrailIndex:
             return
         ended = [] if state.open is None else [state.open]
         complete = np.flatnonzero(counts[1:final]) + 1
-        longest = {*_largest(counts[complete]), *_largest((last - first)[complete])}
+        durations = (last - first)[complete]
+        longest = {
+            *_largest(counts[complete], state.by_operations, "operations"),
+            *_largest(durations, state.by_duration, "duration"),
+        }
         state.add(
             [*ended, *(made(int(complete[at])) for at in sorted(longest))],
             np.concatenate([[one.operations for one in ended], counts[complete]]).astype(np.int64),
@@ -538,18 +542,35 @@ class TrailIndex:
             end = TrailPlace(number, step.base + int(offsets[starts[own + 1]]))
             self.undone.append((begin, end))
 
-    def _note_ids(self, kind: str, step: Chunk, number: int) -> dict[int, str]:
-        """Write where the transactions begin that have ids in a chunk, and return the ids by transaction."""
+    def _note_ids(
+        self, kind: str, step: Chunk, number: int, starts: Longs
+    ) -> tuple[Longs, list[str]]:
+        """Write where the transactions begin that have ids in a chunk; return these transactions, and the first id of each."""
         rows, strings = getattr(step.found, kind)
-        own, at = np.unique(step.followed.number[rows], return_index=True)
-        starts = np.append([0], step.followed.firsts)
-        found = np.zeros(len(own), IDS)
-        found["hash"] = [hash(strings[one]) for one in at.tolist()]
+        numbers = step.followed.number[rows]
+        at = np.flatnonzero(np.diff(numbers, prepend=-1))
+        if len(at) < len(strings):
+            strings = [strings[one] for one in at.tolist()]
+        found = np.zeros(len(at), IDS)
+        found["hash"] = list(map(hash, strings))
         found["number"] = number
-        found["offset"] = step.base + step.found.view.offsets[starts[own]]
+        found["offset"] = step.base + step.found.view.offsets[starts[numbers[at]]]
         self._ids[kind].write(found.tobytes())
         self._ids[kind].flush()
-        return {one: strings[row] for one, row in zip(own.tolist(), at.tolist(), strict=True)}
+        return numbers[at], strings
+
+
+def _id_of(ids: tuple[Longs, list[str]], own: int) -> str:
+    """Return the id of a transaction; empty where it has none."""
+    numbers, strings = ids
+    at = int(np.searchsorted(numbers, own))
+    return strings[at] if at < len(numbers) and numbers[at] == own else ""
+
+
+def _present(numbers: Longs) -> list[int]:
+    """Return the numbers that occur, of few that are not negative."""
+    found: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
+    return found
 
 
 def _joined(one: Transaction | None, more: Transaction) -> Transaction:
@@ -563,8 +584,11 @@ def _joined(one: Transaction | None, more: Transaction) -> Transaction:
     return one
 
 
-def _largest(values: Longs) -> list[int]:
-    if len(values) <= LONGEST:
-        return list(range(len(values)))
-    found: list[int] = np.argpartition(values, -LONGEST)[-LONGEST:].tolist()
-    return found
+def _largest(values: Longs, kept: list[Transaction], measure: str) -> list[int]:
+    """Return which of the values are so large that they would be among those kept."""
+    least = getattr(kept[-1], measure) if len(kept) == LONGEST else -1
+    found = np.flatnonzero(values > least)
+    if len(found) > LONGEST:
+        found = found[np.argpartition(values[found], -LONGEST)[-LONGEST:]]
+    rows: list[int] = found.tolist()
+    return rows
