@@ -229,11 +229,12 @@ class Search:
     place: TrailPlace | None = None
     back: bool = False
     rows: int = ROWS
+    seconds: float = SECONDS
 
     def run(self) -> Found:
-        """Return what is found in ``SECONDS``."""
+        """Return what is found in so many seconds, and no less than one span has."""
         found: list[Operation | Unread] = []
-        until = monotonic() + SECONDS
+        until = monotonic() + self.seconds
         reached: TrailPlace | None = None
         for span in self._spans():
             if monotonic() > until:
