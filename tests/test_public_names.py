@@ -16,8 +16,8 @@ import pytest
 
 import trailgate
 from trailgate import errors
-from trailgate.jobs.record_files import OPTIONS as RECORD_OPTIONS
-from trailgate.jobs.record_files import RecordKeywords
+from trailgate.jobs.record_options import OPTIONS as RECORD_OPTIONS
+from trailgate.jobs.record_options import RecordKeywords
 from trailgate.jobs.record_writing import WRITING
 from trailgate.options import Options
 from trailgate.storage.reading.options import OPTIONS as TRAIL_OPTIONS

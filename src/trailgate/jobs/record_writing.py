@@ -24,13 +24,8 @@ from trailgate.cobol.records.segments import layout_named, written_layout
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import EncodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder
-from trailgate.jobs.record_files import (
-    OPTIONS,
-    CopybookOptions,
-    RecordKeywords,
-    read_pairs,
-    with_base,
-)
+from trailgate.jobs.record_files import CopybookOptions
+from trailgate.jobs.record_options import OPTIONS, RecordKeywords, read_pairs, with_base
 from trailgate.options import Kind, Option, Options, choice, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses

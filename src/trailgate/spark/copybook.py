@@ -13,7 +13,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from trailgate.jobs.record_files import OPTIONS, CopybookOptions, read_splits
+from trailgate.jobs.record_files import CopybookOptions, read_splits
+from trailgate.jobs.record_options import OPTIONS
 from trailgate.model.shapes import names_of
 from trailgate.options import Options
 from trailgate.spark.errors import with_brief_errors

@@ -15,7 +15,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, col
 
 from trailgate.cobol.records.fields import records_at
-from trailgate.jobs.record_files import OPTIONS, CopybookKeywords, CopybookOptions, RecordKeywords
+from trailgate.jobs.record_files import CopybookOptions
+from trailgate.jobs.record_options import OPTIONS, CopybookKeywords, RecordKeywords
 from trailgate.options import list_names
 from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
 from trailgate.spark.sources import Source, map_parts, spark_schema
