@@ -317,7 +317,7 @@ def read_copybook_split(
     """Yield the records of one split as columns."""
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in _records_of(split, options):
+        for records in records_of_split(split, options):
             for batch in _batches(decoder, records, first):
                 first = max(0, first - batch.num_rows)
                 yield batch
@@ -334,7 +334,7 @@ def read_tables(
         return
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in _records_of(split, options):
+        for records in records_of_split(split, options):
             yield from decoder.tables(records)
     except TrailgateError as error:
         raise error.with_place(source=split.file.path) from None
@@ -347,7 +347,8 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
     return {name: decoder.table_schema(name) for name in decoder.names}
 
 
-def _records_of(split: RecordSplit, options: CopybookOptions) -> Iterator[RecordBytes]:
+def records_of_split(split: RecordSplit, options: CopybookOptions) -> Iterator[RecordBytes]:
+    """Yield the records of one split, not decoded."""
     texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
     for chunk in read_record_split(split, options.framing):
         found = records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)

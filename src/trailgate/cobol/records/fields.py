@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from trailgate.cobol.copybook.items import (
     distinct_names,
 )
 from trailgate.cobol.records.kernels import copy_present, only_padding
-from trailgate.cobol.values.codec import Explain, Reason
+from trailgate.cobol.values.codec import Classify, Explain, Reason, Why
 from trailgate.columnar.code_pages import CodePage, page_text
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets, windows
@@ -216,6 +216,7 @@ class Fault:
     at: Offset
     rows: Mask
     explain: Explain
+    why: Why | Classify
     page: CodePage | None = None  # of its bytes, where it is not the records'
 
     def offset(self, row: int) -> int:
@@ -225,6 +226,20 @@ class Fault:
     def offsets(self, rows: Longs) -> Longs:
         """Return where the field begins in some records."""
         return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
+
+    def raw(self, records: RecordBytes, row: int) -> bytes:
+        """Return the field's bytes in a record, as many as it has of them."""
+        found: bytes = _raws(records, self, np.array([row]))[0].as_py()
+        return found
+
+
+class FaultyRecords(NamedTuple):
+    """Records of one layout and what is wrong in them; ``numbers`` are theirs in the source, None where they follow from the records."""
+
+    record: str
+    records: RecordBytes
+    faults: list[Fault]
+    numbers: Longs | None = None
 
 
 def surplus(records: RecordBytes, extent: Offset, known: Mask | None, name: str) -> Fault | None:
@@ -236,7 +251,7 @@ def surplus(records: RecordBytes, extent: Offset, known: Mask | None, name: str)
         return None
     longer = records.ends - records.starts > extent
     rows = longer if known is None else longer & known
-    return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS)
+    return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS, Why.SURPLUS)
 
 
 def padded_rows(records: RecordBytes, longer: Fault, page: CodePage) -> Mask:
@@ -266,7 +281,7 @@ def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> De
     """
     row = min(int(np.argmax(fault.rows)) for fault in faults)
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
-    raw = _raws(records, fault, np.array([row]))[0].as_py()
+    raw = fault.raw(records, row)
     reason = fault.explain(raw)
     offset = int(records.offsets[row]) + fault.offset(row)
     text = page_text(raw, fault.page or page)

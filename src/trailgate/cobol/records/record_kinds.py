@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
 from trailgate.cobol.copybook.items import flat_columns
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.records.added_columns import FILE_COLUMN, added_columns, added_fields
@@ -28,11 +28,11 @@ from trailgate.cobol.records.decoding import (
     Surplus,
     names_of_columns,
 )
-from trailgate.cobol.records.fields import ERROR, RecordBytes, Tally
+from trailgate.cobol.records.fields import ERROR, Fault, FaultyRecords, RecordBytes, Tally
 from trailgate.cobol.records.kind_rules import PADDING, RecordKinds
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, Numbers, page_of
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Reason, Why, page_of
 from trailgate.columnar.code_pages import code_page, page_text
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
 
@@ -56,9 +56,9 @@ class KindsDecoder:
         self._kinds, self._options = kinds, options
         self.tally = Tally() if tally is None else tally
         self._layouts = {name: layout_named(layouts, name) for name in kinds.records}
-        self._key, self._strict_key, field = self._key_decoders()
-        page, values = page_of(field, options.values), self._key.schema.field(0).type
-        self._choose, self._size = kinds.chooser(values, field.size, page), field.size
+        self._key, self._strict_key, self._place, self._field = self._key_decoders()
+        page, values = page_of(self._field, options.values), self._key.schema.field(0).type
+        self._choose = kinds.chooser(values, self._field.size, page)
         self._chains = chains_of(kinds.records, kinds.parents) if kinds.parents else []
         self.ids: RecordIds | None = None
         # The ids have the file's name.
@@ -77,8 +77,8 @@ class KindsDecoder:
             for name, own in self._layouts.items()
         }
 
-    def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder, Field]:
-        """Return the decoder of the field of the kinds, one that stops at its errors, and the field; raises OptionError where its place differs."""
+    def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder, int, Field]:
+        """Return the decoder of the field of the kinds, one that stops at its errors, its offset and the field; raises OptionError where its place differs."""
         wanted = self._kinds.field.upper()
         found = [
             {
@@ -100,8 +100,8 @@ class KindsDecoder:
         )
         own = RecordOptions(values, Shape.FLAT, columns=columns, surplus=Surplus.DROP)
         lenient = replace(own, errors=OnError.COLUMN)
-        (field,) = found[0].values()
-        return RecordDecoder(first, lenient), RecordDecoder(first, own), field
+        (((place, _), field),) = found[0].items()
+        return RecordDecoder(first, lenient), RecordDecoder(first, own), place, field
 
     def of_file(self, path: str) -> KindsDecoder:
         """Return the decoder of the records of one file, from its first one on."""
@@ -202,33 +202,73 @@ class KindsDecoder:
         if self.ids is not None and state is not None:
             self.ids.advance(state)
 
+    def faults(self, records: RecordBytes, only: str | None = None) -> Iterator[FaultyRecords]:
+        """Yield the records of each kind, or of one, with what is wrong in them, and those whose kind is not known."""
+        _, bad, kind = self._chosen(records)
+        unknown = bad | ((kind < 0) & (not self._kinds.others))
+        known = np.flatnonzero((kind >= 0) & ~unknown)
+        self._count_skipped(len(records) - int(unknown.sum()) - len(known))
+        if unknown.any():
+            field, at = self._field, self._place
+            reason = Reason("the record is not of a kind that is known", self._known())
+            wrong = Fault(field.name, field.size, at, unknown, lambda _: reason, Why.KIND)
+            yield FaultyRecords("", records, [wrong])
+        for number, (name, decoder) in enumerate(self._decoders.items()):
+            if only not in (None, name):
+                continue
+            rows = known[kind[known] == number]
+            numbers = None if records.first is None else records.first + rows + 1
+            at = 0
+            for one in decoder.faults(records.take(rows)):
+                end = at + len(one.records)
+                own = None if numbers is None else numbers[at:end]
+                yield one._replace(record=name, numbers=own)
+                at = end
+
     def kinds_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as a number; -1 where it is left out."""
+        values, bad, kind = self._chosen(records)
+        if bad.any():
+            row = int(np.argmax(bad))
+            self._strict_key.decode(records.part(row, row + 1))
+        if not self._kinds.others and (kind < 0).any():
+            row = int(np.argmax(kind < 0))
+            raise self._unknown_error(records, row, values[row].as_py())
+        self._count_skipped(int(np.count_nonzero(kind < 0)))
+        return kind
+
+    def _count_skipped(self, skipped: int) -> None:
+        if skipped:
+            self.tally["kinds, *", "skipped", ""] += skipped
+
+    def _chosen(self, records: RecordBytes) -> tuple[pa.Array, Mask, Longs]:
+        """Return the values of the field of the kinds, where it has none and is not blank, and the kinds as numbers, -1 for none."""
         found = self._key.decode(records)
+        bad = np.zeros(len(records), bool)
         if found.column(0).null_count:
-            self._check_blank(records, found.column(ERRORS_COLUMN))
+            bad = self._not_blank(found.column(ERRORS_COLUMN))
         values = found.column(0).dictionary_encode()
         numbers = {name: number for number, name in enumerate(self._decoders)}
         chosen = self._choose([*values.dictionary.to_pylist(), None])
         codes = values.indices.fill_null(len(chosen) - 1).to_numpy(zero_copy_only=False)
         kind: Longs = np.array([numbers.get(n, -1) if n else -1 for n in chosen], np.int64)[codes]
-        if not self._kinds.others and (kind < 0).any():
-            row = int(np.argmax(kind < 0))
-            raise self._unknown_error(records, row, found.column(0)[row].as_py())
-        skipped = int(np.count_nonzero(kind < 0))
-        if skipped:
-            self.tally["kinds, *", "skipped", ""] += skipped
-        return kind
+        return found.column(0), bad, kind
 
-    def _check_blank(self, records: RecordBytes, errors: pa.Array) -> None:
-        """Raise DecodeError where the field has no value, and is not of blanks or low-values."""
-        raws = errors.flatten().field("raw")
-        low = " ".join(["00"] * self._size)
-        wrong = pc.not_equal(raws, low).to_numpy(zero_copy_only=False)
-        if wrong.any():
-            rows = np.repeat(np.arange(len(errors)), pc.list_value_length(errors))
-            row = int(rows[np.argmax(wrong)])
-            self._strict_key.decode(records.part(row, row + 1))
+    def _not_blank(self, errors: pa.Array) -> Mask:
+        """Return where the field has no value, and is not of blanks or low-values."""
+        low = " ".join(["00"] * self._field.size)
+        wrong = pc.not_equal(errors.flatten().field("raw"), low).to_numpy(zero_copy_only=False)
+        found = np.zeros(len(errors), bool)
+        found[np.repeat(np.arange(len(errors)), pc.list_value_length(errors))[wrong]] = True
+        return found
+
+    def _known(self) -> str:
+        """Return the values and ranges that kinds have."""
+        known = ", ".join(
+            f"{rule.low!r} to {rule.high!r}" if rule.high else repr(rule.low)
+            for rule in self._kinds.rules
+        )
+        return f"Known: {known}"
 
     def _unknown_error(self, records: RecordBytes, row: int, value: object) -> DecodeError:
         start, end = int(records.starts[row]), int(records.ends[row])
@@ -240,14 +280,8 @@ class KindsDecoder:
             raw=raw,
             text=page_text(raw, code_page(self._options.values.dialect.code_page)),
         )
-        known = ", ".join(
-            f"{rule.low!r} to {rule.high!r}" if rule.high else repr(rule.low)
-            for rule in self._kinds.rules
-        )
         shown = "" if value is None else str(value).strip(PADDING)
-        return DecodeError(
-            f"{shown!r} is not a kind of record", where=where, hint=f"Known: {known}"
-        )
+        return DecodeError(f"{shown!r} is not a kind of record", where=where, hint=self._known())
 
 
 class SegmentDecoder:
@@ -274,6 +308,10 @@ class SegmentDecoder:
         """Yield the columns of the records of the kind."""
         for _, batch in self._kinds.tables(records, self._name):
             yield batch
+
+    def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
+        """Yield the records of the kind with what is wrong in them."""
+        return self._kinds.faults(records, self._name)
 
 
 def _own_columns(
