@@ -32,6 +32,7 @@ from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.nested_kinds import Children, NestedDecoder, Orphans
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
 from trailgate.cobol.records.segments import layout_named
@@ -95,6 +96,8 @@ class CopybookOptions:
     segment: str | None = None
     search: Search = Search.WORDS
     partitions: tuple[str, ...] = ()
+    children: Children = Children.IDS
+    orphans: Orphans = Orphans.ERROR
 
     def check_names(self) -> None:
         """Raise OptionError where folders and items have a name in common."""
@@ -168,6 +171,12 @@ class CopybookOptions:
                 raise OptionError(
                     f"{name} is an option of files of several kinds", hint="Add kinds"
                 )
+        nested = given["children"] is Children.NESTED
+        if nested and not given["parents"]:
+            raise OptionError("children=nested without parents", hint="Add parents: CHILD=PARENT")
+        if given["orphans"] is not Orphans.ERROR and not nested:
+            problem = "orphans is an option of children=nested: with ids they are rows"
+            raise OptionError(problem, hint="Leave it out")
         if given["parents"]:
             # A record is below one before it in the file, so one task reads the file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
@@ -175,17 +184,19 @@ class CopybookOptions:
         framing = framing_of(given, layouts, values)
         own = cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
         own = replace(own, search=given["split_search"], partitions=given["partitions"])
+        own = replace(own, children=given["children"], orphans=given["orphans"])
         own.check_names()
         return own
 
     def only(self, names: Sequence[str]) -> Self:
         """Return the options for some of the schema's columns: others are not decoded.
 
-        Of several kinds of records all columns are decoded, but for those of a single segment.
+        Of several kinds of records all columns are decoded, but for those of a single segment without others in it.
         """
         added = {ERRORS_COLUMN, FILE_COLUMN, ID_COLUMN, *self.records.all_added}
         own = tuple(name for name in names if name not in added and not is_level_column(name))
-        if (self.kinds is not None and self.segment is None) or not own:
+        trees = self.segment is None or self.children is Children.NESTED
+        if (self.kinds is not None and trees) or not own:
             return self
         kept = tuple(name for name in self.records.added if name in names)
         chosen = replace(self, records=replace(self.records, columns=own, added=kept))
@@ -203,7 +214,10 @@ class CopybookOptions:
         """Return what decodes the records, and adds to ``tally`` what policies decide on."""
         if self.kinds is None:
             return RecordDecoder(layout_named(self.layouts, self.record), self.records, tally)
-        kinds = KindsDecoder(self.layouts, self.kinds, self.records, tally)
+        own = self.layouts, self.kinds, self.records, tally
+        kinds = KindsDecoder(*own)
+        if self.children is Children.NESTED:
+            kinds = NestedDecoder(*own, orphans=self.orphans)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
 
 
@@ -317,7 +331,7 @@ def read_copybook_split(
     """Yield the records of one split as columns."""
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in records_of_split(split, options):
+        for records in decoder.whole(records_of_split(split, options)):
             for batch in _batches(decoder, records, first):
                 first = max(0, first - batch.num_rows)
                 yield batch
@@ -334,7 +348,7 @@ def read_tables(
         return
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in records_of_split(split, options):
+        for records in decoder.whole(records_of_split(split, options)):
             yield from decoder.tables(records)
     except TrailgateError as error:
         raise error.with_place(source=split.file.path) from None
@@ -360,8 +374,9 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
     at, step = 0, first
     while first and at < len(records):
         before = decoder.tally.copy()
+        end = decoder.piece_end(records, at + step)
         try:
-            found = list(decoder.batches(records.part(at, at + step)))
+            found = list(decoder.batches(records.part(at, end)))
         except TrailgateError:
             if step == first:
                 raise
@@ -371,7 +386,7 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
             continue
         rows = sum(batch.num_rows for batch in found)
         yield from found
-        at, first = at + step, max(0, first - rows)
+        at, first = end, max(0, first - rows)
         step = first if rows else 2 * step  # where records of other kinds are left out
     if at < len(records) or not len(records):
         yield from decoder.batches(records.part(at, len(records)))

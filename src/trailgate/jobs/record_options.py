@@ -24,6 +24,7 @@ from trailgate.cobol.records.decoding import (
 )
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.nested_kinds import Children, Orphans
 from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim
 from trailgate.columnar.code_pages import code_page
 from trailgate.errors import (
@@ -94,6 +95,8 @@ class RecordKeywords(CopybookKeywords, total=False):
 
     segment: str | None
     parents: str | Mapping[str, str] | None
+    children: Literal["ids", "nested"]
+    orphans: Literal["error", "drop"]
     record_format: Literal[
         "fixed",
         "line",
@@ -237,6 +240,8 @@ OPTIONS: Final = Options(
         Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
         Option("segment", TEXT, "only the records of this one of the kinds, as a table"),
         Option("parents", PARENTS, "kinds below others, with ids: CHILD=PARENT, CHILD=PARENT"),
+        Option("children", choice(Children), "records below others: ids, or nested", Children.IDS),
+        Option("orphans", choice(Orphans), "nested records without a parent", Orphans.ERROR),
         Option("columns", NAMES, "only these items or groups, comma-separated"),
         Option("shape", choice(Shape), "tree: structs and arrays; flat: a column an item"),
         Option("depending", choice(Depending), "how many elements OCCURS has", Depending.REAL),

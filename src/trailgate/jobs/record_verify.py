@@ -161,10 +161,10 @@ def verify_files(
     for file in files:
         name = mask_logins(file.path)
         try:
-            for records in _records(file, options):
+            for records in decoder.whole(_records(file, options)):
                 _verify(found, decoder, name, records)
-                if progress is not None and file.codec is None:
-                    progress(done + records.base + len(records.data), total)
+                if progress is not None and file.codec is None and len(records):
+                    progress(done + int(records.offsets[-1]), total)
         except TrailgateError as error:
             found.unread.append(str(error.with_place(source=file.path)))
         done += file.size

@@ -59,6 +59,8 @@ OWN: Final = (
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 _READING: Final = (
     "columns",
+    "children",
+    "orphans",
     "skip_first",
     "skip_last",
     "header_bytes",
@@ -97,7 +99,7 @@ class WritingOptions:
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
-        reading = _READING[:1] if in_place else _READING
+        reading = _READING[:3] if in_place else _READING
         for row in OPTIONS:
             if row.name in reading and given[row.name] != row.default:
                 raise OptionError(f"{row.spelling} is for reading, and files are written without")

@@ -48,6 +48,11 @@ _COMPUTED: Final[Mapping[str, _Added]] = MappingProxyType(
 )
 
 
+def is_of_record(name: str) -> bool:
+    """Return whether an added column differs between the records of a file."""
+    return name in _COMPUTED
+
+
 def added_fields(names: Iterable[str]) -> list[pa.Field]:
     """Return the fields of added columns; those that are not computed have one text in all records of a file."""
     return [

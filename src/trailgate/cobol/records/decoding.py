@@ -6,7 +6,7 @@ rows of a matrix, and builds columns, or structs and lists, of them. A field who
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from enum import Enum
@@ -176,6 +176,14 @@ class RecordDecoder:
     def of_file(self, _: str) -> RecordDecoder:
         """Return the decoder of the records of one file, which is the same for all."""
         return self
+
+    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+        """Return records in pieces that can be decoded apart from each other: as they are."""
+        return chunks
+
+    def piece_end(self, records: RecordBytes, row: int) -> int:
+        """Return where a piece can end that has the records before ``row`` at least."""
+        return min(row, len(records))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -427,9 +435,10 @@ class RecordDecoder:
             new = new & ~found.bad
         if new.any():
             values, field = self.options.values, item.field
-            page, reasons = shown_page(field, values), (explainer, classifier)
-            why = (reason(field, values) for reason in reasons)
-            findings.faults.append(Fault(item.name, field.size, item.offset, new, *why, page))
+            page, explain = shown_page(field, values), explainer(field, values)
+            why = classifier(field, values)
+            fault = Fault(item.name, field.size, item.offset, new, explain, why, page)
+            findings.faults.append(fault)
         for policy, noted in () if wanted else found.notes:
             own = noted if usable is None else noted & usable
             self._count_rows(findings, policy, own, item.name)

@@ -6,10 +6,11 @@ of structs, NULL in the rows of other kinds; rows stay in the order of the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +38,27 @@ from trailgate.columnar.code_pages import code_page, page_text
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
 
 KIND_COLUMN = "_record"
+
+
+class Trees(NamedTuple):
+    """Records that are below each other: their numbers among the records, their kinds, and the numbers among these of the ones above, -1 for none."""
+
+    rows: Longs
+    kind: Longs
+    above: Longs
+
+
+class ChosenRows(NamedTuple):
+    """The records that become rows: their numbers among the records, their kinds, the columns of their ids, and what these continue with.
+
+    ``trees`` are the rows with the records below them, where these are in them.
+    """
+
+    rows: Longs
+    kind: Longs
+    ids: list[pa.Array]
+    state: Longs | None = None
+    trees: Trees | None = None
 
 
 class KindsDecoder:
@@ -76,6 +98,7 @@ class KindsDecoder:
             )
             for name, own in self._layouts.items()
         }
+        self._numbers = {name: number for number, name in enumerate(self._decoders)}
 
     def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder, int, Field]:
         """Return the decoder of the field of the kinds, one that stops at its errors, its offset and the field; raises OptionError where its place differs."""
@@ -116,7 +139,7 @@ class KindsDecoder:
         """Return the schema of all batches."""
         members = [pa.field(KIND_COLUMN, pa.string()), *self._id_fields()]
         for name in self.names:
-            inner = [field for field in self._decoders[name].schema if field.name != ERRORS_COLUMN]
+            inner = [field for field in self._own_schema(name) if field.name != ERRORS_COLUMN]
             members.append(pa.field(name, pa.struct(inner)))
         if self._options.errors is OnError.COLUMN:
             members.append(pa.field(ERRORS_COLUMN, pa.list_(ERROR)))
@@ -125,28 +148,47 @@ class KindsDecoder:
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the kinds that have columns."""
-        return tuple(name for name in self._decoders if name in self._shown)
+        return tuple(name for name in self._with_rows if name in self._shown)
+
+    def is_below(self, name: str) -> bool:
+        """Return whether a name is that of a kind whose records are in the rows of others."""
+        known = {one.upper() for one in self._decoders}
+        return name.upper() in known - {one.upper() for one in self._with_rows}
+
+    @property
+    def _with_rows(self) -> Sequence[str]:
+        """Return the kinds whose records are rows."""
+        return tuple(self._decoders)
 
     def table_schema(self, name: str) -> pa.Schema:
         """Return the schema of the table of a kind."""
-        own = self._decoders[name].schema
-        return pa.schema([*self._id_fields(), *own, *added_fields(self._added)])
+        return pa.schema([*self._id_fields(), *self._own_schema(name), *added_fields(self._added)])
+
+    def _own_schema(self, name: str) -> pa.Schema:
+        """Return the fields of a kind's records."""
+        return self._decoders[name].schema
 
     def _id_fields(self) -> list[pa.Field]:
         return RecordIds.fields(self._chains) if self._chains else []
 
+    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+        """Return records in pieces that can be decoded apart from each other, one after the other."""
+        return chunks
+
+    def piece_end(self, records: RecordBytes, row: int) -> int:
+        """Return where a piece can end that has the records before ``row`` at least."""
+        return min(row, len(records))
+
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Yield the columns of the records, in their order."""
-        kind = self.kinds_of(records)
-        rows = np.flatnonzero(kind >= 0)
-        names = list(self._decoders)
-        ids, state = self._id_columns(records, kind, rows)
-        columns = [pa.array(names).take(pa.array(kind[rows])), *ids]
+        chosen = self._choose_rows(records)
+        rows, kind = chosen.rows, chosen.kind
+        columns = [pa.array(list(self._decoders)).take(pa.array(kind)), *chosen.ids]
         errors = np.zeros(len(rows), np.int64)
         pool: list[pa.Array] = []
-        for number, (name, decoder) in enumerate(self._decoders.items()):
-            own = np.flatnonzero(kind[rows] == number)
-            batch = _decode(decoder, records, rows[own])
+        for name in self._with_rows:
+            own = np.flatnonzero(kind == self._numbers[name])
+            batch = self._decode(name, records, chosen, own)
             slots = np.zeros(len(rows), np.int64)
             slots[own] = np.arange(len(own))
             if self._options.errors is OnError.COLUMN:
@@ -162,31 +204,42 @@ class KindsDecoder:
         if pool:
             columns.append(pa.concat_arrays(pool).take(pa.array(errors)))
         columns += added_columns(self._added, records, rows)
-        self._advance(state)
+        self._advance(chosen.state)
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def tables(
         self, records: RecordBytes, only: str | None = None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the columns of the records of each kind, or of one kind alone: the others are not decoded then."""
-        kind = self.kinds_of(records)
-        rows = np.flatnonzero(kind >= 0)
-        ids, state = self._id_columns(records, kind, rows)
+        chosen = self._choose_rows(records)
         found = []
-        for number, (name, decoder) in enumerate(self._decoders.items()):
+        for name in self._with_rows:
             if only not in (None, name):
                 continue
-            own = np.flatnonzero(kind[rows] == number)
-            batch = _decode(decoder, records, rows[own])
+            own = np.flatnonzero(chosen.kind == self._numbers[name])
+            batch = self._decode(name, records, chosen, own)
             if name not in self._shown or not (len(own) or only):
                 continue
-            columns = [column.take(pa.array(own)) for column in ids] + batch.columns
-            columns += added_columns(self._added, records, rows[own])
+            columns = [column.take(pa.array(own)) for column in chosen.ids] + batch.columns
+            columns += added_columns(self._added, records, chosen.rows[own])
             found.append(
                 (name, pa.RecordBatch.from_arrays(columns, schema=self.table_schema(name)))
             )
-        self._advance(state)
+        self._advance(chosen.state)
         yield from found
+
+    def _choose_rows(self, records: RecordBytes) -> ChosenRows:
+        """Return which records are rows, in their order."""
+        kind = self.kinds_of(records)
+        rows = np.flatnonzero(kind >= 0)
+        ids, state = self._id_columns(records, kind, rows)
+        return ChosenRows(rows, kind[rows], ids, state)
+
+    def _decode(
+        self, name: str, records: RecordBytes, chosen: ChosenRows, own: Longs
+    ) -> pa.RecordBatch:
+        """Return the columns of those of the rows that are of a kind."""
+        return decode_rows(self._decoders[name], records, chosen.rows[own])
 
     def _id_columns(
         self, records: RecordBytes, kind: Longs, rows: Longs
@@ -208,6 +261,7 @@ class KindsDecoder:
         unknown = bad | ((kind < 0) & (not self._kinds.others))
         known = np.flatnonzero((kind >= 0) & ~unknown)
         self._count_skipped(len(records) - int(unknown.sum()) - len(known))
+        orphans = self._orphans(kind[known])
         if unknown.any():
             field, at = self._field, self._place
             reason = Reason("the record is not of a kind that is known", self._known())
@@ -217,13 +271,25 @@ class KindsDecoder:
             if only not in (None, name):
                 continue
             rows = known[kind[known] == number]
+            lone = orphans[kind[known] == number]
             numbers = None if records.first is None else records.first + rows + 1
             at = 0
             for one in decoder.faults(records.take(rows)):
                 end = at + len(one.records)
                 own = None if numbers is None else numbers[at:end]
+                if lone[at:end].any():
+                    one.faults.append(self._orphan_fault(number, lone[at:end]))
                 yield one._replace(record=name, numbers=own)
                 at = end
+
+    def _orphans(self, kind: Longs) -> Mask:
+        """Return which records cannot be rows for want of a parent."""
+        return np.zeros(len(kind), bool)
+
+    def _orphan_fault(self, number: int, rows: Mask) -> Fault:
+        names, chain = list(self._decoders), self._chains[number]
+        reason = Reason(f"the {names[chain[-2]]} that it is below is not before it")
+        return Fault(names[chain[-2]], 0, 0, rows, lambda _: reason, Why.ORPHAN)
 
     def kinds_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as a number; -1 where it is left out."""
@@ -248,7 +314,7 @@ class KindsDecoder:
         if found.column(0).null_count:
             bad = self._not_blank(found.column(ERRORS_COLUMN))
         values = found.column(0).dictionary_encode()
-        numbers = {name: number for number, name in enumerate(self._decoders)}
+        numbers = self._numbers
         chosen = self._choose([*values.dictionary.to_pylist(), None])
         codes = values.indices.fill_null(len(chosen) - 1).to_numpy(zero_copy_only=False)
         kind: Longs = np.array([numbers.get(n, -1) if n else -1 for n in chosen], np.int64)[codes]
@@ -291,7 +357,8 @@ class SegmentDecoder:
         known = {one.upper(): one for one in kinds.names}
         if name.upper() not in known:
             hint = did_you_mean(name, known) or f"Known: {', '.join(known.values())}"
-            raise OptionError(f"segment: {name} is not a kind of record", hint=hint)
+            problem = "is below another one" if kinds.is_below(name) else "is not a kind of record"
+            raise OptionError(f"segment: {name} {problem}", hint=hint)
         self._kinds, self._name = kinds, known[name.upper()]
         self.tally = kinds.tally
 
@@ -299,6 +366,14 @@ class SegmentDecoder:
     def schema(self) -> pa.Schema:
         """Return the schema of all batches."""
         return self._kinds.table_schema(self._name)
+
+    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+        """Return records in pieces that can be decoded apart from each other."""
+        return self._kinds.whole(chunks)
+
+    def piece_end(self, records: RecordBytes, row: int) -> int:
+        """Return where a piece can end that has the records before ``row`` at least."""
+        return self._kinds.piece_end(records, row)
 
     def of_file(self, path: str) -> SegmentDecoder:
         """Return the decoder of the records of one file, from its first one on."""
@@ -333,7 +408,7 @@ def _own_columns(
     }
 
 
-def _decode(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
+def decode_rows(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
     """Return the columns of some records; an error names the record by its own number."""
     try:
         return decoder.decode(records.take(rows))

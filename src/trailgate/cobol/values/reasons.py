@@ -14,7 +14,6 @@ from trailgate.cobol.values.codec import Classify, ValueOptions, Why, page_of
 from trailgate.cobol.values.digits import could_be_sign, number_of, sign_place, zone_of
 
 _CODES: Final = {why: code for code, why in enumerate(Why)}
-_NEVER: Final = np.iinfo(np.uint8).max
 
 
 def classifier(field: Field, options: ValueOptions) -> Classify:
@@ -34,11 +33,11 @@ def classifier(field: Field, options: ValueOptions) -> Classify:
     return classify
 
 
-def _chosen(rows: int, *choices: tuple[Why, Mask]) -> Octets:
-    """Return for each row the first reason whose mask has it; the last one is that of all others."""
+def _chosen(rest: Why, *choices: tuple[Why, Mask]) -> Octets:
+    """Return for each row the first reason whose mask has it, of others ``rest``."""
     codes = [np.uint8(_CODES[why]) for why, _ in choices]
-    masks = [np.broadcast_to(mask, (rows,)) for _, mask in choices]
-    return np.select(masks, codes, np.uint8(_NEVER)).astype(np.uint8)
+    masks = [mask for _, mask in choices]
+    return np.select(masks, codes, np.uint8(_CODES[rest])).astype(np.uint8)
 
 
 def _of_picture(_: Field, __: ValueOptions) -> Classify:
@@ -59,11 +58,10 @@ def _of_zoned(field: Field, options: ValueOptions) -> Classify:
         digit = (last & 0xF0 == zone) & (last & 0x0F <= 9)
         is_pad = pads[last] & ~signs[last]
         return _chosen(
-            len(matrix),
+            Why.DIGIT,
             (Why.DIGIT, (other & ~pads[body]).any(axis=1)),
             (Why.PADDING, other.any(axis=1) | is_pad),
             (Why.SIGN, signs[last] | alone | digit),
-            (Why.DIGIT, np.True_),
         )
 
     return classify
@@ -76,11 +74,11 @@ def _of_packed(field: Field, _: ValueOptions) -> Classify:
 
     def classify(matrix: Octets) -> Octets:
         low, last = matrix & 0x0F, matrix[:, -1] & 0x0F
-        digits = (matrix >> 4 > 9).any(axis=1) | (low[:, : -1 if signed else None] > 9).any(axis=1)
-        wrong_sign = ~np.isin(last, good) if signed else np.zeros(len(matrix), bool)
-        return _chosen(
-            len(matrix), (Why.DIGIT, digits), (Why.SIGN, wrong_sign), (Why.RANGE, np.True_)
+        digits: Mask = (matrix >> 4 > 9).any(axis=1) | (low[:, : -1 if signed else None] > 9).any(
+            axis=1
         )
+        wrong_sign: Mask = ~np.isin(last, good) & signed
+        return _chosen(Why.RANGE, (Why.DIGIT, digits), (Why.SIGN, wrong_sign))
 
     return classify
 
