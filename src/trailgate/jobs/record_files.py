@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final, Self, Unpack
 
+import numpy as np
 import pyarrow as pa
 
 from trailgate.cobol.copybook.layouts import (
@@ -28,7 +29,7 @@ from trailgate.cobol.records.decoding import (
     Short,
     Surplus,
 )
-from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
+from trailgate.cobol.records.fields import PolicyCounts, RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
@@ -210,7 +211,7 @@ class CopybookOptions:
         size = split_bytes or self.split_bytes
         return plan_record_splits(files, self.framing, size, self.search, numbered=numbered)
 
-    def decoder(self, tally: Tally | None = None) -> Decoder:
+    def decoder(self, tally: PolicyCounts | None = None) -> Decoder:
         """Return what decodes the records, and adds to ``tally`` what policies decide on."""
         if self.kinds is None:
             return RecordDecoder(layout_named(self.layouts, self.record), self.records, tally)
@@ -291,19 +292,27 @@ def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) 
 
 @list_names(RecordKeywords, OPTIONS)
 def read_records(
-    path: Addresses, copybook: Addresses | None = None, **options: Unpack[RecordKeywords]
+    path: Addresses,
+    copybook: Addresses | None = None,
+    *,
+    counts: PolicyCounts | None = None,
+    **options: Unpack[RecordKeywords],
 ) -> pa.RecordBatchReader:
     """Return a reader of the records of a file, of a folder's files by name, of a pattern's, or of several of these, as columns.
 
     The options are those of the Spark format ``copybook`` (docs/copybook.md). Raises OptionError, DefinitionError and
     StorageError at once; the reader raises DecodeError with file, record, byte offset, field and raw bytes where a
     field does not hold a value.
+
+    To ``counts``, a ``collections.Counter``, is added as the reader is read what the options of values decided on, by option, record and field:
+    ``("padding=left", "ACCOUNT", "AMOUNT")``.
     """
-    return read_all_records(path, CopybookOptions.of({"copybook": copybook, **options}))
+    chosen = CopybookOptions.of({"copybook": copybook, **options})
+    return read_all_records(path, chosen, tally=counts)
 
 
 def read_all_records(
-    path: Addresses, options: CopybookOptions, first: int = 0, tally: Tally | None = None
+    path: Addresses, options: CopybookOptions, first: int = 0, tally: PolicyCounts | None = None
 ) -> pa.RecordBatchReader:
     """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them.
 
@@ -331,7 +340,7 @@ def read_copybook_split(
     """Yield the records of one split as columns."""
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in decoder.whole(records_of_split(split, options)):
+        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
             for batch in _batches(decoder, records, first):
                 first = max(0, first - batch.num_rows)
                 yield batch
@@ -348,7 +357,7 @@ def read_tables(
         return
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in decoder.whole(records_of_split(split, options)):
+        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
             yield from decoder.tables(records)
     except TrailgateError as error:
         raise error.with_place(source=split.file.path) from None
@@ -361,12 +370,20 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
     return {name: decoder.table_schema(name) for name in decoder.names}
 
 
-def records_of_split(split: RecordSplit, options: CopybookOptions) -> Iterator[RecordBytes]:
-    """Yield the records of one split, not decoded."""
+def records_of_split(
+    split: RecordSplit, options: CopybookOptions, tally: PolicyCounts
+) -> Iterator[RecordBytes]:
+    """Yield the records of one split, not decoded; ``tally`` counts those that are skipped for their lengths."""
+    framing = options.framing
     texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
-    for chunk in read_record_split(split, options.framing):
+    for chunk in read_record_split(split, framing):
         found = records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
-        yield replace(found, texts=texts, places=chunk.places)
+        found = replace(found, texts=texts, places=chunk.places)
+        others = framing.others(found.starts, found.ends) if framing.skips else None
+        if others is not None and others.any():
+            tally["otherLengths=skip", "skipped", ""] += int(np.count_nonzero(others))
+            found = found.without(others)
+        yield found
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:

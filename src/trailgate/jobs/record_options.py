@@ -121,6 +121,7 @@ class RecordKeywords(CopybookKeywords, total=False):
     bdw_twisted: bool | None
     minimum_length: int
     maximum_length: int | None
+    other_lengths: Literal["error", "skip"]
     length_offset: int
     length_width: Literal[1, 2, 4, 8]
     length_field: str | None
@@ -225,6 +226,7 @@ LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
 INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
+OTHERS: Final = choice({"error": False, "skip": True})
 RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
@@ -284,6 +286,7 @@ OPTIONS: Final = Options(
         Option("bdw_twisted", FLAG, "twisted of a BDW, where it differs"),
         Option("minimum_length", WHOLE, "a record of fewer bytes is an error", 0),
         Option("maximum_length", WHOLE, "a record of more bytes is an error"),
+        Option("other_lengths", OTHERS, "records of other lengths: error or skip", False),
         Option("length_offset", WHOLE, "where the length field begins in the record", 0),
         Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", LENGTH_WIDTH),
         Option("length_field", TEXT, "an item that has the length, or a sum as 2 * ITEM + 4"),

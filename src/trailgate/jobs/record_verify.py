@@ -161,7 +161,7 @@ def verify_files(
     for file in files:
         name = mask_logins(file.path)
         try:
-            for records in decoder.whole(_records(file, options)):
+            for records in decoder.whole(_records(file, options, tally)):
                 _verify(found, decoder, name, records)
                 if progress is not None and file.codec is None and len(records):
                     progress(done + int(records.offsets[-1]), total)
@@ -178,9 +178,9 @@ def verify_files(
     )
 
 
-def _records(file: RecordFile, options: CopybookOptions) -> Iterator[RecordBytes]:
+def _records(file: RecordFile, options: CopybookOptions, tally: Tally) -> Iterator[RecordBytes]:
     for split in plan_record_splits((file,), options.framing, WHOLE_FILE):
-        yield from records_of_split(split, options)
+        yield from records_of_split(split, options, tally)
 
 
 def _verify(found: _Found, decoder: Decoder, file: str, records: RecordBytes) -> None:

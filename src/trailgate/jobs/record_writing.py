@@ -61,6 +61,7 @@ _READING: Final = (
     "columns",
     "children",
     "orphans",
+    "other_lengths",
     "skip_first",
     "skip_last",
     "header_bytes",
@@ -99,7 +100,7 @@ class WritingOptions:
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
-        reading = _READING[:3] if in_place else _READING
+        reading = _READING[:4] if in_place else _READING
         for row in OPTIONS:
             if row.name in reading and given[row.name] != row.default:
                 raise OptionError(f"{row.spelling} is for reading, and files are written without")

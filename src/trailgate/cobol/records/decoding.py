@@ -36,6 +36,7 @@ from trailgate.cobol.records.fields import (
     Fault,
     FaultyRecords,
     Findings,
+    PolicyCounts,
     RecordBytes,
     Tally,
     bytes_present,
@@ -156,10 +157,13 @@ class RecordDecoder:
     """
 
     def __init__(
-        self, layout: Layout, options: RecordOptions | None = None, tally: Tally | None = None
+        self,
+        layout: Layout,
+        options: RecordOptions | None = None,
+        tally: PolicyCounts | None = None,
     ) -> None:
         self.layout, self.options = layout, options or RecordOptions()
-        self.tally = Tally() if tally is None else tally
+        self.tally: PolicyCounts = Tally() if tally is None else tally
         self._names = self.options.names(layout)
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)

@@ -54,6 +54,7 @@ class RecordBytes:
     step: int | None = None
     places: Longs | None = None
     texts: Mapping[str, str | None] = member(default_factory=lambda: MappingProxyType({}))
+    given_numbers: Longs | None = None  # where records between these are left out
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -62,11 +63,17 @@ class RecordBytes:
         """Return some of the records."""
         cut = slice(begin, end)
         first = None if self.first is None else self.first + begin
-        return replace(self._rows(cut), first=first)
+        numbers = None if self.given_numbers is None else self.given_numbers[cut]
+        return replace(self._rows(cut), first=first, given_numbers=numbers)
 
     def take(self, rows: Longs) -> RecordBytes:
         """Return some of the records, numbered from 1."""
-        return replace(self._rows(rows), first=0, step=None)
+        return replace(self._rows(rows), first=0, step=None, given_numbers=None)
+
+    def without(self, rows: Mask) -> RecordBytes:
+        """Return the other records, which keep their numbers."""
+        kept = np.flatnonzero(~rows)
+        return replace(self._rows(kept), step=None, given_numbers=self.numbers(kept))
 
     def _rows(self, rows: slice | Longs) -> RecordBytes:
         places = None if self.places is None else self.places[rows]
@@ -79,7 +86,14 @@ class RecordBytes:
 
     def number(self, row: int) -> int | None:
         """Return the number of a record in its source, from 1; None if it is unknown."""
-        return None if self.first is None else self.first + row + 1
+        found = self.numbers(np.array([row]))
+        return None if found is None else int(found[0])
+
+    def numbers(self, rows: Longs) -> Longs | None:
+        """Return the numbers of some records in their source, from 1; None if they are unknown."""
+        if self.first is None:
+            return None
+        return self.first + rows + 1 if self.given_numbers is None else self.given_numbers[rows]
 
 
 def records_at(
@@ -158,7 +172,10 @@ def _items(records: RecordBytes, item: Item, size: int) -> Items:
     return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))
 
 
-class Tally(Counter[tuple[str, str, str]]):
+PolicyCounts = Counter[tuple[str, str, str]]
+
+
+class Tally(PolicyCounts):
     """How often each policy decided what a value or a record is: counts by policy, record name and item, which is empty for whole records."""
 
     def lines(self) -> Iterator[str]:

@@ -233,4 +233,7 @@ def _joined(parts: Sequence[RecordBytes]) -> Iterator[RecordBytes]:
     )
     found = records_at(np.concatenate(data), starts, ends, first=filled[0].first)
     offsets = np.concatenate([part.offsets for part in filled])
-    yield replace(found, places=offsets, texts=filled[0].texts)
+    numbers = [part.numbers(np.arange(len(part))) for part in filled]
+    known = [own for own in numbers if own is not None]
+    joined = np.concatenate(known) if len(known) == len(filled) else None
+    yield replace(found, places=offsets, texts=filled[0].texts, given_numbers=joined)

@@ -29,7 +29,14 @@ from trailgate.cobol.records.decoding import (
     Surplus,
     names_of_columns,
 )
-from trailgate.cobol.records.fields import ERROR, Fault, FaultyRecords, RecordBytes, Tally
+from trailgate.cobol.records.fields import (
+    ERROR,
+    Fault,
+    FaultyRecords,
+    PolicyCounts,
+    RecordBytes,
+    Tally,
+)
 from trailgate.cobol.records.kind_rules import PADDING, RecordKinds
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.segments import layout_named
@@ -73,10 +80,10 @@ class KindsDecoder:
         layouts: Sequence[Layout],
         kinds: RecordKinds,
         options: RecordOptions,
-        tally: Tally | None = None,
+        tally: PolicyCounts | None = None,
     ) -> None:
         self._kinds, self._options = kinds, options
-        self.tally = Tally() if tally is None else tally
+        self.tally: PolicyCounts = Tally() if tally is None else tally
         self._layouts = {name: layout_named(layouts, name) for name in kinds.records}
         self._key, self._strict_key, self._place, self._field = self._key_decoders()
         page, values = page_of(self._field, options.values), self._key.schema.field(0).type
@@ -272,7 +279,7 @@ class KindsDecoder:
                 continue
             rows = known[kind[known] == number]
             lone = orphans[kind[known] == number]
-            numbers = None if records.first is None else records.first + rows + 1
+            numbers = records.numbers(rows)
             at = 0
             for one in decoder.faults(records.take(rows)):
                 end = at + len(one.records)

@@ -74,9 +74,8 @@ def _of_packed(field: Field, _: ValueOptions) -> Classify:
 
     def classify(matrix: Octets) -> Octets:
         low, last = matrix & 0x0F, matrix[:, -1] & 0x0F
-        digits: Mask = (matrix >> 4 > 9).any(axis=1) | (low[:, : -1 if signed else None] > 9).any(
-            axis=1
-        )
+        halves = np.concatenate([matrix >> 4, low[:, : -1 if signed else None]], axis=1)
+        digits: Mask = np.greater(halves, 9).any(axis=1)
         wrong_sign: Mask = ~np.isin(last, good) & signed
         return _chosen(Why.RANGE, (Why.DIGIT, digits), (Why.SIGN, wrong_sign))
 
