@@ -110,7 +110,8 @@ def test_the_version_is_that_of_the_package() -> None:
     ("function", "options", "own"),
     [
         (trailgate.read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
-        (trailgate.read_records, RECORD_OPTIONS, {"path"}),
+        (trailgate.read_records, RECORD_OPTIONS, {"path", "counts"}),
+        (trailgate.verify_records, RECORD_OPTIONS, {"path", "places", "progress"}),
         (trailgate.write_records, WRITING, {"batches", "path"}),
     ],
 )

@@ -109,7 +109,8 @@ def test_the_command_prints_the_counts(
 def test_a_reader_counts_as_it_is_read(files: list[str]) -> None:
     """What was counted before stays in the counter."""
     counts = Counter({("padding=trim", "R", "N"): 5})
-    reader = read_records(*files, **ALL, counts=counts)
+    options: dict[str, Any] = ALL
+    reader = read_records(*files, **options, counts=counts)
     assert sum(counts.values()) == 5
 
     reader.read_all()
