@@ -17,6 +17,7 @@ from trailgate.arrays import Longs
 from trailgate.cobol.copybook.items import UNPLACED
 from trailgate.cobol.records.decoding import OnError
 from trailgate.cobol.records.fields import Fault, FaultyRecords, RecordBytes, Tally
+from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.values.codec import Why
 from trailgate.columnar.rows import windows
 from trailgate.errors import TrailgateError, mask_logins
@@ -179,8 +180,15 @@ def verify_files(
 
 
 def _records(file: RecordFile, options: CopybookOptions, tally: Tally) -> Iterator[RecordBytes]:
-    for split in plan_record_splits((file,), options.framing, WHOLE_FILE):
+    """Yield the records of a file; of one that ends inside a record of fixed length those before it, and then its error."""
+    framing, read = options.framing, file
+    if framing.kind is FrameKind.FIXED and file.codec is None:
+        left = (file.size - framing.header_bytes - framing.trailer_bytes) % framing.length
+        read = replace(file, size=file.size - left)
+    for split in plan_record_splits((read,), framing, WHOLE_FILE):
         yield from records_of_split(split, options, tally)
+    if read != file:
+        plan_record_splits((file,), framing, WHOLE_FILE)  # raises
 
 
 def _verify(found: _Found, decoder: Decoder, file: str, records: RecordBytes) -> None:

@@ -185,6 +185,20 @@ def test_a_file_that_cannot_be_cut_is_named_and_the_next_one_read(tmp_path: Path
     assert seen[-1] == (28, 28)
 
 
+def test_records_before_a_broken_end_are_verified(files: list[str]) -> None:
+    Path(files[0]).write_bytes(GOOD + with_bytes("N", "00?2") + GOOD[:5])
+
+    report = verify_records(*files)
+    short = verify_records(*files, trailer_bytes=5)
+
+    assert (report.records, counts(report)) == (2, {("N", "digit"): 1})
+    assert "not a whole number of records of 18" in report.unread[0]
+    assert (short.records, counts(short), short.unread) == (2, {("N", "digit"): 1}, ())
+    Path(files[0]).write_bytes(GOOD[:5])
+    assert verify_records(*files).unread
+    assert verify_records(*files, header_bytes=9).unread
+
+
 def test_the_command_prints_a_table_or_json_and_ends_with_1(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
