@@ -40,6 +40,17 @@ ACCOUNT: Final = """\
           05 ID   PIC 9(4).
           05 NAME PIC X(6).
 """
+CLAIM: Final = """\
+       01 RECORD.
+          05 SEG-ID PIC XX.
+          05 CLAIM.
+             10 NUMBER PIC 9(3).
+             10 FILLER PIC X.
+          05 PARTY REDEFINES CLAIM.
+             10 NAME PIC X(4).
+          05 PHONE REDEFINES CLAIM.
+             10 DIGITS PIC X(4).
+"""
 
 
 def shell_blocks(path: Path) -> list[str]:
@@ -49,7 +60,9 @@ def shell_blocks(path: Path) -> list[str]:
 def copybook() -> None:
     write("ACCOUNT.cpy", ACCOUNT)
     write("ORDER.cpy", ORDER)
+    write("CLAIM.cpy", CLAIM)
     write("data/1", "1234NAMED ".encode("cp037"))
+    write("claims", "CL007 PAANNAPH555 ".encode("cp037"))
 
 
 def logdump() -> None:

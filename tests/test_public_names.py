@@ -16,8 +16,8 @@ import pytest
 
 import trailgate
 from trailgate import errors
-from trailgate.jobs.record_files import OPTIONS as RECORD_OPTIONS
-from trailgate.jobs.record_files import RecordKeywords
+from trailgate.jobs.record_options import OPTIONS as RECORD_OPTIONS
+from trailgate.jobs.record_options import RecordKeywords
 from trailgate.jobs.record_writing import WRITING
 from trailgate.options import Options
 from trailgate.storage.reading.options import OPTIONS as TRAIL_OPTIONS
@@ -110,7 +110,8 @@ def test_the_version_is_that_of_the_package() -> None:
     ("function", "options", "own"),
     [
         (trailgate.read_trail, TRAIL_OPTIONS, {"path", "limit", "threads"}),
-        (trailgate.read_records, RECORD_OPTIONS, {"path"}),
+        (trailgate.read_records, RECORD_OPTIONS, {"path", "counts"}),
+        (trailgate.verify_records, RECORD_OPTIONS, {"path", "places", "progress"}),
         (trailgate.write_records, WRITING, {"batches", "path"}),
     ],
 )

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from trailgate.jobs.publishing import PublishSummary, publish_trail
     from trailgate.jobs.query import query
     from trailgate.jobs.record_files import read_records
+    from trailgate.jobs.record_verify import RecordsReport, verify_records
     from trailgate.jobs.record_writing import write_records
     from trailgate.jobs.redacting import RedactSummary, redact_trail
     from trailgate.messages.bounds import Problem, TransactionState
@@ -77,6 +78,7 @@ __all__ = [
     "Parsed",
     "Problem",
     "PublishSummary",
+    "RecordsReport",
     "Recovered",
     "Recovery",
     "RedactSummary",
@@ -105,6 +107,7 @@ __all__ = [
     "read_records",
     "read_trail",
     "redact_trail",
+    "verify_records",
     "verify_tables",
     "write_records",
 ]
@@ -145,6 +148,8 @@ _MODULES = MappingProxyType(
         "redact_trail": "trailgate.jobs.redacting",
         "query": "trailgate.jobs.query",
         "read_records": "trailgate.jobs.record_files",
+        "RecordsReport": "trailgate.jobs.record_verify",
+        "verify_records": "trailgate.jobs.record_verify",
         "write_records": "trailgate.jobs.record_writing",
         "read_trail": "trailgate.storage.reading.trails",
     }

@@ -407,3 +407,34 @@ def segments_of(layout: Layout, start: int) -> dict[str, Layout]:
         own.name: Layout(replace(layout.root, children=(*common, replace(own, redefines=None))))
         for own in definitions
     }
+
+
+def nest(
+    records: list[tuple[str, Any]], parents: dict[str, str]
+) -> tuple[list[tuple[str, Any, dict[str, Any]]], list[tuple[str, Any]]]:
+    """Return the roots with what is below them, each as name, value and lists by names, and the records that are below nothing."""
+    roots: list[Any] = []
+    orphans: list[Any] = []
+    last: dict[str, Any] = {}
+
+    def below(name: str) -> list[str]:
+        return [child for child, parent in parents.items() if parent == name]
+
+    def forget(name: str) -> None:
+        last.pop(name, None)
+        for child in below(name):
+            forget(child)
+
+    for name, value in records:
+        node: tuple[str, Any, dict[str, Any]] = (name, value, {child: [] for child in below(name)})
+        if name not in parents:
+            roots.append(node)
+            if below(name):
+                last = {name: node}
+        elif parents[name] not in last:
+            orphans.append((name, value))
+        else:
+            last[parents[name]][2][name].append(node)
+            forget(name)
+            last[name] = node
+    return roots, orphans

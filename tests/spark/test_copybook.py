@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
+from pyspark.sql.functions import expr
 
 from framed_files import frame
 from trailgate.cobol.records.fields import Tally
@@ -16,7 +17,7 @@ from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.parquet import prepare_parquet
 from trailgate.jobs.record_files import CopybookOptions
-from trailgate.spark import decode_copybook
+from trailgate.spark import decode_copybook, read_records, record_counts
 from trailgate.spark.jobs import run_parquet
 
 COPYBOOK = """
@@ -176,6 +177,57 @@ def test_a_segment_is_a_frame_of_which_only_what_is_asked_for_is_decoded(
     assert parts.select("SEG", "_id_0", "_id_1").collect() == [("P", 0, 7), ("P", 14, 21)]
     with pytest.raises(PySparkException, match=r"record 3, byte 19, field AGE"):
         owners.select("NAME").collect()
+
+
+def test_a_row_of_a_root_has_arrays_of_what_is_below_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    data, copybook = tmp_path / "data", tmp_path / "claim.cpy"
+    copybook.write_text(SEGMENTS)
+    data.write_bytes("OAnna41P000007P000008OBob 22".encode("cp037"))
+    options = {"kinds": "SEG: O=OWNER, P=PART", "parents": "PART=OWNER", "children": "nested"}
+    reader = spark.read.format("copybook").option("copybook", str(copybook)).options(**options)
+    reader = reader.option("splitBytes", 7)
+
+    owners = reader.option("segment", "OWNER").load(str(data))
+    rows = owners.select("NAME", "_record_id", "PART").collect()
+    parts = owners.selectExpr("NAME", "explode(PART.CODE) AS CODE").collect()
+
+    assert [(row.NAME, row["_record_id"], len(row.PART)) for row in rows] == [
+        ("Anna", 0, 2),
+        ("Bob", 21, 0),
+    ]
+    assert parts == [("Anna", 7), ("Anna", 8)]
+    assert owners.schema["PART"].dataType.elementType["CODE"].metadata["picture"] == "9(6)"
+    frame = read_records(spark, str(data), str(copybook), **options)  # type: ignore[arg-type]
+    assert frame.select("OWNER.PART").collect()[0].PART[1].CODE == 8
+
+
+def test_what_policies_decide_on_is_counted_as_a_frame_is_read(
+    spark: SparkSession, tmp_path: Path, copybook: str
+) -> None:
+    """In all tasks, by an accumulator; bad fields by an observation too, in the format."""
+    data = tmp_path / "data"
+    bad = b"\xf0\x40\xf0\xf1" + record(0)[4:]
+    data.write_bytes(b"".join([b"\x40\x40" + record(i)[2:] for i in range(60)] + [bad] * 7))
+    counts = record_counts(spark)
+    options: Any = {"split_bytes": 90, "errors": "column"}
+    frame = read_records(spark, str(data), copybook, counts=counts, **options)
+    assert counts.value == {}
+    assert frame.rdd.getNumPartitions() > 3
+
+    assert len(frame.collect()) == 67
+
+    assert counts.value == {
+        ("padding=left", "ACCOUNT", "NUM"): 60,
+        ("errors=column", "ACCOUNT", "NUM"): 7,
+    }
+    assert next(iter(counts.value.lines())) == "errors=column: 7 values (NUM 7)"
+    reader = spark.read.format("copybook").option("copybook", copybook).option("splitBytes", 90)
+    seen = Observation()
+    found = reader.option("errors", "column").load(str(data))
+    found.observe(seen, expr("count_if(size(_errors) > 0) AS records")).collect()
+    assert seen.get == {"records": 7}
 
 
 def test_a_part_that_fails_leaves_nothing_behind(

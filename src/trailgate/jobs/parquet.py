@@ -14,7 +14,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trailgate.cobol.records.fields import Tally
+from trailgate.cobol.records.fields import PolicyCounts
 from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder, publishing
 from trailgate.jobs.record_files import CopybookOptions, read_tables, table_schemas
 from trailgate.storage.files.addresses import absolute
@@ -97,7 +97,7 @@ def _group(
         yield name, pa.Table.from_batches(own, schemas[name])
 
 
-def run_local(job: ParquetJob, tally: Tally | None = None) -> int:
+def run_local(job: ParquetJob, tally: PolicyCounts | None = None) -> int:
     """Write all parts in this process and publish them; return the number of records.
 
     What policies decided on is added to ``tally``.
@@ -107,7 +107,7 @@ def run_local(job: ParquetJob, tally: Tally | None = None) -> int:
     return count_records(parts, tally)
 
 
-def count_records(parts: Iterable[WrittenPart], tally: Tally | None) -> int:
+def count_records(parts: Iterable[WrittenPart], tally: PolicyCounts | None) -> int:
     """Return the number of records of parts, and add their counts to the tally."""
     rows = 0
     for part in parts:

@@ -15,7 +15,7 @@ from dataclasses import field as member
 from pathlib import Path
 from typing import IO, Any, Final
 
-from trailgate.cobol.records.fields import Tally
+from trailgate.cobol.records.fields import PolicyCounts, Tally
 from trailgate.errors import StorageError, Where
 from trailgate.storage.files.addresses import is_stored, locate
 from trailgate.storage.publish.local_disk import LocalDisk
@@ -36,7 +36,7 @@ class WrittenPart:
 
     rows: int
     files: tuple[StagedFile, ...]
-    tally: Tally = member(default_factory=Tally)
+    tally: PolicyCounts = member(default_factory=Tally)
 
 
 @dataclass(frozen=True, slots=True)

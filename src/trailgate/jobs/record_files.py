@@ -1,6 +1,6 @@
 """Files of records by a copybook, read as Arrow batches (docs/copybook.md).
 
-The options are typed keywords, and one frozen value for all front ends.
+The options (``record_options``) become one frozen value for all front ends.
 """
 
 from __future__ import annotations
@@ -8,44 +8,37 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final, Literal, Self, TypedDict, Unpack
+from typing import Any, Final, Self, Unpack
 
+import numpy as np
 import pyarrow as pa
 
 from trailgate.cobol.copybook.layouts import (
-    COMPILERS,
-    BinarySizes,
     Dialect,
-    Endian,
     Field,
-    FloatFormat,
     Layout,
-    Signs,
-    SourceFormat,
 )
-from trailgate.cobol.copybook.names import ColumnNames, Filler, Names
+from trailgate.cobol.copybook.names import ColumnNames
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
-    Depending,
-    OnError,
     RecordDecoder,
     RecordOptions,
     Shape,
     Short,
     Surplus,
 )
-from trailgate.cobol.records.fields import RecordBytes, Tally, records_at
+from trailgate.cobol.records.fields import PolicyCounts, RecordBytes, records_at
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.records.indicators import BITS
 from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.nested_kinds import Children, NestedDecoder, Orphans
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
 from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim, ValueOptions
+from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
-from trailgate.columnar.code_pages import code_page
 from trailgate.errors import (
     OptionError,
     TrailgateError,
@@ -53,24 +46,11 @@ from trailgate.errors import (
     did_you_mean,
     mask_logins,
 )
-from trailgate.jobs.record_framing import LENGTH_WIDTH, check_formats, framing_of, without_ends
+from trailgate.jobs.record_framing import check_formats, framing_of, without_ends
+from trailgate.jobs.record_options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
 from trailgate.options import (
-    COUNT,
-    FLAG,
-    NAMES,
-    PATH,
-    PATHS,
-    TEXT,
-    WHOLE,
-    Kind,
-    Option,
-    Options,
-    choice,
-    instance,
     list_names,
-    names_in,
 )
-from trailgate.storage.files.addresses import Address, absolute_value
 from trailgate.storage.files.found_files import Addresses, copy_members, folder_of, read_source
 from trailgate.storage.reading.record_files import (
     SPLIT_BYTES,
@@ -82,261 +62,6 @@ from trailgate.storage.reading.record_files import (
     read_record_split,
 )
 
-
-class CopybookKeywords(TypedDict, total=False):
-    """How a copybook and its values are read."""
-
-    copybook_text: str | None
-    copy_path: str | Iterable[Address]
-    record: str | None
-    kinds: str | Mapping[str, Mapping[str, str | None]] | None
-    columns: str | Iterable[str] | None
-    shape: Literal["tree", "flat"]
-    depending: Literal["real", "most"]
-    errors: Literal["stop", "column"]
-    raw: bool
-    surplus: Literal["error", "drop", "padding"] | None
-    short: Literal["error", "pad", "null"] | None
-    trim: bool | Literal["left", "right", "both"]
-    blank: Literal["error", "null", "zero"]
-    low_values: Literal["error", "null", "zero"]
-    padding: Literal["left", "zeros", "trim", "error"]
-    code_page: str
-    code_pages: str | Mapping[str, str]
-    integers: Literal["int64", "decimal", "text"]
-    numbers: Literal["value", "text"]
-    binary: Literal["big", "little"]
-    native: Literal["big", "little"]
-    national: Literal["big", "little"]
-    binary_sizes: Literal["ibm", "smallest"]
-    floats: Literal["ibm", "ieee"]
-    signs: Literal["strict", "lenient"]
-    compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
-    decimal_comma: bool
-    names: Literal["cobol", "sql"]
-    filler: Literal["drop", "keep", "bytes"]
-    rename: str | Mapping[str, str]
-    source_format: Literal["fixed", "free", "auto"]
-
-
-class RecordKeywords(CopybookKeywords, total=False):
-    """How records are found in a file."""
-
-    segment: str | None
-    parents: str | Mapping[str, str] | None
-    record_format: Literal[
-        "fixed",
-        "line",
-        "rdw",
-        "bdw",
-        "spanned",
-        "length-field",
-        "layout",
-        "F",
-        "FB",
-        "V",
-        "VB",
-        "VBS",
-    ]
-    record_length: int | None
-    delimiter: str | bytes | None
-    little_endian: bool
-    adjustment: int
-    twisted: bool
-    bdw_little_endian: bool | None
-    bdw_adjustment: int | None
-    bdw_twisted: bool | None
-    minimum_length: int
-    maximum_length: int | None
-    length_offset: int
-    length_width: Literal[1, 2, 4, 8]
-    length_field: str | None
-    length_map: str | Mapping[str, int] | None
-    skip_first: int
-    skip_last: int
-    indicators: str | Mapping[str, str] | None
-    header_bytes: int
-    trailer_bytes: int
-    header: str | None
-    trailer: str | None
-    file_column: bool
-    number_column: bool
-    offset_column: bool
-    partitions: str | Iterable[str]
-    split_bytes: int
-    split_search: Literal["words", "index", "kept"]
-
-
-def _kinds(text: str) -> RecordKinds:
-    """Read ``FIELD: H=HEADER, D=DETAIL``, or such a text from a file, as ``@kinds.txt``."""
-    return RecordKinds.parse(read_source(text[1:]) if text.startswith("@") else text)
-
-
-def _passed_kinds(kinds: Any) -> RecordKinds:
-    if isinstance(kinds, RecordKinds):
-        return kinds
-    return RecordKinds.of_mapping(instance(Mapping)(kinds))
-
-
-def _parents(text: str) -> dict[str, str]:
-    """Read ``CHILD=PARENT, CHILD=PARENT``."""
-    return read_pairs(text, "CHILD=PARENT")
-
-
-def _new_names(text: str) -> dict[str, str]:
-    """Read ``ITEM=NAME, ITEM=NAME``."""
-    return read_pairs(text, "ITEM=NAME")
-
-
-def _indicators(text: str) -> dict[str, str]:
-    """Read ``ITEM=INDICATOR, ITEM=INDICATOR``."""
-    return read_pairs(text, "ITEM=INDICATOR")
-
-
-def _pages(text: str) -> dict[str, str]:
-    """Read ``ITEM=PAGE, ITEM=PAGE``."""
-    return _paged_items(read_pairs(text, "ITEM=PAGE"))
-
-
-def _lengths_of(text: str) -> dict[str, int]:
-    """Read ``VALUE=LENGTH, VALUE=LENGTH``."""
-    return _counted(read_pairs(text, "VALUE=LENGTH"))
-
-
-def _counted(lengths: Any) -> dict[str, int]:
-    """Return the lengths of values."""
-    found = instance(Mapping)(lengths)
-    return {str(value): int(COUNT.read(str(length))) for value, length in found.items()}
-
-
-def read_pairs(text: str, form: str) -> dict[str, str]:
-    """Return what a text such as ``NAME=VALUE, NAME=VALUE`` states; ``form`` is the form that an error names. Raises OptionError."""
-    found = {}
-    for part in names_in(text):
-        name, equals, value = part.partition("=")
-        if not equals or not value.strip():
-            raise OptionError(f"{form} was expected, not {part!r}")
-        found[name.strip()] = value.strip()
-    return found
-
-
-def _paged_items(pages: Any) -> dict[str, str]:
-    """Return the code pages of items by their names in capitals."""
-    found = {str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()}
-    for page in found.values():
-        code_page(page)
-    return found
-
-
-DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
-
-
-def _delimiter(text: str) -> bytes:
-    return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
-
-
-# What RECFM of a data set means in a file that was copied from it.
-RECFM: Final = {
-    "f": FrameKind.FIXED,
-    "fb": FrameKind.FIXED,
-    "v": FrameKind.RDW,
-    "vb": FrameKind.BDW,
-    "vbs": FrameKind.SPANNED,
-}
-FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
-    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, RECFM)])
-)
-KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
-PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
-LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
-INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
-PAGES: Final = Kind("code pages of items", _pages, _paged_items)
-TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
-RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
-DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
-
-
-_COBOL: Final = Dialect()
-OPTIONS: Final = Options(
-    "copybook",
-    (
-        Option("copybook", PATHS, "the copybook's file, or several, comma-separated"),
-        Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
-        Option("copy_path", PATHS, "folders where COPY finds its members, comma-separated", ()),
-        Option("record", TEXT, "the record (level 01) that all records are"),
-        Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
-        Option("segment", TEXT, "only the records of this one of the kinds, as a table"),
-        Option("parents", PARENTS, "kinds below others, with ids: CHILD=PARENT, CHILD=PARENT"),
-        Option("columns", NAMES, "only these items or groups, comma-separated"),
-        Option("shape", choice(Shape), "tree: structs and arrays; flat: a column an item"),
-        Option("depending", choice(Depending), "how many elements OCCURS has", Depending.REAL),
-        Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
-        Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
-        Option("surplus", choice(Surplus), "bytes after the last item: error, drop, padding"),
-        Option("short", choice(Short), "items that a record ends before: error, pad or null"),
-        Option("trim", TRIM, "blanks beside text that are removed: false for none", True),
-        Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
-        Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
-        Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
-        Option("code_page", TEXT, "of text and DISPLAY numbers, as cp037", _COBOL.code_page),
-        Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
-        Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
-        Option("numbers", choice(Numbers), "value, or always text", Numbers.VALUE),
-        Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
-        Option("native", choice(Endian), "byte order of COMP-5"),
-        Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
-        Option("binary_sizes", choice(BinarySizes), "bytes of COMP"),
-        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2"),
-        Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
-        Option(
-            "compiler",
-            choice(COMPILERS),
-            "sizes and orders of a compiler: ibm, micro-focus, gnucobol, fujitsu",
-        ),
-        Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
-        Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
-        Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
-        Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
-        Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
-        Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
-        Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
-        Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
-        Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
-        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
-        Option("twisted", FLAG, "true: the length is in the second half of an RDW", False),
-        Option("bdw_little_endian", FLAG, "little_endian of a BDW, where it differs"),
-        Option("bdw_adjustment", WHOLE, "adjustment of a BDW, where it differs"),
-        Option("bdw_twisted", FLAG, "twisted of a BDW, where it differs"),
-        Option("minimum_length", WHOLE, "a record of fewer bytes is an error", 0),
-        Option("maximum_length", WHOLE, "a record of more bytes is an error"),
-        Option("length_offset", WHOLE, "where the length field begins in the record", 0),
-        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", LENGTH_WIDTH),
-        Option("length_field", TEXT, "an item that has the length, or a sum as 2 * ITEM + 4"),
-        Option("length_map", LENGTHS, "lengths by the value of length_field: VALUE=4, *=8"),
-        Option("skip_first", WHOLE, "records of a file's header, left out", 0),
-        Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
-        Option("header_bytes", WHOLE, "bytes before a file's first record, left out", 0),
-        Option("trailer_bytes", WHOLE, "bytes after a file's last record, left out", 0),
-        Option("header", TEXT, "the record (level 01) that begins a file, left out"),
-        Option("trailer", TEXT, "the record (level 01) that ends a file, left out"),
-        Option(
-            "indicators", INDICATORS, "items that are NULL by others: ITEM=INDICATOR, or *=BITS"
-        ),
-        Option("file_column", FLAG, "true: the file's name in the column _file", False),
-        Option(
-            "number_column", FLAG, "true: the record's number in the column _record_number", False
-        ),
-        Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
-        Option("partitions", NAMES, "columns for the folders NAME=VALUE that files are in", ()),
-        Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
-        Option("split_search", choice(Search), "how the splits of a file are found", Search.WORDS),
-    ),
-)
-# Those that do not concern files.
-COLUMN_OPTIONS: Final = Options(
-    "copybook (of a column)",
-    (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
-)
 _ADDED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "file_column": FILE_COLUMN,
@@ -372,6 +97,8 @@ class CopybookOptions:
     segment: str | None = None
     search: Search = Search.WORDS
     partitions: tuple[str, ...] = ()
+    children: Children = Children.IDS
+    orphans: Orphans = Orphans.ERROR
 
     def check_names(self) -> None:
         """Raise OptionError where folders and items have a name in common."""
@@ -445,6 +172,12 @@ class CopybookOptions:
                 raise OptionError(
                     f"{name} is an option of files of several kinds", hint="Add kinds"
                 )
+        nested = given["children"] is Children.NESTED
+        if nested and not given["parents"]:
+            raise OptionError("children=nested without parents", hint="Add parents: CHILD=PARENT")
+        if given["orphans"] is not Orphans.ERROR and not nested:
+            problem = "orphans is an option of children=nested: with ids they are rows"
+            raise OptionError(problem, hint="Leave it out")
         if given["parents"]:
             # A record is below one before it in the file, so one task reads the file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
@@ -452,17 +185,19 @@ class CopybookOptions:
         framing = framing_of(given, layouts, values)
         own = cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
         own = replace(own, search=given["split_search"], partitions=given["partitions"])
+        own = replace(own, children=given["children"], orphans=given["orphans"])
         own.check_names()
         return own
 
     def only(self, names: Sequence[str]) -> Self:
         """Return the options for some of the schema's columns: others are not decoded.
 
-        Of several kinds of records all columns are decoded, but for those of a single segment.
+        Of several kinds of records all columns are decoded, but for those of a single segment without others in it.
         """
         added = {ERRORS_COLUMN, FILE_COLUMN, ID_COLUMN, *self.records.all_added}
         own = tuple(name for name in names if name not in added and not is_level_column(name))
-        if (self.kinds is not None and self.segment is None) or not own:
+        trees = self.segment is None or self.children is Children.NESTED
+        if (self.kinds is not None and trees) or not own:
             return self
         kept = tuple(name for name in self.records.added if name in names)
         chosen = replace(self, records=replace(self.records, columns=own, added=kept))
@@ -476,11 +211,14 @@ class CopybookOptions:
         size = split_bytes or self.split_bytes
         return plan_record_splits(files, self.framing, size, self.search, numbered=numbered)
 
-    def decoder(self, tally: Tally | None = None) -> Decoder:
+    def decoder(self, tally: PolicyCounts | None = None) -> Decoder:
         """Return what decodes the records, and adds to ``tally`` what policies decide on."""
         if self.kinds is None:
             return RecordDecoder(layout_named(self.layouts, self.record), self.records, tally)
-        kinds = KindsDecoder(self.layouts, self.kinds, self.records, tally)
+        own = self.layouts, self.kinds, self.records, tally
+        kinds = KindsDecoder(*own)
+        if self.children is Children.NESTED:
+            kinds = NestedDecoder(*own, orphans=self.orphans)
         return kinds if self.segment is None else SegmentDecoder(kinds, self.segment)
 
 
@@ -503,12 +241,6 @@ def _renamed(given: Mapping[str, Any], names: ColumnNames) -> dict[str, Any]:
         above = given["parents"].items()
         found["parents"] = {names.name(child): names.name(parent) for child, parent in above}
     return found
-
-
-def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
-    """Return values of options with their relative paths from ``base``; None is the working folder."""
-    own = [row.name for row in options if row.kind in (PATH, PATHS)] if base is not None else []
-    return values | {name: absolute_value(values[name], base or "") for name in own}
 
 
 def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
@@ -560,19 +292,27 @@ def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) 
 
 @list_names(RecordKeywords, OPTIONS)
 def read_records(
-    path: Addresses, copybook: Addresses | None = None, **options: Unpack[RecordKeywords]
+    path: Addresses,
+    copybook: Addresses | None = None,
+    *,
+    counts: PolicyCounts | None = None,
+    **options: Unpack[RecordKeywords],
 ) -> pa.RecordBatchReader:
     """Return a reader of the records of a file, of a folder's files by name, of a pattern's, or of several of these, as columns.
 
     The options are those of the Spark format ``copybook`` (docs/copybook.md). Raises OptionError, DefinitionError and
     StorageError at once; the reader raises DecodeError with file, record, byte offset, field and raw bytes where a
     field does not hold a value.
+
+    To ``counts``, a ``collections.Counter``, is added as the reader is read what the options of values decided on, by option, record and field:
+    ``("padding=left", "ACCOUNT", "AMOUNT")``.
     """
-    return read_all_records(path, CopybookOptions.of({"copybook": copybook, **options}))
+    chosen = CopybookOptions.of({"copybook": copybook, **options})
+    return read_all_records(path, chosen, tally=counts)
 
 
 def read_all_records(
-    path: Addresses, options: CopybookOptions, first: int = 0, tally: Tally | None = None
+    path: Addresses, options: CopybookOptions, first: int = 0, tally: PolicyCounts | None = None
 ) -> pa.RecordBatchReader:
     """Return a reader of the records of files; it yields so many ``first`` rows before it decodes what is after them.
 
@@ -600,7 +340,7 @@ def read_copybook_split(
     """Yield the records of one split as columns."""
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in _records_of(split, options):
+        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
             for batch in _batches(decoder, records, first):
                 first = max(0, first - batch.num_rows)
                 yield batch
@@ -617,7 +357,7 @@ def read_tables(
         return
     decoder = decoder.of_file(split.file.path)
     try:
-        for records in _records_of(split, options):
+        for records in decoder.whole(records_of_split(split, options, decoder.tally)):
             yield from decoder.tables(records)
     except TrailgateError as error:
         raise error.with_place(source=split.file.path) from None
@@ -630,11 +370,20 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
     return {name: decoder.table_schema(name) for name in decoder.names}
 
 
-def _records_of(split: RecordSplit, options: CopybookOptions) -> Iterator[RecordBytes]:
+def records_of_split(
+    split: RecordSplit, options: CopybookOptions, tally: PolicyCounts
+) -> Iterator[RecordBytes]:
+    """Yield the records of one split, not decoded; ``tally`` counts those that are skipped for their lengths."""
+    framing = options.framing
     texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
-    for chunk in read_record_split(split, options.framing):
+    for chunk in read_record_split(split, framing):
         found = records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
-        yield replace(found, texts=texts, places=chunk.places)
+        found = replace(found, texts=texts, places=chunk.places)
+        others = framing.others(found.starts, found.ends) if framing.skips else None
+        if others is not None and others.any():
+            tally["otherLengths=skip", "skipped", ""] += int(np.count_nonzero(others))
+            found = found.without(others)
+        yield found
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
@@ -642,8 +391,9 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
     at, step = 0, first
     while first and at < len(records):
         before = decoder.tally.copy()
+        end = decoder.piece_end(records, at + step)
         try:
-            found = list(decoder.batches(records.part(at, at + step)))
+            found = list(decoder.batches(records.part(at, end)))
         except TrailgateError:
             if step == first:
                 raise
@@ -653,7 +403,7 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
             continue
         rows = sum(batch.num_rows for batch in found)
         yield from found
-        at, first = at + step, max(0, first - rows)
+        at, first = end, max(0, first - rows)
         step = first if rows else 2 * step  # where records of other kinds are left out
     if at < len(records) or not len(records):
         yield from decoder.batches(records.part(at, len(records)))

@@ -148,7 +148,11 @@ def framing_of(
         block_twisted=given["bdw_twisted"],
         least=given["minimum_length"],
         most=given["maximum_length"],
+        skips=given["other_lengths"],
         lengths=_lengths(given, layouts, values),
     )
+    if found.skips and not found.least and found.most is None:
+        problem = "otherLengths=skip without minimumLength or maximumLength"
+        raise OptionError(problem, hint="State which lengths records have")
     found.check()
     return found

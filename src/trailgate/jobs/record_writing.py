@@ -24,13 +24,8 @@ from trailgate.cobol.records.segments import layout_named, written_layout
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import EncodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder
-from trailgate.jobs.record_files import (
-    OPTIONS,
-    CopybookOptions,
-    RecordKeywords,
-    read_pairs,
-    with_base,
-)
+from trailgate.jobs.record_files import CopybookOptions
+from trailgate.jobs.record_options import OPTIONS, RecordKeywords, read_pairs, with_base
 from trailgate.options import Kind, Option, Options, choice, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
@@ -64,6 +59,9 @@ OWN: Final = (
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 _READING: Final = (
     "columns",
+    "children",
+    "orphans",
+    "other_lengths",
     "skip_first",
     "skip_last",
     "header_bytes",
@@ -102,7 +100,7 @@ class WritingOptions:
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
-        reading = _READING[:1] if in_place else _READING
+        reading = _READING[:4] if in_place else _READING
         for row in OPTIONS:
             if row.name in reading and given[row.name] != row.default:
                 raise OptionError(f"{row.spelling} is for reading, and files are written without")

@@ -14,7 +14,13 @@ from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from trailgate.spark.apply_trail import apply
-    from trailgate.spark.frames import decode_copybook, read_messages, read_records, read_trail
+    from trailgate.spark.frames import (
+        decode_copybook,
+        read_messages,
+        read_records,
+        read_trail,
+        record_counts,
+    )
     from trailgate.spark.jobs import capture_runner
     from trailgate.spark.local_session import register, session
     from trailgate.spark.message_frames import capture, publish
@@ -28,6 +34,7 @@ __all__ = [
     "read_messages",
     "read_records",
     "read_trail",
+    "record_counts",
     "register",
     "session",
 ]
@@ -42,6 +49,7 @@ _MODULES = MappingProxyType(
         "read_messages": "trailgate.spark.frames",
         "read_records": "trailgate.spark.frames",
         "read_trail": "trailgate.spark.frames",
+        "record_counts": "trailgate.spark.frames",
         "register": "trailgate.spark.local_session",
         "session": "trailgate.spark.local_session",
     }

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import pyarrow as pa
+from pyspark import Accumulator
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from trailgate.jobs.record_files import OPTIONS, CopybookOptions, read_splits
+from trailgate.cobol.records.fields import Tally
+from trailgate.jobs.record_files import CopybookOptions, read_splits
+from trailgate.jobs.record_options import OPTIONS
 from trailgate.model.shapes import names_of
 from trailgate.options import Options
 from trailgate.spark.errors import with_brief_errors
@@ -62,6 +65,17 @@ class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's
         """Yield the records of splits."""
         for batch in read_splits(part, self._options, self._options.decoder()):
             yield batch.select(self._names)
+
+    def counted_rows(
+        self, part: tuple[RecordSplit, ...], counts: Accumulator[Tally]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the records of splits, and add what policies decided on in them before those of a batch are given."""
+        tally = Tally()
+        for batch in read_splits(part, self._options, self._options.decoder(tally)):
+            counts.add(Tally(tally))
+            tally.clear()
+            yield batch.select(self._names)
+        counts.add(tally)
 
 
 @with_brief_errors

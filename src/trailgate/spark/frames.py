@@ -11,11 +11,16 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 import pyarrow as pa
+from pyspark import Accumulator
+from pyspark.accumulators import AccumulatorParam
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import arrow_udf, col
 
-from trailgate.cobol.records.fields import records_at
-from trailgate.jobs.record_files import OPTIONS, CopybookKeywords, CopybookOptions, RecordKeywords
+from trailgate.cobol.records.fields import Tally, records_at
+from trailgate.errors import OptionError
+from trailgate.jobs.record_files import CopybookOptions
+from trailgate.jobs.record_options import OPTIONS, CopybookKeywords, RecordKeywords
 from trailgate.options import list_names
 from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
 from trailgate.spark.sources import Source, map_parts, spark_schema
@@ -77,16 +82,54 @@ def read_records(
     copybook: Addresses | None = None,
     *,
     base: Address | None = None,
+    counts: Accumulator[Tally] | None = None,
     **options: Unpack[RecordKeywords],
 ) -> DataFrame:
-    """Return the records of files; the options are those of the format ``copybook``."""
+    """Return the records of files; the options are those of the format ``copybook``.
+
+    To ``counts``, which ``record_counts`` makes, is added what the options of values decided on whenever the frame is read.
+    """
     from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
 
-    return _frame(spark, CopybookSource, path, {"copybook": copybook, "base": base, **options})
+    named = {"copybook": copybook, "base": base, **options}
+    return _frame(spark, CopybookSource, path, named, counts)
+
+
+class _Sums(AccumulatorParam[Tally]):  # type: ignore[misc]  # pyspark's types are not followed
+    """How counts of tasks are added."""
+
+    def zero(self, value: Tally) -> Tally:
+        """Return what tasks begin with."""
+        del value
+        return Tally()
+
+    def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802  Spark's name
+        """Return the first counts with the second ones added."""
+        value1.update(value2)
+        return value1
+
+
+def record_counts(spark: SparkSession) -> Accumulator[Tally]:
+    """Return an accumulator for ``read_records``: its value counts by option, record and field, as ``("padding=left", "ACCOUNT", "AMOUNT")``.
+
+    As any accumulator of Spark it counts what tasks read: again where a frame is read again, or a task is repeated. Raises OptionError over Spark Connect,
+    which has none.
+    """
+    try:
+        context = spark.sparkContext
+    except PySparkException as error:
+        problem = "Spark Connect has no accumulators"
+        hint = "Observe the column _errors, or let trailgate.verify_records count"
+        raise OptionError(problem, hint=hint) from error
+    return context.accumulator(Tally(), _Sums())
 
 
 def _frame(
-    spark: SparkSession, kind: type[Source], path: Addresses, options: Mapping[str, Any]
+    spark: SparkSession,
+    kind: type[Source],
+    path: Addresses,
+    options: Mapping[str, Any],
+    counts: Accumulator[Tally] | None = None,
 ) -> DataFrame:
     # Planned in this process, so relative paths are from its working folder, over Spark Connect too.
     source: Any = kind({"paths": addresses_of(path), **options})
@@ -95,7 +138,8 @@ def _frame(
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
 
     def rows(_: int, part: Any) -> Iterator[pa.RecordBatch]:
-        return as_expected(reader.rows(part), schema, zone)
+        found = reader.rows(part) if counts is None else reader.counted_rows(part, counts)
+        return as_expected(found, schema, zone)
 
     return map_parts(spark, [part.value for part in reader.partitions()], rows, schema)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cobol.items import layout_of
+from framed_files import frame
 from laws import examples
 from oracles import cobol_naive as naive
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.layouts import Endian
 from trailgate.cobol.records.decoding import OnError, RecordDecoder, RecordOptions, Short, Surplus
 from trailgate.cobol.records.fields import Tally, records_at
+from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.cobol.values.codec import Blank, Padding, ValueOptions
 from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.record_files import (
@@ -24,6 +27,7 @@ from trailgate.jobs.record_files import (
     read_all_records,
     read_records,
 )
+from trailgate.jobs.record_verify import verify_records
 from trailgate.jobs.record_writing import write_records
 
 COPYBOOK = "01 R. 05 A PIC X(3). 05 N PIC 9(4). 05 Q PIC S9(3) COMP-3."
@@ -100,6 +104,61 @@ def test_the_command_prints_the_counts(
     assert capsys.readouterr().err.splitlines() == expected
     assert run([*command, "--to", str(tmp_path / "out"), "-o", "splitBytes=9"]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == expected
+
+
+def test_a_reader_counts_as_it_is_read(files: list[str]) -> None:
+    """What was counted before stays in the counter."""
+    counts = Counter({("padding=trim", "R", "N"): 5})
+    options: dict[str, Any] = ALL
+    reader = read_records(*files, **options, counts=counts)
+    assert sum(counts.values()) == 5
+
+    reader.read_all()
+
+    assert counts == {
+        ("padding=trim", "R", "N"): 7,
+        ("blank=null", "R", "N"): 1,
+        ("blank=null", "R", "Q"): 1,
+        ("lowValues=zero", "R", "Q"): 1,
+    }
+
+
+@pytest.mark.parametrize("form", ["rdw", "line", "spanned", "bdw"])
+def test_records_of_other_lengths_are_skipped_by_option_and_keep_their_numbers(
+    tmp_path: Path, form: str
+) -> None:
+    files = [str(tmp_path / "data"), str(tmp_path / "r.cpy")]
+    Path(files[1]).write_text("01 A. 05 K PIC X. 05 N PIC 9.\n01 B. 05 K PIC X. 05 M PIC 9.")
+    records = [one.encode() for one in ("A1", "", "B2", "A3333", "B4", "A", "A6")]
+    Path(files[0]).write_bytes(frame(records, Framing(FrameKind(form))))
+    options: dict[str, Any] = {
+        "record_format": form,
+        "code_page": "ascii",
+        "kinds": "K: A=A, B=B",
+        "number_column": True,
+        "minimum_length": 2,
+        "maximum_length": 4,
+    }
+    counts: Counter[tuple[str, str, str]] = Counter()
+
+    with pytest.raises(DecodeError, match="2 to 4"):
+        rows(files, **options)
+    found = rows(files, **options, other_lengths="skip", counts=counts)
+    nested = {"parents": "B=A", "children": "nested"}
+    trees = rows(files, **options, **nested, other_lengths="skip")
+
+    assert [row["_record_number"] for row in found] == [1, 3, 5, 7]
+    assert [row["_record"] for row in found] == ["A", "B", "B", "A"]
+    assert counts == {("otherLengths=skip", "skipped", ""): 3}
+    assert [row["_record_number"] for row in trees] == [1, 7]
+    assert [one["_record_number"] for one in trees[0]["A"]["B"]] == [3, 5]
+    Path(files[0]).write_bytes(frame([b"A1", b"", b"B?"], Framing(FrameKind(form))))
+    with pytest.raises(DecodeError, match="record 3"):
+        rows(files, **options, other_lengths="skip")
+    found_bad = verify_records(*files, **options, other_lengths="skip")
+    assert [place.record for place in found_bad.fields[0].places] == [3]
+    with pytest.raises(OptionError, match="otherLengths=skip without"):
+        rows(files, other_lengths="skip", record="A")
 
 
 def test_dropped_bytes_and_skipped_kinds_are_counted(tmp_path: Path) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -199,10 +201,28 @@ def test_an_index_is_kept_if_asked_for_and_not_used_for_other_bytes(
 def test_an_index_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(frame([b"abcd"] * 9, Framing(FrameKind.RDW)))
-    (tmp_path / ".data.records.unfinished").mkdir()
+    (tmp_path / ".data.records").mkdir()
 
     with pytest.raises(StorageError, match=r"cannot be kept: .*splitSearch=index"):
         plan_record_splits(find_record_files(path), Framing(FrameKind.RDW), 20, Search.KEPT)
+    assert sorted(one.name for one in tmp_path.iterdir()) == [".data.records", "data"]
+
+
+def test_runs_that_keep_an_index_at_once_leave_one_that_is_whole(tmp_path: Path) -> None:
+    """Another run's unfinished index stays as it is."""
+    framing, path = Framing(FrameKind.RDW), tmp_path / "data"
+    path.write_bytes(frame([b"abcd"] * 900, framing))
+    other = tmp_path / ".data.records.unfinished"
+    other.write_bytes(b"of another run")
+
+    def plan(_: int) -> int:
+        return len(plan_record_splits(find_record_files(path), framing, 400, Search.KEPT))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(plan, range(8)))) == 1
+    assert other.read_bytes() == b"of another run"
+    assert len(list(tmp_path.iterdir())) == 3
+    assert json.loads((tmp_path / ".data.records").read_bytes())["count"] == 900
 
 
 def test_splits_that_do_not_meet_are_an_error(tmp_path: Path) -> None:

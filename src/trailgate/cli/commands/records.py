@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from trailgate.cli.options import Base, FewRows, Format, RowFormat, Wide, named_values, takes
-from trailgate.cli.output import done_already, say
+from trailgate.cli.output import done_already, progress_bar, quiet_pipe, say
 from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError, mask_logins
 from trailgate.options import Flag
@@ -46,6 +47,10 @@ class RecordsArguments:
         Flag("FIELD=EXPRESSION"),
         "With --to: write the records with this value in a field, all other bytes as they are; repeatable.",
     ] = field(default_factory=list)
+    verify: Annotated[
+        bool,
+        "Write nothing: count the fields that are bad by reason, with the first places; the exit code is 1 if there are any.",
+    ] = False
     master: Annotated[
         str | None, Flag("MASTER"), "With --to: run on Spark, as local[2] or a cluster's address."
     ] = None
@@ -65,6 +70,8 @@ def command(
 ) -> None:
     """Show files of fixed-width records, or write them as Parquet, or from it."""
     if given.write or given.set:
+        if given.verify:
+            raise OptionError("--verify writes nothing", hint="Leave out --write and --set")
         _write_records(path, given)
         return
     from trailgate.cobol.records.decoding import Shape
@@ -76,13 +83,18 @@ def command(
     shape = Shape.TREE if to is not None or given.format is Format.JSON else Shape.FLAT
     named = {"copybook": given.copybook, **named_values(given.option)}
     options = CopybookOptions.of(named, shape=shape, base=base)
+    if given.verify and (to is not None or given.format is Format.CSV):
+        problem = "--verify writes nothing, and prints a table or JSON"
+        raise OptionError(problem, hint="Leave out --to and --format csv")
     if to is None and given.master is not None:
         raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
     if base is not None:
         path = [one if is_stream(one) else absolute(one, base) for one in path]
         to = None if to is None else absolute(to, base)
     with kept_input(path) as kept:
-        if to is not None:
+        if given.verify:
+            _verify(kept, options, given)
+        elif to is not None:
             _write(kept, to, options, given.master)
         else:
             _print(kept, options, given)
@@ -144,6 +156,24 @@ def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -
     print_batches(rows, names, shape, format=given.format, limit=given.limit, wide=given.wide)
     for line in tally.lines():
         say(line, stderr=True)
+
+
+def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
+    """Print what is bad; exits with 1 where anything is."""
+    from trailgate.cli.records_output import print_report, report_values
+    from trailgate.jobs.record_verify import SHOWN, verify_files
+
+    as_json = given.format is Format.JSON
+    places = SHOWN if given.limit is None else given.limit
+    with progress_bar("verifying", show=not as_json) as progress:
+        found = verify_files(path, options, places=places, progress=progress)
+    with quiet_pipe():
+        if as_json:
+            print(json.dumps(report_values(found), ensure_ascii=False))
+        else:
+            print_report(found)
+    if not found.is_good:
+        raise typer.Exit(1)
 
 
 def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:

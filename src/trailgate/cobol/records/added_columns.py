@@ -30,9 +30,10 @@ def _raws(records: RecordBytes, rows: Longs) -> pa.Array:
 
 
 def _numbers(records: RecordBytes, rows: Longs) -> pa.Array:
-    if records.first is None:
+    found = records.numbers(rows)
+    if found is None:
         raise DecodeError("the number of a record is not known where its file is split")
-    return pa.array(records.first + rows + 1)
+    return pa.array(found)
 
 
 def _offsets(records: RecordBytes, rows: Longs) -> pa.Array:
@@ -46,6 +47,11 @@ _COMPUTED: Final[Mapping[str, _Added]] = MappingProxyType(
         OFFSET_COLUMN: _Added(pa.int64(), _offsets),
     }
 )
+
+
+def is_of_record(name: str) -> bool:
+    """Return whether an added column differs between the records of a file."""
+    return name in _COMPUTED
 
 
 def added_fields(names: Iterable[str]) -> list[pa.Field]:

@@ -6,7 +6,7 @@ rows of a matrix, and builds columns, or structs and lists, of them. A field who
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from enum import Enum
@@ -34,7 +34,9 @@ from trailgate.cobol.records.described import describe_flat, describe_tree
 from trailgate.cobol.records.fields import (
     CUT_OFF,
     Fault,
+    FaultyRecords,
     Findings,
+    PolicyCounts,
     RecordBytes,
     Tally,
     bytes_present,
@@ -52,14 +54,17 @@ from trailgate.cobol.records.fields import (
 from trailgate.cobol.records.indicators import Indicator, find_indicators
 from trailgate.cobol.values.codec import (
     Blank,
+    Classify,
     Decoder,
     Explain,
     Integers,
     Numbers,
     Reason,
     ValueOptions,
+    Why,
 )
 from trailgate.cobol.values.codecs import decoder, explainer
+from trailgate.cobol.values.reasons import classifier
 from trailgate.cobol.values.text import shown_page
 from trailgate.columnar.code_pages import code_page, without
 from trailgate.errors import DecodeError, DefinitionError, OptionError, Where, did_you_mean
@@ -152,16 +157,19 @@ class RecordDecoder:
     """
 
     def __init__(
-        self, layout: Layout, options: RecordOptions | None = None, tally: Tally | None = None
+        self,
+        layout: Layout,
+        options: RecordOptions | None = None,
+        tally: PolicyCounts | None = None,
     ) -> None:
         self.layout, self.options = layout, options or RecordOptions()
-        self.tally = Tally() if tally is None else tally
+        self.tally: PolicyCounts = Tally() if tally is None else tally
         self._names = self.options.names(layout)
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
         find_indicators(self._placed, self.options.indicators)  # raises
-        self._decoders: dict[Field, tuple[Decoder, Explain]] = {}
+        self._decoders: dict[Field, tuple[Decoder, Explain, Classify]] = {}
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
                 self._decoder_of(item.field)
@@ -172,6 +180,14 @@ class RecordDecoder:
     def of_file(self, _: str) -> RecordDecoder:
         """Return the decoder of the records of one file, which is the same for all."""
         return self
+
+    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+        """Return records in pieces that can be decoded apart from each other: as they are."""
+        return chunks
+
+    def piece_end(self, records: RecordBytes, row: int) -> int:
+        """Return where a piece can end that has the records before ``row`` at least."""
+        return min(row, len(records))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -196,13 +212,31 @@ class RecordDecoder:
         for begin in range(0, max(len(records), 1), rows):
             yield self._batch(records.part(begin, begin + rows))
 
-    def _batch(self, records: RecordBytes) -> pa.RecordBatch:
-        found = Findings(len(records))
-        placed = self._placed
+    def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
+        """Yield some of the records after the other, with what is wrong in them; policies are counted as in decoding."""
+        rows = _rows_of(max(self.layout.size, 1))
+        for begin in range(0, len(records), rows):
+            part = records.part(begin, begin + rows)
+            _, _, found = self._found(part)
+            self._count_short(found)
+            faults = [fault for fault in found.faults if fault.rows.any()]
+            yield FaultyRecords(self.layout.name, part, faults)
+
+    def _found(self, records: RecordBytes) -> tuple[PlacedItems, Mapping[Item, pa.Array], Findings]:
+        """Return where items are, the wanted columns, and what was found in them."""
+        found, placed = Findings(len(records)), self._placed
         if self.layout.varies:
             placed = self._with_counts(records, found)
         self._check_surplus(records, placed, found)
-        columns = self._columns(records, placed, found)
+        return placed, self._columns(records, placed, found), found
+
+    def _count_short(self, found: Findings) -> None:
+        """Add what was found to the counts, and the records that are short."""
+        self._count_rows(found, f"short={self.options.short.value}", found.short)
+        self.tally.update(found.tally)
+
+    def _batch(self, records: RecordBytes) -> pa.RecordBatch:
+        placed, columns, found = self._found(records)
         faults = [fault for fault in found.faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
             raise first_error(records, faults, code_page(self.options.values.dialect.code_page))
@@ -214,8 +248,7 @@ class RecordDecoder:
             pairs.append((ERRORS_COLUMN, error_column(records, faults)))
             for fault in faults:
                 self._count_rows(found, "errors=column", fault.rows, fault.field)
-        self._count_rows(found, f"short={self.options.short.value}", found.short)
-        self.tally.update(found.tally)
+        self._count_short(found)
         added = self.options.all_added
         pairs += zip(added, added_columns(added, records), strict=True)
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
@@ -301,7 +334,7 @@ class RecordDecoder:
         there: list[tuple[Mask | None, Mask | None]],
         findings: Findings,
     ) -> Iterator[tuple[Item, pa.Array]]:
-        decode, explain = self._decoder_of(kind)
+        decode, explain, classify = self._decoder_of(kind)
         rows = len(records)
         if not rows:
             found = decode(np.zeros((0, kind.size), np.uint8))
@@ -328,7 +361,8 @@ class RecordDecoder:
                 bad = bad & ~short
             if bad is not None and bad.any():
                 page = shown_page(item.field, self.options.values)
-                findings.faults.append(Fault(item.name, kind.size, item.offset, bad, explain, page))
+                fault = Fault(item.name, kind.size, item.offset, bad, explain, classify, page)
+                findings.faults.append(fault)
             for policy, noted in found.notes:
                 own = noted[cut] if mask is None else noted[cut] & mask
                 self._count_rows(findings, policy, own, item.name)
@@ -404,9 +438,10 @@ class RecordDecoder:
         if wanted and found.bad is not None:
             new = new & ~found.bad
         if new.any():
-            values = self.options.values
-            explain, page = explainer(item.field, values), shown_page(item.field, values)
-            fault = Fault(item.name, item.field.size, item.offset, new, explain, page)
+            values, field = self.options.values, item.field
+            page, explain = shown_page(field, values), explainer(field, values)
+            why = classifier(field, values)
+            fault = Fault(item.name, field.size, item.offset, new, explain, why, page)
             findings.faults.append(fault)
         for policy, noted in () if wanted else found.notes:
             own = noted if usable is None else noted & usable
@@ -417,12 +452,13 @@ class RecordDecoder:
             unread = unread & ~absent
         return Counts(found.values.fill_null(0).to_numpy(zero_copy_only=False), unread)
 
-    def _decoder_of(self, field: Field) -> tuple[Decoder, Explain]:
+    def _decoder_of(self, field: Field) -> tuple[Decoder, Explain, Classify]:
         kind = _kind(field)
         if kind not in self._decoders:
             # The field itself is bound, so that an error names it.
+            values = self.options.values
             try:
-                bound = (decoder(field, self.options.values), explainer(field, self.options.values))
+                bound = decoder(field, values), explainer(field, values), classifier(field, values)
             except OptionError as error:
                 raise error.with_place(field=field.name) from None
             self._decoders[kind] = bound
@@ -482,7 +518,7 @@ def _usable(
 
 
 def _short_fault(item: Item, rows: Mask) -> Fault:
-    return Fault(item.name, item.field.size, item.offset, rows, lambda _: CUT_OFF)
+    return Fault(item.name, item.field.size, item.offset, rows, lambda _: CUT_OFF, Why.SHORT)
 
 
 def _count_fault(bad: BadCount) -> Fault:
@@ -493,17 +529,17 @@ def _count_fault(bad: BadCount) -> Fault:
     counts = " or ".join(map(str, wrong))
     reason = Reason(f"{bad.counter} states that it occurs {counts} times, outside {allowed}")
     # A counter that is not a count has its own fault.
-    return Fault(bad.field.name, 0, bad.offset, bad.rows & ~bad.unread, lambda _: reason)
+    return Fault(bad.field.name, 0, bad.offset, bad.rows & ~bad.unread, lambda _: reason, Why.COUNT)
 
 
 def _uncounted_fault(bad: BadCount) -> Fault:
     reason = Reason(f"{bad.counter}, which states how often it occurs, is not known")
-    return Fault(bad.field.name, 0, bad.offset, bad.unread, lambda _: reason)
+    return Fault(bad.field.name, 0, bad.offset, bad.unread, lambda _: reason, Why.UNCOUNTED)
 
 
 def _lost_fault(item: Item, occurs: Occurs, rows: Mask) -> Fault:
     reason = Reason(f"it is after items whose number {occurs.counter} does not state")
-    return Fault(item.name, 0, UNPLACED, rows, lambda _: reason)
+    return Fault(item.name, 0, UNPLACED, rows, lambda _: reason, Why.UNCOUNTED)
 
 
 def _find_columns(placed: PlacedItems, columns: tuple[str, ...] | None) -> frozenset[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,7 @@ from trailgate.cobol.copybook.items import (
     distinct_names,
 )
 from trailgate.cobol.records.kernels import copy_present, only_padding
-from trailgate.cobol.values.codec import Explain, Reason
+from trailgate.cobol.values.codec import Classify, Explain, Reason, Why
 from trailgate.columnar.code_pages import CodePage, page_text
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import octets, windows
@@ -54,6 +54,7 @@ class RecordBytes:
     step: int | None = None
     places: Longs | None = None
     texts: Mapping[str, str | None] = member(default_factory=lambda: MappingProxyType({}))
+    given_numbers: Longs | None = None  # where records between these are left out
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -62,11 +63,17 @@ class RecordBytes:
         """Return some of the records."""
         cut = slice(begin, end)
         first = None if self.first is None else self.first + begin
-        return replace(self._rows(cut), first=first)
+        numbers = None if self.given_numbers is None else self.given_numbers[cut]
+        return replace(self._rows(cut), first=first, given_numbers=numbers)
 
     def take(self, rows: Longs) -> RecordBytes:
         """Return some of the records, numbered from 1."""
-        return replace(self._rows(rows), first=0, step=None)
+        return replace(self._rows(rows), first=0, step=None, given_numbers=None)
+
+    def without(self, rows: Mask) -> RecordBytes:
+        """Return the other records, which keep their numbers."""
+        kept = np.flatnonzero(~rows)
+        return replace(self._rows(kept), step=None, given_numbers=self.numbers(kept))
 
     def _rows(self, rows: slice | Longs) -> RecordBytes:
         places = None if self.places is None else self.places[rows]
@@ -79,7 +86,14 @@ class RecordBytes:
 
     def number(self, row: int) -> int | None:
         """Return the number of a record in its source, from 1; None if it is unknown."""
-        return None if self.first is None else self.first + row + 1
+        found = self.numbers(np.array([row]))
+        return None if found is None else int(found[0])
+
+    def numbers(self, rows: Longs) -> Longs | None:
+        """Return the numbers of some records in their source, from 1; None if they are unknown."""
+        if self.first is None:
+            return None
+        return self.first + rows + 1 if self.given_numbers is None else self.given_numbers[rows]
 
 
 def records_at(
@@ -158,7 +172,10 @@ def _items(records: RecordBytes, item: Item, size: int) -> Items:
     return np.ndarray((len(records),), f"V{size}", records.data, offset, (records.step,))
 
 
-class Tally(Counter[tuple[str, str, str]]):
+PolicyCounts = Counter[tuple[str, str, str]]
+
+
+class Tally(PolicyCounts):
     """How often each policy decided what a value or a record is: counts by policy, record name and item, which is empty for whole records."""
 
     def lines(self) -> Iterator[str]:
@@ -216,6 +233,7 @@ class Fault:
     at: Offset
     rows: Mask
     explain: Explain
+    why: Why | Classify
     page: CodePage | None = None  # of its bytes, where it is not the records'
 
     def offset(self, row: int) -> int:
@@ -225,6 +243,20 @@ class Fault:
     def offsets(self, rows: Longs) -> Longs:
         """Return where the field begins in some records."""
         return np.broadcast_to(self.at, rows.shape) if isinstance(self.at, int) else self.at[rows]
+
+    def raw(self, records: RecordBytes, row: int) -> bytes:
+        """Return the field's bytes in a record, as many as it has of them."""
+        found: bytes = _raws(records, self, np.array([row]))[0].as_py()
+        return found
+
+
+class FaultyRecords(NamedTuple):
+    """Records of one layout and what is wrong in them; ``numbers`` are theirs in the source, None where they follow from the records."""
+
+    record: str
+    records: RecordBytes
+    faults: list[Fault]
+    numbers: Longs | None = None
 
 
 def surplus(records: RecordBytes, extent: Offset, known: Mask | None, name: str) -> Fault | None:
@@ -236,7 +268,7 @@ def surplus(records: RecordBytes, extent: Offset, known: Mask | None, name: str)
         return None
     longer = records.ends - records.starts > extent
     rows = longer if known is None else longer & known
-    return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS)
+    return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS, Why.SURPLUS)
 
 
 def padded_rows(records: RecordBytes, longer: Fault, page: CodePage) -> Mask:
@@ -266,7 +298,7 @@ def first_error(records: RecordBytes, faults: list[Fault], page: CodePage) -> De
     """
     row = min(int(np.argmax(fault.rows)) for fault in faults)
     fault = min((f for f in faults if f.rows[row]), key=lambda f: f.offset(row))
-    raw = _raws(records, fault, np.array([row]))[0].as_py()
+    raw = fault.raw(records, row)
     reason = fault.explain(raw)
     offset = int(records.offsets[row]) + fault.offset(row)
     text = page_text(raw, fault.page or page)

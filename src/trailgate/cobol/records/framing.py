@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.cobol.records.kernels import (
     DESCRIPTOR,
     MOST_STATED,
@@ -74,7 +74,7 @@ class Framing:
     ``adjustment`` is added to a length as it is written: 0 where it counts its own four bytes, as on z/OS,
     4 where it does not. ``twisted`` descriptor words have the length in their second half. Those of blocks have the form of
     those of records unless ``block_little``, ``block_adjustment`` and ``block_twisted`` state another one.
-    A record has ``least`` to ``most`` bytes. ``field_offset`` and ``field_width`` place a binary length field in
+    A record has ``least`` to ``most`` bytes; others are errors, or to be left out (``skips``) by who reads them. ``field_offset`` and ``field_width`` place a binary length field in
     the record, ``lengths`` are other rules. ``left`` are the bytes that are left of the block in which data begins. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
     after and before its bytes that are not of records.
     """
@@ -97,6 +97,7 @@ class Framing:
     block_twisted: bool | None = None
     least: int = 0
     most: int | None = None
+    skips: bool = False
     lengths: RecordLengths | None = None
     left: int = 0
 
@@ -117,7 +118,15 @@ class Framing:
         if self.kind is not FrameKind.RDW:
             return None
         natural = MOST_STATED + int(adjustments[0])
-        return natural if self.most is None else min(natural, self.most + DESCRIPTOR)
+        return natural if self.most is None or self.skips else min(natural, self.most + DESCRIPTOR)
+
+    def others(self, starts: Longs, ends: Longs) -> Mask | None:
+        """Return which records are shorter or longer than records are; None where there are no such limits."""
+        if not self.least and self.most is None:
+            return None
+        lengths = ends - starts
+        bad: Mask = lengths < self.least
+        return bad if self.most is None else bad | (lengths > self.most)
 
     def check(self) -> None:
         """Raise OptionError where the framing cannot be."""
@@ -177,13 +186,9 @@ def find_frames(data: Octets, framing: Framing, *, finish: bool = False) -> Fram
 
 def _check_lengths(data: Octets, found: Frames, framing: Framing) -> None:
     """Raise DecodeError for a record that is shorter or longer than records are."""
-    if not framing.least and framing.most is None:
-        return
-    lengths = found.ends - found.starts
-    bad = lengths < framing.least
-    if framing.most is not None:
-        bad |= lengths > framing.most
-    if bad.any():
+    bad = framing.others(found.starts, found.ends)
+    if bad is not None and not framing.skips and bad.any():
+        lengths = found.ends - found.starts
         row = int(bad.argmax())
         places = found.starts if found.places is None else found.places
         begin = int(places[row]) - _HEADS.get(framing.kind, 0)

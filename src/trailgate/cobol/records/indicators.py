@@ -14,7 +14,7 @@ import numpy as np
 from trailgate.arrays import Mask
 from trailgate.cobol.copybook.items import Item, PlacedItems, columns_below
 from trailgate.cobol.records.fields import Fault, RecordBytes, copy_items, cut_off
-from trailgate.cobol.values.codec import Reason
+from trailgate.cobol.values.codec import Reason, Why
 from trailgate.errors import OptionError, Where, did_you_mean
 
 BITS: Final = "*"  # all items after the indicator
@@ -45,7 +45,9 @@ class Indicator(NamedTuple):
         first = matrix[:, 0]
         odd = ~np.isin(first, (*_SET, *_CLEAR))
         if odd.any():
-            faults.append(Fault(self.item.name, size, self.item.offset, odd, lambda _: _ODD))
+            faults.append(
+                Fault(self.item.name, size, self.item.offset, odd, lambda _: _ODD, Why.INDICATOR)
+            )
         absent: Mask = np.isin(first, _SET) | odd
         return absent
 

@@ -6,16 +6,17 @@ of structs, NULL in the rows of other kinds; rows stay in the order of the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs
+from trailgate.arrays import Longs, Mask
 from trailgate.cobol.copybook.items import flat_columns
 from trailgate.cobol.copybook.layouts import Field, Layout
 from trailgate.cobol.records.added_columns import FILE_COLUMN, added_columns, added_fields
@@ -28,15 +29,43 @@ from trailgate.cobol.records.decoding import (
     Surplus,
     names_of_columns,
 )
-from trailgate.cobol.records.fields import ERROR, RecordBytes, Tally
+from trailgate.cobol.records.fields import (
+    ERROR,
+    Fault,
+    FaultyRecords,
+    PolicyCounts,
+    RecordBytes,
+    Tally,
+)
 from trailgate.cobol.records.kind_rules import PADDING, RecordKinds
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.segments import layout_named
-from trailgate.cobol.values.codec import Blank, Integers, Numbers, page_of
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Reason, Why, page_of
 from trailgate.columnar.code_pages import code_page, page_text
 from trailgate.errors import DecodeError, OptionError, Where, did_you_mean, mask_logins
 
 KIND_COLUMN = "_record"
+
+
+class Trees(NamedTuple):
+    """Records that are below each other: their numbers among the records, their kinds, and the numbers among these of the ones above, -1 for none."""
+
+    rows: Longs
+    kind: Longs
+    above: Longs
+
+
+class ChosenRows(NamedTuple):
+    """The records that become rows: their numbers among the records, their kinds, the columns of their ids, and what these continue with.
+
+    ``trees`` are the rows with the records below them, where these are in them.
+    """
+
+    rows: Longs
+    kind: Longs
+    ids: list[pa.Array]
+    state: Longs | None = None
+    trees: Trees | None = None
 
 
 class KindsDecoder:
@@ -51,14 +80,14 @@ class KindsDecoder:
         layouts: Sequence[Layout],
         kinds: RecordKinds,
         options: RecordOptions,
-        tally: Tally | None = None,
+        tally: PolicyCounts | None = None,
     ) -> None:
         self._kinds, self._options = kinds, options
-        self.tally = Tally() if tally is None else tally
+        self.tally: PolicyCounts = Tally() if tally is None else tally
         self._layouts = {name: layout_named(layouts, name) for name in kinds.records}
-        self._key, self._strict_key, field = self._key_decoders()
-        page, values = page_of(field, options.values), self._key.schema.field(0).type
-        self._choose, self._size = kinds.chooser(values, field.size, page), field.size
+        self._key, self._strict_key, self._place, self._field = self._key_decoders()
+        page, values = page_of(self._field, options.values), self._key.schema.field(0).type
+        self._choose = kinds.chooser(values, self._field.size, page)
         self._chains = chains_of(kinds.records, kinds.parents) if kinds.parents else []
         self.ids: RecordIds | None = None
         # The ids have the file's name.
@@ -76,9 +105,10 @@ class KindsDecoder:
             )
             for name, own in self._layouts.items()
         }
+        self._numbers = {name: number for number, name in enumerate(self._decoders)}
 
-    def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder, Field]:
-        """Return the decoder of the field of the kinds, one that stops at its errors, and the field; raises OptionError where its place differs."""
+    def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder, int, Field]:
+        """Return the decoder of the field of the kinds, one that stops at its errors, its offset and the field; raises OptionError where its place differs."""
         wanted = self._kinds.field.upper()
         found = [
             {
@@ -100,8 +130,8 @@ class KindsDecoder:
         )
         own = RecordOptions(values, Shape.FLAT, columns=columns, surplus=Surplus.DROP)
         lenient = replace(own, errors=OnError.COLUMN)
-        (field,) = found[0].values()
-        return RecordDecoder(first, lenient), RecordDecoder(first, own), field
+        (((place, _), field),) = found[0].items()
+        return RecordDecoder(first, lenient), RecordDecoder(first, own), place, field
 
     def of_file(self, path: str) -> KindsDecoder:
         """Return the decoder of the records of one file, from its first one on."""
@@ -116,7 +146,7 @@ class KindsDecoder:
         """Return the schema of all batches."""
         members = [pa.field(KIND_COLUMN, pa.string()), *self._id_fields()]
         for name in self.names:
-            inner = [field for field in self._decoders[name].schema if field.name != ERRORS_COLUMN]
+            inner = [field for field in self._own_schema(name) if field.name != ERRORS_COLUMN]
             members.append(pa.field(name, pa.struct(inner)))
         if self._options.errors is OnError.COLUMN:
             members.append(pa.field(ERRORS_COLUMN, pa.list_(ERROR)))
@@ -125,28 +155,47 @@ class KindsDecoder:
     @property
     def names(self) -> tuple[str, ...]:
         """Return the names of the kinds that have columns."""
-        return tuple(name for name in self._decoders if name in self._shown)
+        return tuple(name for name in self._with_rows if name in self._shown)
+
+    def is_below(self, name: str) -> bool:
+        """Return whether a name is that of a kind whose records are in the rows of others."""
+        known = {one.upper() for one in self._decoders}
+        return name.upper() in known - {one.upper() for one in self._with_rows}
+
+    @property
+    def _with_rows(self) -> Sequence[str]:
+        """Return the kinds whose records are rows."""
+        return tuple(self._decoders)
 
     def table_schema(self, name: str) -> pa.Schema:
         """Return the schema of the table of a kind."""
-        own = self._decoders[name].schema
-        return pa.schema([*self._id_fields(), *own, *added_fields(self._added)])
+        return pa.schema([*self._id_fields(), *self._own_schema(name), *added_fields(self._added)])
+
+    def _own_schema(self, name: str) -> pa.Schema:
+        """Return the fields of a kind's records."""
+        return self._decoders[name].schema
 
     def _id_fields(self) -> list[pa.Field]:
         return RecordIds.fields(self._chains) if self._chains else []
 
+    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+        """Return records in pieces that can be decoded apart from each other, one after the other."""
+        return chunks
+
+    def piece_end(self, records: RecordBytes, row: int) -> int:
+        """Return where a piece can end that has the records before ``row`` at least."""
+        return min(row, len(records))
+
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Yield the columns of the records, in their order."""
-        kind = self.kinds_of(records)
-        rows = np.flatnonzero(kind >= 0)
-        names = list(self._decoders)
-        ids, state = self._id_columns(records, kind, rows)
-        columns = [pa.array(names).take(pa.array(kind[rows])), *ids]
+        chosen = self._choose_rows(records)
+        rows, kind = chosen.rows, chosen.kind
+        columns = [pa.array(list(self._decoders)).take(pa.array(kind)), *chosen.ids]
         errors = np.zeros(len(rows), np.int64)
         pool: list[pa.Array] = []
-        for number, (name, decoder) in enumerate(self._decoders.items()):
-            own = np.flatnonzero(kind[rows] == number)
-            batch = _decode(decoder, records, rows[own])
+        for name in self._with_rows:
+            own = np.flatnonzero(kind == self._numbers[name])
+            batch = self._decode(name, records, chosen, own)
             slots = np.zeros(len(rows), np.int64)
             slots[own] = np.arange(len(own))
             if self._options.errors is OnError.COLUMN:
@@ -162,31 +211,42 @@ class KindsDecoder:
         if pool:
             columns.append(pa.concat_arrays(pool).take(pa.array(errors)))
         columns += added_columns(self._added, records, rows)
-        self._advance(state)
+        self._advance(chosen.state)
         yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
     def tables(
         self, records: RecordBytes, only: str | None = None
     ) -> Iterator[tuple[str, pa.RecordBatch]]:
         """Yield the columns of the records of each kind, or of one kind alone: the others are not decoded then."""
-        kind = self.kinds_of(records)
-        rows = np.flatnonzero(kind >= 0)
-        ids, state = self._id_columns(records, kind, rows)
+        chosen = self._choose_rows(records)
         found = []
-        for number, (name, decoder) in enumerate(self._decoders.items()):
+        for name in self._with_rows:
             if only not in (None, name):
                 continue
-            own = np.flatnonzero(kind[rows] == number)
-            batch = _decode(decoder, records, rows[own])
+            own = np.flatnonzero(chosen.kind == self._numbers[name])
+            batch = self._decode(name, records, chosen, own)
             if name not in self._shown or not (len(own) or only):
                 continue
-            columns = [column.take(pa.array(own)) for column in ids] + batch.columns
-            columns += added_columns(self._added, records, rows[own])
+            columns = [column.take(pa.array(own)) for column in chosen.ids] + batch.columns
+            columns += added_columns(self._added, records, chosen.rows[own])
             found.append(
                 (name, pa.RecordBatch.from_arrays(columns, schema=self.table_schema(name)))
             )
-        self._advance(state)
+        self._advance(chosen.state)
         yield from found
+
+    def _choose_rows(self, records: RecordBytes) -> ChosenRows:
+        """Return which records are rows, in their order."""
+        kind = self.kinds_of(records)
+        rows = np.flatnonzero(kind >= 0)
+        ids, state = self._id_columns(records, kind, rows)
+        return ChosenRows(rows, kind[rows], ids, state)
+
+    def _decode(
+        self, name: str, records: RecordBytes, chosen: ChosenRows, own: Longs
+    ) -> pa.RecordBatch:
+        """Return the columns of those of the rows that are of a kind."""
+        return decode_rows(self._decoders[name], records, chosen.rows[own])
 
     def _id_columns(
         self, records: RecordBytes, kind: Longs, rows: Longs
@@ -202,33 +262,86 @@ class KindsDecoder:
         if self.ids is not None and state is not None:
             self.ids.advance(state)
 
+    def faults(self, records: RecordBytes, only: str | None = None) -> Iterator[FaultyRecords]:
+        """Yield the records of each kind, or of one, with what is wrong in them, and those whose kind is not known."""
+        _, bad, kind = self._chosen(records)
+        unknown = bad | ((kind < 0) & (not self._kinds.others))
+        known = np.flatnonzero((kind >= 0) & ~unknown)
+        self._count_skipped(len(records) - int(unknown.sum()) - len(known))
+        orphans = self._orphans(kind[known])
+        if unknown.any():
+            field, at = self._field, self._place
+            reason = Reason("the record is not of a kind that is known", self._known())
+            wrong = Fault(field.name, field.size, at, unknown, lambda _: reason, Why.KIND)
+            yield FaultyRecords("", records, [wrong])
+        for number, (name, decoder) in enumerate(self._decoders.items()):
+            if only not in (None, name):
+                continue
+            rows = known[kind[known] == number]
+            lone = orphans[kind[known] == number]
+            numbers = records.numbers(rows)
+            at = 0
+            for one in decoder.faults(records.take(rows)):
+                end = at + len(one.records)
+                own = None if numbers is None else numbers[at:end]
+                if lone[at:end].any():
+                    one.faults.append(self._orphan_fault(number, lone[at:end]))
+                yield one._replace(record=name, numbers=own)
+                at = end
+
+    def _orphans(self, kind: Longs) -> Mask:
+        """Return which records cannot be rows for want of a parent."""
+        return np.zeros(len(kind), bool)
+
+    def _orphan_fault(self, number: int, rows: Mask) -> Fault:
+        names, chain = list(self._decoders), self._chains[number]
+        reason = Reason(f"the {names[chain[-2]]} that it is below is not before it")
+        return Fault(names[chain[-2]], 0, 0, rows, lambda _: reason, Why.ORPHAN)
+
     def kinds_of(self, records: RecordBytes) -> Longs:
         """Return each record's kind as a number; -1 where it is left out."""
+        values, bad, kind = self._chosen(records)
+        if bad.any():
+            row = int(np.argmax(bad))
+            self._strict_key.decode(records.part(row, row + 1))
+        if not self._kinds.others and (kind < 0).any():
+            row = int(np.argmax(kind < 0))
+            raise self._unknown_error(records, row, values[row].as_py())
+        self._count_skipped(int(np.count_nonzero(kind < 0)))
+        return kind
+
+    def _count_skipped(self, skipped: int) -> None:
+        if skipped:
+            self.tally["kinds, *", "skipped", ""] += skipped
+
+    def _chosen(self, records: RecordBytes) -> tuple[pa.Array, Mask, Longs]:
+        """Return the values of the field of the kinds, where it has none and is not blank, and the kinds as numbers, -1 for none."""
         found = self._key.decode(records)
+        bad = np.zeros(len(records), bool)
         if found.column(0).null_count:
-            self._check_blank(records, found.column(ERRORS_COLUMN))
+            bad = self._not_blank(found.column(ERRORS_COLUMN))
         values = found.column(0).dictionary_encode()
-        numbers = {name: number for number, name in enumerate(self._decoders)}
+        numbers = self._numbers
         chosen = self._choose([*values.dictionary.to_pylist(), None])
         codes = values.indices.fill_null(len(chosen) - 1).to_numpy(zero_copy_only=False)
         kind: Longs = np.array([numbers.get(n, -1) if n else -1 for n in chosen], np.int64)[codes]
-        if not self._kinds.others and (kind < 0).any():
-            row = int(np.argmax(kind < 0))
-            raise self._unknown_error(records, row, found.column(0)[row].as_py())
-        skipped = int(np.count_nonzero(kind < 0))
-        if skipped:
-            self.tally["kinds, *", "skipped", ""] += skipped
-        return kind
+        return found.column(0), bad, kind
 
-    def _check_blank(self, records: RecordBytes, errors: pa.Array) -> None:
-        """Raise DecodeError where the field has no value, and is not of blanks or low-values."""
-        raws = errors.flatten().field("raw")
-        low = " ".join(["00"] * self._size)
-        wrong = pc.not_equal(raws, low).to_numpy(zero_copy_only=False)
-        if wrong.any():
-            rows = np.repeat(np.arange(len(errors)), pc.list_value_length(errors))
-            row = int(rows[np.argmax(wrong)])
-            self._strict_key.decode(records.part(row, row + 1))
+    def _not_blank(self, errors: pa.Array) -> Mask:
+        """Return where the field has no value, and is not of blanks or low-values."""
+        low = " ".join(["00"] * self._field.size)
+        wrong = pc.not_equal(errors.flatten().field("raw"), low).to_numpy(zero_copy_only=False)
+        found = np.zeros(len(errors), bool)
+        found[np.repeat(np.arange(len(errors)), pc.list_value_length(errors))[wrong]] = True
+        return found
+
+    def _known(self) -> str:
+        """Return the values and ranges that kinds have."""
+        known = ", ".join(
+            f"{rule.low!r} to {rule.high!r}" if rule.high else repr(rule.low)
+            for rule in self._kinds.rules
+        )
+        return f"Known: {known}"
 
     def _unknown_error(self, records: RecordBytes, row: int, value: object) -> DecodeError:
         start, end = int(records.starts[row]), int(records.ends[row])
@@ -240,14 +353,8 @@ class KindsDecoder:
             raw=raw,
             text=page_text(raw, code_page(self._options.values.dialect.code_page)),
         )
-        known = ", ".join(
-            f"{rule.low!r} to {rule.high!r}" if rule.high else repr(rule.low)
-            for rule in self._kinds.rules
-        )
         shown = "" if value is None else str(value).strip(PADDING)
-        return DecodeError(
-            f"{shown!r} is not a kind of record", where=where, hint=f"Known: {known}"
-        )
+        return DecodeError(f"{shown!r} is not a kind of record", where=where, hint=self._known())
 
 
 class SegmentDecoder:
@@ -257,7 +364,8 @@ class SegmentDecoder:
         known = {one.upper(): one for one in kinds.names}
         if name.upper() not in known:
             hint = did_you_mean(name, known) or f"Known: {', '.join(known.values())}"
-            raise OptionError(f"segment: {name} is not a kind of record", hint=hint)
+            problem = "is below another one" if kinds.is_below(name) else "is not a kind of record"
+            raise OptionError(f"segment: {name} {problem}", hint=hint)
         self._kinds, self._name = kinds, known[name.upper()]
         self.tally = kinds.tally
 
@@ -265,6 +373,14 @@ class SegmentDecoder:
     def schema(self) -> pa.Schema:
         """Return the schema of all batches."""
         return self._kinds.table_schema(self._name)
+
+    def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
+        """Return records in pieces that can be decoded apart from each other."""
+        return self._kinds.whole(chunks)
+
+    def piece_end(self, records: RecordBytes, row: int) -> int:
+        """Return where a piece can end that has the records before ``row`` at least."""
+        return self._kinds.piece_end(records, row)
 
     def of_file(self, path: str) -> SegmentDecoder:
         """Return the decoder of the records of one file, from its first one on."""
@@ -274,6 +390,10 @@ class SegmentDecoder:
         """Yield the columns of the records of the kind."""
         for _, batch in self._kinds.tables(records, self._name):
             yield batch
+
+    def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
+        """Yield the records of the kind with what is wrong in them."""
+        return self._kinds.faults(records, self._name)
 
 
 def _own_columns(
@@ -295,7 +415,7 @@ def _own_columns(
     }
 
 
-def _decode(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
+def decode_rows(decoder: RecordDecoder, records: RecordBytes, rows: Longs) -> pa.RecordBatch:
     """Return the columns of some records; an error names the record by its own number."""
     try:
         return decoder.decode(records.take(rows))

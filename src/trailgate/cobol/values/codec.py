@@ -112,9 +112,30 @@ class Reason(NamedTuple):
     hint: str = ""
 
 
+class Why(Enum):
+    """What is wrong with the bytes of a field, or with a record: one of a few reasons, by which findings are counted."""
+
+    SIGN = "sign"
+    DIGIT = "digit"
+    BLANK = "blank"  # alone; PADDING where digits are beside them
+    LOW_VALUES = "low-values"
+    PADDING = "padding"
+    RANGE = "too many digits"
+    PICTURE = "picture"
+    CHARACTER = "character"
+    SHORT = "record too short"
+    SURPLUS = "record too long"
+    COUNT = "count"
+    UNCOUNTED = "count unknown"
+    INDICATOR = "indicator"
+    KIND = "kind of record"
+    ORPHAN = "no parent"
+
+
 Decoder = Callable[[Octets], Decoded]
 Encoder = Callable[[pa.Array], Octets]
 Explain = Callable[[bytes], Reason]
+Classify = Callable[[Octets], Octets]
 
 
 class ValueCodec(NamedTuple):

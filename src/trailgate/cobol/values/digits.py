@@ -412,6 +412,24 @@ def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
     return lambda matrix: decode_digits(form, held, matrix)
 
 
+def sign_place(field: Field) -> tuple[int, bool]:
+    """Return which byte of a DISPLAY number has the sign, or would have it, and whether it has nothing else."""
+    sign = number_of(field).sign
+    return (0 if sign in _LEADING else field.size - 1), sign.separate
+
+
+def could_be_sign(field: Field, options: ValueOptions) -> Mask:
+    """Return which bytes are the sign of a DISPLAY number, or of one that had a sign, but are not digits alone."""
+    zone, separate = zone_of(field, options), _separate_signs(field, options)
+    found = np.zeros(256, bool)
+    if separate is not None:
+        found[list(separate)] = True
+        return found
+    found |= _sign_table(zone, signed=True, strict=False) < WRONG
+    found[[zone | digit for digit in range(10)]] = False
+    return found
+
+
 def _separate_signs(field: Field, options: ValueOptions) -> bytes | None:
     """Return the bytes of + and -, or None where the sign has no byte of its own."""
     if number_of(field).sign not in (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE):

@@ -7,6 +7,7 @@ and cut into records in the same way.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -93,12 +94,15 @@ class KeptIndex:
     def keep(self) -> None:
         """Write the index beside the file; raises StorageError where that cannot be."""
         store, path = self.key.place
+        own = f"{path}.{uuid.uuid4().hex[:12]}{_UNFINISHED}"  # of this run: another one may keep an index, too
         held = {"about": self.key.stated, "count": self.index.count, "cuts": self.index.cuts}
         try:
-            with store.open_output_stream(path + _UNFINISHED) as file:
+            with store.open_output_stream(own) as file:
                 file.write(json.dumps(held).encode())
-            store.move(path + _UNFINISHED, path)
+            store.move(own, path)
         except (OSError, NotImplementedError, StorageError) as error:
+            with suppress(OSError):
+                store.delete_file(own)
             problem = f"the index of the file's records cannot be kept: {error}"
             hint = "splitSearch=index finds splits without keeping them"
             raise StorageError(problem, where=Where(source=self.key.path), hint=hint) from error

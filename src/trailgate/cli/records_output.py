@@ -1,0 +1,84 @@
+"""What ``trailgate records --verify`` prints: bad fields by reason, with the first places, and the counts of what policies decided on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from trailgate.cli.capture_output import many
+from trailgate.cli.layout import print_rows
+from trailgate.cli.output import printable, say
+from trailgate.cobol.records.fields import Tally
+from trailgate.storage.files.addresses import name_of
+
+if TYPE_CHECKING:
+    from trailgate.jobs.record_verify import BadPlace, RecordsReport
+
+BYTES: Final = 16  # of a field that are shown
+
+
+def report_values(found: RecordsReport) -> dict[str, Any]:
+    """Return a report as values of JSON, bytes in hex."""
+    fields = [asdict(one) for one in found.fields]
+    for place in (place for one in fields for place in one["places"]):
+        place["raw"] = place["raw"].hex()
+    counts = [
+        {"policy": policy, "record": record, "field": field, "count": count}
+        for (policy, record, field), count in sorted(found.counts.items())
+    ]
+    sums = {name: getattr(found, name) for name in ("files", "records", "bad_records")}
+    return {
+        "good": found.is_good,
+        **sums,
+        "fields": fields,
+        "unread": found.unread,
+        "counts": counts,
+    }
+
+
+def print_report(found: RecordsReport) -> None:
+    """Print what is bad as a table, what it means, and the counts."""
+    several = len({one.record for one in found.fields}) > 1
+    files = len({place.file for one in found.fields for place in one.places}) > 1
+    if found.fields:
+        rows = [
+            (
+                f"{one.record}.{one.field}".lstrip(".") if several else one.field,
+                one.reason,
+                one.count,
+                _shown(one.places, with_file=files),
+            )
+            for one in found.fields
+        ]
+        print_rows(("field", "reason", "count", "first places"), rows)
+    problems: dict[str, list[str]] = {}
+    for one in found.fields:
+        problems.setdefault(one.problem, []).append(one.field)
+    for problem, names in problems.items():
+        say(f"{', '.join(dict.fromkeys(names))}: {problem}", indent="  ")
+    for error in found.unread:
+        say(f"not read to its end: {printable(error)}", "red", indent="  ")
+    for line in Tally(found.counts).lines():
+        say(line)
+    read = f"{many(found.records, 'record')} in {many(found.files, 'file')}"
+    if found.is_good:
+        say(f"{read}: all fields are values", "green")
+    else:
+        say(f"{found.bad_records:,} of {read} bad", "red")
+
+
+def _shown(places: Sequence[BadPlace], *, with_file: bool) -> list[str]:
+    """Return places in words, with a comma after each but the last one."""
+    shown = [_in_words(place, with_file=with_file) for place in places]
+    return [f"{one}," for one in shown[:-1]] + shown[-1:]
+
+
+def _in_words(place: BadPlace, *, with_file: bool) -> str:
+    parts = [name_of(place.file)] if with_file else []
+    if place.record is not None:
+        parts.append(f"record {place.record}")
+    if place.offset is not None:
+        parts.append(f"byte {place.offset}")
+    raw = place.raw[:BYTES].hex(" ") + (" ..." if len(place.raw) > BYTES else "")
+    return " ".join(parts) + (f": {raw}" if raw else "")

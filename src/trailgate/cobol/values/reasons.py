@@ -1,0 +1,97 @@
+"""Which of a few reasons applies to bytes that are not a value: for whole columns, where ``explainer`` states one in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from trailgate.arrays import Mask, Octets
+from trailgate.cobol.copybook.layouts import Field, Usage
+from trailgate.cobol.values.codec import Classify, ValueOptions, Why, page_of
+from trailgate.cobol.values.digits import could_be_sign, number_of, sign_place, zone_of
+
+_CODES: Final = {why: code for code, why in enumerate(Why)}
+
+
+def classifier(field: Field, options: ValueOptions) -> Classify:
+    """Return what gives the reason of each row of a matrix, whose bytes are not a value of the field, by its number in ``Why``."""
+    single = _SINGLE.get(field.usage)
+    if single is not None:
+        return lambda matrix: np.full(len(matrix), _CODES[single], np.uint8)
+    inner = _INNER.get(field.usage, _of_picture)(field, options)
+    blank = np.resize(np.frombuffer(page_of(field, options).blank, np.uint8), field.size)
+
+    def classify(matrix: Octets) -> Octets:
+        found = inner(matrix)
+        found[(matrix == blank).all(axis=1)] = _CODES[Why.BLANK]
+        found[(matrix == 0).all(axis=1)] = _CODES[Why.LOW_VALUES]
+        return found
+
+    return classify
+
+
+def _chosen(rest: Why, *choices: tuple[Why, Mask]) -> Octets:
+    """Return for each row the first reason whose mask has it, of others ``rest``."""
+    codes = [np.uint8(_CODES[why]) for why, _ in choices]
+    masks = [mask for _, mask in choices]
+    return np.select(masks, codes, np.uint8(_CODES[rest])).astype(np.uint8)
+
+
+def _of_picture(_: Field, __: ValueOptions) -> Classify:
+    return lambda matrix: np.full(len(matrix), _CODES[Why.PICTURE], np.uint8)
+
+
+def _of_zoned(field: Field, options: ValueOptions) -> Classify:
+    """Return the reasons of DISPLAY numbers: the byte with the sign is one of their digits, or alone."""
+    zone, sign_at, alone = zone_of(field, options), *sign_place(field)
+    signs = could_be_sign(field, options)
+    pads = np.zeros(256, bool)
+    pads[[0, *page_of(field, options).blank]] = True
+
+    def classify(matrix: Octets) -> Octets:
+        body = np.delete(matrix, sign_at, axis=1)
+        other = (body & 0xF0 != zone) | (body & 0x0F > 9)
+        last = matrix[:, sign_at]
+        digit = (last & 0xF0 == zone) & (last & 0x0F <= 9)
+        is_pad = pads[last] & ~signs[last]
+        return _chosen(
+            Why.DIGIT,
+            (Why.DIGIT, (other & ~pads[body]).any(axis=1)),
+            (Why.PADDING, other.any(axis=1) | is_pad),
+            (Why.SIGN, signs[last] | alone | digit),
+        )
+
+    return classify
+
+
+def _of_packed(field: Field, _: ValueOptions) -> Classify:
+    """Return the reasons of COMP-3 and COMP-6: two digits a byte, the last half of a byte of COMP-3 is the sign."""
+    signed = field.usage is Usage.PACKED
+    good = (0xC, 0xF, *((0xD,) if number_of(field).signed else ()))
+
+    def classify(matrix: Octets) -> Octets:
+        low, last = matrix & 0x0F, matrix[:, -1] & 0x0F
+        halves = np.concatenate([matrix >> 4, low[:, : -1 if signed else None]], axis=1)
+        digits: Mask = np.greater(halves, 9).any(axis=1)
+        wrong_sign: Mask = ~np.isin(last, good) & signed
+        return _chosen(Why.RANGE, (Why.DIGIT, digits), (Why.SIGN, wrong_sign))
+
+    return classify
+
+
+_SINGLE: Final[Mapping[Usage, Why]] = MappingProxyType(
+    dict.fromkeys((Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS), Why.CHARACTER)
+    | dict.fromkeys(
+        (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE), Why.RANGE
+    )
+)
+_INNER: Final[Mapping[Usage, Callable[[Field, ValueOptions], Classify]]] = MappingProxyType(
+    {
+        Usage.ZONED: _of_zoned,
+        Usage.PACKED: _of_packed,
+        Usage.UNSIGNED_PACKED: _of_packed,
+    }
+)

@@ -1,0 +1,323 @@
+"""The options of files of records as rows, for Python, Spark and the command line: keywords, types of values, and defaults (docs/copybook.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, TypedDict
+
+from trailgate.cobol.copybook.layouts import (
+    COMPILERS,
+    BinarySizes,
+    Dialect,
+    Endian,
+    FloatFormat,
+    Signs,
+    SourceFormat,
+)
+from trailgate.cobol.copybook.names import Filler, Names
+from trailgate.cobol.records.decoding import (
+    Depending,
+    OnError,
+    Shape,
+    Short,
+    Surplus,
+)
+from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.records.nested_kinds import Children, Orphans
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim
+from trailgate.columnar.code_pages import code_page
+from trailgate.errors import (
+    OptionError,
+)
+from trailgate.jobs.record_framing import LENGTH_WIDTH
+from trailgate.options import (
+    COUNT,
+    FLAG,
+    NAMES,
+    PATH,
+    PATHS,
+    TEXT,
+    WHOLE,
+    Kind,
+    Option,
+    Options,
+    choice,
+    instance,
+    names_in,
+)
+from trailgate.storage.files.addresses import Address, absolute_value
+from trailgate.storage.files.found_files import read_source
+from trailgate.storage.reading.record_files import (
+    SPLIT_BYTES,
+    Search,
+)
+
+
+class CopybookKeywords(TypedDict, total=False):
+    """How a copybook and its values are read."""
+
+    copybook_text: str | None
+    copy_path: str | Iterable[Address]
+    record: str | None
+    kinds: str | Mapping[str, Mapping[str, str | None]] | None
+    columns: str | Iterable[str] | None
+    shape: Literal["tree", "flat"]
+    depending: Literal["real", "most"]
+    errors: Literal["stop", "column"]
+    raw: bool
+    surplus: Literal["error", "drop", "padding"] | None
+    short: Literal["error", "pad", "null"] | None
+    trim: bool | Literal["left", "right", "both"]
+    blank: Literal["error", "null", "zero"]
+    low_values: Literal["error", "null", "zero"]
+    padding: Literal["left", "zeros", "trim", "error"]
+    code_page: str
+    code_pages: str | Mapping[str, str]
+    integers: Literal["int64", "decimal", "text"]
+    numbers: Literal["value", "text"]
+    binary: Literal["big", "little"]
+    native: Literal["big", "little"]
+    national: Literal["big", "little"]
+    binary_sizes: Literal["ibm", "smallest"]
+    floats: Literal["ibm", "ieee"]
+    signs: Literal["strict", "lenient"]
+    compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
+    decimal_comma: bool
+    names: Literal["cobol", "sql"]
+    filler: Literal["drop", "keep", "bytes"]
+    rename: str | Mapping[str, str]
+    source_format: Literal["fixed", "free", "auto"]
+
+
+class RecordKeywords(CopybookKeywords, total=False):
+    """How records are found in a file."""
+
+    segment: str | None
+    parents: str | Mapping[str, str] | None
+    children: Literal["ids", "nested"]
+    orphans: Literal["error", "drop"]
+    record_format: Literal[
+        "fixed",
+        "line",
+        "rdw",
+        "bdw",
+        "spanned",
+        "length-field",
+        "layout",
+        "F",
+        "FB",
+        "V",
+        "VB",
+        "VBS",
+    ]
+    record_length: int | None
+    delimiter: str | bytes | None
+    little_endian: bool
+    adjustment: int
+    twisted: bool
+    bdw_little_endian: bool | None
+    bdw_adjustment: int | None
+    bdw_twisted: bool | None
+    minimum_length: int
+    maximum_length: int | None
+    other_lengths: Literal["error", "skip"]
+    length_offset: int
+    length_width: Literal[1, 2, 4, 8]
+    length_field: str | None
+    length_map: str | Mapping[str, int] | None
+    skip_first: int
+    skip_last: int
+    indicators: str | Mapping[str, str] | None
+    header_bytes: int
+    trailer_bytes: int
+    header: str | None
+    trailer: str | None
+    file_column: bool
+    number_column: bool
+    offset_column: bool
+    partitions: str | Iterable[str]
+    split_bytes: int
+    split_search: Literal["words", "index", "kept"]
+
+
+def _kinds(text: str) -> RecordKinds:
+    """Read ``FIELD: H=HEADER, D=DETAIL``, or such a text from a file, as ``@kinds.txt``."""
+    return RecordKinds.parse(read_source(text[1:]) if text.startswith("@") else text)
+
+
+def _passed_kinds(kinds: Any) -> RecordKinds:
+    if isinstance(kinds, RecordKinds):
+        return kinds
+    return RecordKinds.of_mapping(instance(Mapping)(kinds))
+
+
+def _parents(text: str) -> dict[str, str]:
+    """Read ``CHILD=PARENT, CHILD=PARENT``."""
+    return read_pairs(text, "CHILD=PARENT")
+
+
+def _new_names(text: str) -> dict[str, str]:
+    """Read ``ITEM=NAME, ITEM=NAME``."""
+    return read_pairs(text, "ITEM=NAME")
+
+
+def _indicators(text: str) -> dict[str, str]:
+    """Read ``ITEM=INDICATOR, ITEM=INDICATOR``."""
+    return read_pairs(text, "ITEM=INDICATOR")
+
+
+def _pages(text: str) -> dict[str, str]:
+    """Read ``ITEM=PAGE, ITEM=PAGE``."""
+    return _paged_items(read_pairs(text, "ITEM=PAGE"))
+
+
+def _lengths_of(text: str) -> dict[str, int]:
+    """Read ``VALUE=LENGTH, VALUE=LENGTH``."""
+    return _counted(read_pairs(text, "VALUE=LENGTH"))
+
+
+def _counted(lengths: Any) -> dict[str, int]:
+    """Return the lengths of values."""
+    found = instance(Mapping)(lengths)
+    return {str(value): int(COUNT.read(str(length))) for value, length in found.items()}
+
+
+def read_pairs(text: str, form: str) -> dict[str, str]:
+    """Return what a text such as ``NAME=VALUE, NAME=VALUE`` states; ``form`` is the form that an error names. Raises OptionError."""
+    found = {}
+    for part in names_in(text):
+        name, equals, value = part.partition("=")
+        if not equals or not value.strip():
+            raise OptionError(f"{form} was expected, not {part!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _paged_items(pages: Any) -> dict[str, str]:
+    """Return the code pages of items by their names in capitals."""
+    found = {str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()}
+    for page in found.values():
+        code_page(page)
+    return found
+
+
+DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
+
+
+def _delimiter(text: str) -> bytes:
+    return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
+
+
+# What RECFM of a data set means in a file that was copied from it.
+RECFM: Final = {
+    "f": FrameKind.FIXED,
+    "fb": FrameKind.FIXED,
+    "v": FrameKind.RDW,
+    "vb": FrameKind.BDW,
+    "vbs": FrameKind.SPANNED,
+}
+FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
+    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, RECFM)])
+)
+KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
+PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
+LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
+INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
+PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
+OTHERS: Final = choice({"error": False, "skip": True})
+RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
+DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
+
+
+_COBOL: Final = Dialect()
+OPTIONS: Final = Options(
+    "copybook",
+    (
+        Option("copybook", PATHS, "the copybook's file, or several, comma-separated"),
+        Option("copybook_text", TEXT, "the copybook itself, instead of its file"),
+        Option("copy_path", PATHS, "folders where COPY finds its members, comma-separated", ()),
+        Option("record", TEXT, "the record (level 01) that all records are"),
+        Option("kinds", KINDS, "records of several kinds: FIELD: VALUE=RECORD, VALUE=RECORD"),
+        Option("segment", TEXT, "only the records of this one of the kinds, as a table"),
+        Option("parents", PARENTS, "kinds below others, with ids: CHILD=PARENT, CHILD=PARENT"),
+        Option("children", choice(Children), "records below others: ids, or nested", Children.IDS),
+        Option("orphans", choice(Orphans), "nested records without a parent", Orphans.ERROR),
+        Option("columns", NAMES, "only these items or groups, comma-separated"),
+        Option("shape", choice(Shape), "tree: structs and arrays; flat: a column an item"),
+        Option("depending", choice(Depending), "how many elements OCCURS has", Depending.REAL),
+        Option("errors", choice(OnError), "a bad field: stop, or column (_errors)", OnError.STOP),
+        Option("raw", FLAG, "true: the record's bytes in the column _raw", False),
+        Option("surplus", choice(Surplus), "bytes after the last item: error, drop, padding"),
+        Option("short", choice(Short), "items that a record ends before: error, pad or null"),
+        Option("trim", TRIM, "blanks beside text that are removed: false for none", True),
+        Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
+        Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
+        Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
+        Option("code_page", TEXT, "of text and DISPLAY numbers, as cp037", _COBOL.code_page),
+        Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
+        Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
+        Option("numbers", choice(Numbers), "value, or always text", Numbers.VALUE),
+        Option("binary", choice(Endian), "byte order of COMP", _COBOL.binary),
+        Option("native", choice(Endian), "byte order of COMP-5"),
+        Option("national", choice(Endian), "byte order of PIC N", Endian.BIG),
+        Option("binary_sizes", choice(BinarySizes), "bytes of COMP"),
+        Option("floats", choice(FloatFormat), "form of COMP-1 and COMP-2"),
+        Option("signs", choice(Signs), "nibbles and overpunches that are taken", _COBOL.signs),
+        Option(
+            "compiler",
+            choice(COMPILERS),
+            "sizes and orders of a compiler: ibm, micro-focus, gnucobol, fujitsu",
+        ),
+        Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
+        Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
+        Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
+        Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
+        Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
+        Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
+        Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
+        Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
+        Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
+        Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),
+        Option("twisted", FLAG, "true: the length is in the second half of an RDW", False),
+        Option("bdw_little_endian", FLAG, "little_endian of a BDW, where it differs"),
+        Option("bdw_adjustment", WHOLE, "adjustment of a BDW, where it differs"),
+        Option("bdw_twisted", FLAG, "twisted of a BDW, where it differs"),
+        Option("minimum_length", WHOLE, "a record of fewer bytes is an error", 0),
+        Option("maximum_length", WHOLE, "a record of more bytes is an error"),
+        Option("other_lengths", OTHERS, "records of other lengths: error or skip", False),
+        Option("length_offset", WHOLE, "where the length field begins in the record", 0),
+        Option("length_width", WHOLE, "bytes of the length field: 1, 2, 4 or 8", LENGTH_WIDTH),
+        Option("length_field", TEXT, "an item that has the length, or a sum as 2 * ITEM + 4"),
+        Option("length_map", LENGTHS, "lengths by the value of length_field: VALUE=4, *=8"),
+        Option("skip_first", WHOLE, "records of a file's header, left out", 0),
+        Option("skip_last", WHOLE, "records of a file's trailer, left out", 0),
+        Option("header_bytes", WHOLE, "bytes before a file's first record, left out", 0),
+        Option("trailer_bytes", WHOLE, "bytes after a file's last record, left out", 0),
+        Option("header", TEXT, "the record (level 01) that begins a file, left out"),
+        Option("trailer", TEXT, "the record (level 01) that ends a file, left out"),
+        Option(
+            "indicators", INDICATORS, "items that are NULL by others: ITEM=INDICATOR, or *=BITS"
+        ),
+        Option("file_column", FLAG, "true: the file's name in the column _file", False),
+        Option(
+            "number_column", FLAG, "true: the record's number in the column _record_number", False
+        ),
+        Option("offset_column", FLAG, "true: the record's first byte in the column _offset", False),
+        Option("partitions", NAMES, "columns for the folders NAME=VALUE that files are in", ()),
+        Option("split_bytes", COUNT, "how many bytes of a file a task reads", SPLIT_BYTES),
+        Option("split_search", choice(Search), "how the splits of a file are found", Search.WORDS),
+    ),
+)
+# Those that do not concern files.
+COLUMN_OPTIONS: Final = Options(
+    "copybook (of a column)",
+    (row for row in OPTIONS if row.name in {"copybook", *CopybookKeywords.__annotations__}),
+)
+
+
+def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
+    """Return values of options with their relative paths from ``base``; None is the working folder."""
+    own = [row.name for row in options if row.kind in (PATH, PATHS)] if base is not None else []
+    return values | {name: absolute_value(values[name], base or "") for name in own}
