@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from threading import RLock
 from typing import Any, Final, Self
@@ -18,22 +18,26 @@ import numpy as np
 
 from trailgate.arrays import Longs, Mask
 from trailgate.browse.histogram import TimeHistogram
-from trailgate.errors import TrailgateError
+from trailgate.errors import OptionError, TrailgateError, Where
 from trailgate.jobs.checking import (
     Chunk,
     FileBegun,
     FileReport,
+    Gap,
     Step,
     check_arguments,
     files_to_check,
 )
-from trailgate.model.tables import Table
+from trailgate.model.kernels import ABANDONED
+from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import FoundTrail, TrailPlace, look_at
+from trailgate.storage.reading.trail_file import usual_charset
 from trailgate.trail.checking import EARLIEST, LATEST
 from trailgate.trail.findings import CSN_ORDER, OPEN, Findings, Severity
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_UPDATE, OP_TYPE_OF, Role
+from trailgate.trail.reading.reader import ReaderState
 from trailgate.trail.records.metadata import TrailTable
 
 KINDS: Final = "IUKDT"
@@ -53,7 +57,7 @@ class Span:
     """The operations of records that were read together: where, and what may be among them.
 
     ``tables`` and ``kinds`` have a bit each; ``first`` is the number of operations before. ``csns`` are those at its begin and end, None where CSNs
-    descend inside; ``times`` are the earliest and the latest.
+    descend inside; ``times`` are the earliest and the latest. ``state`` is what its records inherit from those before.
     """
 
     number: int
@@ -65,6 +69,17 @@ class Span:
     kinds: int
     times: tuple[int, int]
     csns: tuple[str | None, str | None] | None
+    state: ReaderState
+
+    @property
+    def begin(self) -> TrailPlace:
+        """Return where it begins."""
+        return TrailPlace(self.number, self.start)
+
+    @property
+    def stop(self) -> TrailPlace:
+        """Return where it ends."""
+        return TrailPlace(self.number, self.end)
 
 
 @dataclass(slots=True)
@@ -158,11 +173,13 @@ class TrailIndex:
         self.over_time = TimeHistogram(NO_KIND)
         self.tables: dict[str, TableTotals] = {}
         self.transactions = Transactions()
+        self.undone: list[tuple[TrailPlace, TrailPlace]] = []  # what restarts made void
         self.done = False
         self.problem = ""
         self._table_bits: dict[str, int] = {}
         self._csn: str | None = None
         self._is_open = self._stopped = False
+        self._state = ReaderState()
         self._known: object = None
         self._defined: dict[int, TrailTable] = {}  # by their indexes in the file
         self._ids = {kind: tempfile.TemporaryFile() for kind in ("tx", "csn")}  # noqa: SIM115  open as long as the index
@@ -201,6 +218,23 @@ class TrailIndex:
         found = [one for one in self._findings.result() if self.done or one.kind != OPEN.name]
         return sorted(found, key=lambda one: order.index(one.severity))
 
+    @property
+    def definitions(self) -> Definitions:
+        """Return the definitions beside the trail; none where there are none."""
+        return self.found.definitions or Definitions(())
+
+    def file(self, number: int) -> TrailFile:
+        """Return the file of a number; raises OptionError."""
+        for facts in self.files:
+            if facts.file.number == number:
+                return facts.file
+        raise OptionError(f"the trail has no file {number}", where=Where(source=self.found.prefix))
+
+    def next_file(self, number: int) -> TrailPlace | None:
+        """Return where the file after one begins; None where it is the last."""
+        later = [facts.file.number for facts in self.files if facts.file.number > number]
+        return TrailPlace(min(later), 0) if later else None
+
     def file_number(self, name: str) -> int | None:
         """Return the number of the file of a name."""
         for facts in self.files:
@@ -236,6 +270,10 @@ class TrailIndex:
                 self.files[step.number].header = step.header
                 self.files[step.number].order = step.order.name.lower()
                 self._known, self._defined = None, {}
+                charset = usual_charset(step.header, self.definitions)
+                self._state = ReaderState(order=step.order, charset=charset)
+            elif isinstance(step, Gap):
+                self._state = replace(self._state, tx_open=False, tx_id=None, csn=None)
             elif isinstance(step, Chunk):
                 self._add(step)
 
@@ -255,6 +293,7 @@ class TrailIndex:
         self._csn = csns[-1] if csns else before
         ordered = all(kind is not CSN_ORDER for kind, _ in step.found.faults)
         present = np.unique(of_table[rows]).tolist()
+        state, self._state = self._state, self._state_after(step)
         self.spans.append(
             Span(
                 number=file.number,
@@ -266,11 +305,23 @@ class TrailIndex:
                 kinds=sum(1 << int(kind) for kind in np.unique(kinds)),
                 times=(int(times.min()), int(times.max())) if len(rows) else (0, 0),
                 csns=(before or (csns[0] if csns else None), self._csn) if ordered else None,
+                state=state,
             )
         )
         self.operations += len(rows)
         self._is_open = step.followed.is_open
         self.bytes_read += view.end
+
+    def _state_after(self, step: Chunk) -> ReaderState:
+        """Return what the records after a chunk inherit."""
+        is_open, last = step.followed.is_open, self.transactions.open
+        return replace(
+            self._state,
+            tables=step.tables,
+            tx_open=is_open,
+            tx_id=last.id or None if is_open and last is not None else None,
+            csn=last.csn or None if is_open and last is not None else None,
+        )
 
     def _tables_of(self, step: Chunk) -> tuple[list[str], Longs]:
         """Return names of tables, and the index of its table in them of each record; -1 for none."""
@@ -341,6 +392,7 @@ class TrailIndex:
                 *(int(column[own]) for column in (counts, sizes, first, last)),
             )
 
+        self._note_undone(step, number, starts)
         state = self.transactions
         if counts[0]:
             state.open = _joined(state.open, made(0))
@@ -355,6 +407,16 @@ class TrailIndex:
             np.concatenate([[one.operations for one in ended], counts[complete]]).astype(np.int64),
         )
         state.open = made(final) if counts[final] else None
+
+    def _note_undone(self, step: Chunk, number: int, starts: Longs) -> None:
+        """Keep where transactions are that a restart record of a chunk made void."""
+        offsets, before = step.found.view.offsets, self.transactions.open
+        for own in np.flatnonzero(step.followed.flags & ABANDONED).tolist():
+            begin = TrailPlace(number, step.base + int(offsets[starts[own]]))
+            if own == 0 and before is not None:
+                begin = before.begin
+            end = TrailPlace(number, step.base + int(offsets[starts[own + 1]]))
+            self.undone.append((begin, end))
 
     def _note_ids(self, kind: str, step: Chunk, number: int) -> dict[int, str]:
         """Write where the transactions begin that have ids in a chunk, and return the ids by transaction."""

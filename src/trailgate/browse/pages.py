@@ -23,6 +23,8 @@ from trailgate.arrays import Longs
 from trailgate.browse.histogram import TimeHistogram
 from trailgate.browse.index import KINDS, SIZES, TrailIndex
 from trailgate.errors import TrailgateError, mask_logins
+from trailgate.model.tables import Column
+from trailgate.model.types import TYPES
 from trailgate.storage.files.listing import list_trail
 from trailgate.storage.files.manifest import Manifest, read_manifest
 from trailgate.storage.files.trail_files import TrailPlace
@@ -118,6 +120,12 @@ def visible(text: object) -> str:
     )
 
 
+def type_name(column: Column) -> str:
+    """Return the public name of a column's type; empty for a code that has none."""
+    known = TYPES.get(column.data_type)
+    return known.name if known is not None else ""
+
+
 def asset(name: str) -> str:
     """Return the text of a style sheet or a module."""
     return resources.files("trailgate.browse").joinpath("static", name).read_text("utf-8")
@@ -141,7 +149,12 @@ def environment() -> Environment:
         "place": place_text,
         "visible": visible,
     }
-    made.globals |= {"kinds": KINDS, "kind_names": KIND_NAMES, "version": trailgate.__version__}
+    made.globals |= {
+        "kinds": KINDS,
+        "kind_names": KIND_NAMES,
+        "type_name": type_name,
+        "version": trailgate.__version__,
+    }
     return made
 
 

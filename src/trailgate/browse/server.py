@@ -19,18 +19,25 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from trailgate.browse.byte_pages import record_bytes
 from trailgate.browse.guard import App, Guard
 from trailgate.browse.index import TrailIndex
+from trailgate.browse.operation_pages import operations, transaction
 from trailgate.browse.pages import asset, link_to, overview, render
+from trailgate.browse.table_pages import table
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 
 Query = Mapping[str, str]
 Page = Callable[[TrailIndex, Query], dict[str, Any]]
 
 TYPES: Final = {"css": "text/css", "js": "text/javascript"}
-ASSETS: Final = ("style.css", "fresh.js")
+ASSETS: Final = ("style.css", "fresh.js", "more.js", "bytes.js")
 PAGES: Final[Mapping[str, Page]] = {
     "overview": lambda index, _: overview(index, link_to),
+    "operations": operations,
+    "transaction": transaction,
+    "bytes": record_bytes,
+    "table": table,
 }
 
 

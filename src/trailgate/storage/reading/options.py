@@ -135,7 +135,7 @@ def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
         if bound is not None:
             masks.append(holds(batch[f"{prefix}position"], bound))
     if options.from_csn is not None:
-        masks.append(pc.invert(_below(batch[f"{prefix}csn"], options.from_csn)))
+        masks.append(pc.invert(below_csn(batch[f"{prefix}csn"], options.from_csn)))
     if options.to_csn is not None:
         masks.append(pc.invert(above_csn(batch[f"{prefix}csn"], options.to_csn)))
     for mask in masks[1:]:
@@ -144,7 +144,8 @@ def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
     return batch.filter(masks[0]) if masks else batch
 
 
-def _below(csn: pa.Array, bound: str) -> pa.Array:
+def below_csn(csn: pa.Array, bound: str) -> pa.Array:
+    """Return which commit sequence numbers are before a bound, null where there is none."""
     return _compare(csn, bound, pc.less)
 
 

@@ -1,0 +1,83 @@
+"""The operations of one span of a trail, decoded from what the index knows to be inherited there.
+
+Damage is shown and not raised: where readers refuse some records of a span, it is read in parts, and each operation that cannot be read takes the place of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from trailgate.browse.index import Span, TrailIndex
+from trailgate.errors import TrailgateError
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.trail.format.record_types import IO_UPDATE, Role
+from trailgate.trail.reading.images import Wanted
+from trailgate.trail.reading.reader import decode
+from trailgate.trail.records.framing import TrailBytes, find_sound, trail_bytes
+from trailgate.trail.records.record_view import RecordView, view_records
+from trailgate.trail.records.transactions import is_restart
+
+UNREAD: Final = 16  # operations of a span that are sought one by one; where more cannot be read, parts of it count as one
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Operations that cannot be read: where they begin, and why."""
+
+    place: TrailPlace
+    problem: str
+
+
+def records_of(index: TrailIndex, span: Span) -> tuple[TrailBytes, RecordView]:
+    """Return a span's bytes and its records. Raises StorageError where the file is not what it was."""
+    with TrailFileReader(index.file(span.number)) as reader:
+        data = reader.read(span.start, span.end - span.start)
+    source = trail_bytes(data, span.start, span.state.order)
+    return source, view_records(source, find_sound(data, span.state.order)[0])
+
+
+def read_span(index: TrailIndex, span: Span, wanted: Wanted) -> Iterator[ChangeBatch | Unread]:
+    """Yield the operations of a span in their order."""
+    source, view = records_of(index, span)
+    state = replace(span.state, wanted=wanted, gives_open=True)
+    view = view.take(np.flatnonzero(~is_restart(view)))
+    parts, failures = [view], 0
+    while parts:
+        part = parts.pop()
+        if not len(part):
+            continue
+        try:
+            found = decode(
+                source.buffer,
+                index.definitions,
+                file_number=span.number,
+                base_offset=source.base,
+                state=state,
+                finish=True,
+                records=part,
+            )
+        except TrailgateError as error:
+            begins = _begins(part)
+            if len(begins) > 1 and failures < UNREAD:
+                middle = int(begins[len(begins) // 2])
+                parts += [part.take(slice(middle, len(part))), part.take(slice(middle))]
+                continue
+            failures += 1
+            yield Unread(TrailPlace(span.number, span.start + int(part.offsets[0])), str(error))
+        else:
+            state = found.state
+            yield found.batch
+
+
+def _begins(view: RecordView) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return the records at which an operation may begin: neither a piece of one nor an after image."""
+    own = (view.role == Role.CHANGE) | (view.role >= Role.METADATA)
+    before = view.is_before & (view.io_type == IO_UPDATE)
+    own[1:] &= ~before[:-1]
+    return np.flatnonzero(own)

@@ -1,0 +1,55 @@
+"""The page of a table: what the trail has of it, its definitions, and its latest rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from trailgate.browse.index import KINDS, TrailIndex
+from trailgate.browse.operations import Filters, Search
+from trailgate.browse.pages import KIND_NAMES, link_to, place_text, time_chart
+from trailgate.errors import OptionError
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Table
+from trailgate.storage.files.trail_files import TrailPlace
+
+Query = Mapping[str, str]
+LATEST: Final = 20  # operations that are shown
+
+
+def table(index: TrailIndex, query: Query) -> dict[str, Any]:
+    """Return what the page of a table shows; raises OptionError where the trail has none of that name."""
+    name = query.get("name", "")
+    with index.lock:
+        totals = index.tables.get(name)
+        end = index.spans[-1].stop if index.spans else None
+        if totals is None:
+            raise OptionError(f"the trail has no table {name!r}", hint="The overview lists them")
+        kinds = totals.kinds.tolist()
+        versions: list[tuple[TrailPlace | None, Table]] = list(totals.versions)
+        chart = time_chart(totals.over_time, "Operations over time", link_to, table=name)
+    if not versions and index.found.definitions is not None:
+        versions = [(None, one) for one in index.definitions if one.name == name]
+    latest = Search(
+        index, Filters(tables=TablePatterns((name,))), end, back=True, rows=LATEST
+    ).run()
+    return {
+        "name": name,
+        "totals": totals,
+        "counts": [
+            (KIND_NAMES[kind], number, link_to("operations", table=name, kinds=kind))
+            for kind, number in zip(KINDS, kinds, strict=True)
+            if number
+        ],
+        "over_time": chart,
+        "versions": [
+            (
+                place and place_text(place),
+                definition,
+                place and link_to("bytes", at=place_text(place)),
+            )
+            for place, definition in reversed(versions)
+        ],
+        "rows": latest.rows[::-1],
+        "all_rows": link_to("operations", table=name),
+    }

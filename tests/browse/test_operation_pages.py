@@ -1,0 +1,269 @@
+"""The pages of operations, of a transaction, of a table and of a record's bytes."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from browse.trails import hostile_trail, plain_trail
+from sample_trail import Op, write_trail
+from trailgate.browse.index import TrailIndex
+from trailgate.browse.operations import Filters, Operation, Search
+from trailgate.browse.spans import Unread
+from trailgate.errors import TrailgateError
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.storage.reading.trails import read_trail
+
+testing = pytest.importorskip("starlette.testclient")
+server = pytest.importorskip("trailgate.browse.server")
+
+Ask = Callable[[str], str]
+
+
+def asking(index: TrailIndex) -> Ask:
+    client = testing.TestClient(server.application(index, "t"), base_url="http://127.0.0.1")
+
+    def ask(page: str, status: int = 200) -> str:
+        answer = client.get(f"/t/{page}")
+        assert answer.status_code == status, answer.text
+        text: str = answer.text
+        return text
+
+    return ask
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrailIndex]:
+    with TrailIndex(plain_trail(tmp_path_factory.mktemp("pages"))) as found:
+        found.build()
+        yield found
+
+
+@pytest.fixture(scope="module")
+def ask(index: TrailIndex) -> Any:
+    return asking(index)
+
+
+def plain(page: str) -> str:
+    """Return the text of a page as people read it, blanks together."""
+    text = re.sub(r"<(style|datalist).*?</\1>", "", page, flags=re.DOTALL)
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", text)).split())
+
+
+def places(index: TrailIndex, **filters: Any) -> list[TrailPlace]:
+    return [row.place for row in Search(index, Filters(**filters)).run().rows]
+
+
+def test_all_operations_are_shown_in_their_order(index: TrailIndex, ask: Ask) -> None:
+    expected = read_trail(index.found.prefix).read_all().to_pylist()
+
+    shown = Search(index, Filters()).run().rows
+
+    assert [f"{row.place.number:010}{row.place.offset:010}" for row in shown] == [
+        row["position"] for row in expected
+    ]
+    assert [
+        (row.kind, row.table, row.tx_id, row.csn) for row in shown if isinstance(row, Operation)
+    ] == [(row["op_type"], row["table"], row["tx_id"], row["csn"]) for row in expected]
+    assert all(f"at={row.place.number}%3A{row.place.offset}" in ask("operations") for row in shown)
+
+
+def test_a_value_that_is_null_empty_or_not_logged_looks_different(ask: Ask) -> None:
+    page = ask("operations")
+
+    assert '<span class="old">one</span>' in page
+    assert '<span class="null">NULL</span>' in page
+    assert '<span class="empty">empty</span>' in page
+    assert '<span class="missing">not logged</span> NAME' in page
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("", 7),
+        ("kinds=I", 3),
+        ("kinds=UD", 4),
+        ("table=MY.NOTES", 1),
+        ("table=my.*", 7),
+        ("table=MY.N*,MY.ORD?RS", 7),
+        ("table=NO.SUCH", 0),
+        ("text=thre", 1),
+        ("column=name&text=ONE", 2),
+        ("column=ID&text=one", 0),
+        ("from_csn=1001", 4),
+        ("to_csn=1000", 3),
+        ("from_time=2026-01-01T00:00:02", 3),
+        ("to_time=2026-01-01 00:00:00Z", 2),
+        ("from_time=2030-01-01", 0),
+        ("tx=tx1", 4),
+        ("tx=none", 0),
+        ("at=1:0", 3),
+        ("at=9:0", 0),
+        ("before=1:0", 4),
+        ("kinds=U&table=MY.ORDERS&column=NAME&text=b", 1),
+    ],
+)
+def test_filters_leave_what_passes_all_of_them(ask: Ask, query: str, count: int) -> None:
+    assert ask(f"operations?{query}").count('<td class="op op-') == count
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        ("operations?kinds=X", "kinds='X' is not some of the letters IUKDT"),
+        ("operations?at=x", "'x' is not a position"),
+        ("operations?from_time=soon", "'soon' is not a time"),
+        ("operations?column=A", "a column is searched for a text, and there is none"),
+        ("operations?table=,", "',' is not a list of tables"),
+        ("bytes", "the address has no at=POSITION of a record"),
+        ("bytes?at=0:99999999", "the offset 99999999 is not in file 0"),
+        ("bytes?at=7:0", "the trail has no file 7"),
+        ("transaction", "the address has no at=POSITION of a transaction"),
+        ("transaction?at=9:1", "the trail has no file 9"),
+        ("table?name=NO.SUCH", "the trail has no table 'NO.SUCH'"),
+    ],
+)
+def test_an_address_that_asks_for_nothing_there_is_says_so(
+    ask: Any, page: str, problem: str
+) -> None:
+    assert problem in plain(ask(page, 400))
+
+
+def test_a_transaction_has_its_operations_and_its_neighbours(ask: Ask) -> None:
+    page = ask("transaction?at=0:955")  # its second operation
+
+    assert "Transaction tx1" in plain(page)
+    assert page.count('<td class="op op-') == 2
+    assert 'href="transaction?at=0%3A583">Previous' in page
+    assert 'href="transaction?at=1%3A583">Next' in page
+    assert "token LOGCSN 1001" in plain(page)
+
+
+def test_a_table_has_its_counts_its_definition_and_its_latest_rows(ask: Ask) -> None:
+    page = plain(ask("table?name=MY.ORDERS"))
+
+    assert "operations 6 insert 2 update 3 delete 1" in page
+    assert "2 columns" in page
+    assert page.index("1:793") < page.index("0:583")
+
+
+def test_each_byte_of_a_record_is_in_its_dump_once(index: TrailIndex, ask: Ask) -> None:
+    for place in places(index):
+        page = ask(f"bytes?at={place.number}:{place.offset}")
+        dump = page[page.index('<div class="dump') : page.index("</div></section>")]
+        shown = bytes.fromhex(
+            "".join(re.findall(r'data-leaf="\d+">((?:[0-9a-f]{2} ?)+)</span> ', dump))
+        )
+        path = next(one.file.path for one in index.files if one.file.number == place.number)
+        raw = Path(path).read_bytes()[place.offset :]
+        assert shown == raw[: int.from_bytes(raw[2:4])]
+        assert "The operation that begins here" in page
+
+
+def test_a_place_inside_a_record_leads_to_the_record(ask: Ask) -> None:
+    assert "Record at 0:687" in ask("bytes?at=0:700")
+    assert "File header at 0:0" in ask("bytes?at=0:3")
+    assert 'rel="prev" href="bytes?at=0%3A583"' in ask("bytes?at=0:700")
+
+
+def test_damage_is_shown_with_its_bytes_and_the_rest_is_read(tmp_path: Path) -> None:
+    prefix = plain_trail(tmp_path)
+    first = Path(f"{prefix}000000000")
+    data = bytearray(first.read_bytes())
+    data[690:700] = b"\xde\xad\xbe\xef" * 2 + b"!!"
+    first.write_bytes(data)
+    with TrailIndex(prefix) as index:
+        index.build()
+        ask = asking(index)
+        page = ask("operations")
+
+        assert page.count('<td class="op op-') + page.count('class="unread"') >= 5
+        where = re.findall(r'href="bytes\?at=([^"]+)"', ask(""))
+        assert where
+        assert "de ad be ef" in ask(f"bytes?at={where[0]}")
+
+
+def test_markup_in_a_trail_is_text(tmp_path: Path) -> None:
+    with TrailIndex(hostile_trail(tmp_path)) as index:
+        index.build()
+        ask = asking(index)
+        for page in (
+            "operations",
+            "transaction?at=0:583",
+            "bytes?at=0:583",
+            "table?name=MY.ORDERS",
+        ):
+            text = ask(page)
+            assert "alert(" in text
+            assert "<script>" not in text
+            assert "\u202e" not in text
+
+
+def test_pages_lead_through_all_rows_both_ways(tmp_path: Path) -> None:
+    rows = [[Op("I", number, str(number))] for number in range(250)]
+    with TrailIndex(str(write_trail(tmp_path / "aa", [rows]))) as index:
+        index.build()
+        forward, place = [], None
+        while True:
+            found = Search(index, Filters(), place, rows=30).run()
+            forward += found.rows
+            place = found.after
+            if place is None:
+                break
+        backward, place = [], index.spans[-1].stop
+        while place is not None:
+            found = Search(index, Filters(), place, back=True, rows=30).run()
+            backward = [*found.rows, *backward]
+            place = found.before
+
+        assert (
+            [row.place for row in forward]
+            == [row.place for row in backward]
+            == [row.place for row in Search(index, Filters(), rows=1000).run().rows]
+        )
+        ask = asking(index)
+        assert 'rel="next"' in ask("operations")
+        assert 'rel="prev"' in ask("operations?at=0:9000")
+
+
+@given(st.data())
+def test_any_bytes_have_a_page_or_our_error(index: TrailIndex, data: st.DataObject) -> None:
+    """Flipped bytes of a trail give pages of what is whole, and never another error."""
+    source = Path(f"{index.found.prefix}000000000").read_bytes()
+    changed = bytearray(source)
+    for at, value in data.draw(
+        st.lists(st.tuples(st.integers(583, len(source) - 1), st.integers(0, 255)), max_size=8)
+    ):
+        changed[at] = value
+    folder = Path(index.found.prefix).parent / "changed"
+    folder.mkdir(exist_ok=True)
+    (folder / "aa000000000").write_bytes(changed)
+    with TrailIndex(str(folder / "aa")) as found:
+        found.build()
+        for row in Search(found, Filters()).run().rows:
+            assert isinstance(row, Operation | Unread)
+        ask = asking(found)
+        place = data.draw(st.integers(0, len(source) - 1))
+        try:
+            ask(f"bytes?at=0:{place}")
+            ask("operations?text=a")
+        except TrailgateError as error:  # pragma: no cover  answers hold errors
+            raise AssertionError(str(error)) from error
+
+
+def test_a_filter_reads_only_what_may_pass(index: TrailIndex) -> None:
+    span = index.spans[0]
+
+    assert not Filters(kinds="T").may_be_in(span, None)
+    assert Filters(kinds="I").may_be_in(span, None)
+    assert not Filters(from_csn="2000").may_be_in(span, None)
+    assert not Filters(to_csn="1").may_be_in(span, None)
+    assert not Filters(tables=TablePatterns(("A",))).may_be_in(span, 0)
