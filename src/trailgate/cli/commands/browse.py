@@ -7,8 +7,10 @@ from contextlib import suppress
 from threading import Timer
 from typing import Annotated
 
-from trailgate.cli.options import DefinitionsFile, TrailPath, takes
-from trailgate.errors import MissingDependencyError
+import typer
+
+from trailgate.cli.options import DefinitionsFile, takes
+from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.options import Flag
 
 AFTER: float = 0.5  # seconds until the browser is opened, which the server answers by then
@@ -16,18 +18,34 @@ AFTER: float = 0.5  # seconds until the browser is opened, which the server answ
 
 @takes
 def command(
-    path: TrailPath,
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TRAIL",
+            help="The trail: its prefix (dirdat/ot), file or folder. Not needed for the workbench.",
+        ),
+    ] = None,
     *,
     definitions: DefinitionsFile = None,
+    properties: Annotated[
+        str | None, Flag("FILE"), "The properties of a capture, for the workbench."
+    ] = None,
+    messages: Annotated[
+        str | None, Flag("FOLDER"), "Messages to choose from in the workbench."
+    ] = None,
     host: Annotated[str, Flag("ADDRESS"), "The address at which the pages are."] = "127.0.0.1",
     port: Annotated[int, Flag("N", least=0), "Its port; 0 is any that is free."] = 0,
     open_browser: Annotated[
         bool, Flag(name="--open/--no-open"), "Open the pages in the browser."
     ] = True,
 ) -> None:
-    """Show a trail in a browser, until Ctrl-C."""
+    """Show a trail, or the workbench of properties, in a browser, until Ctrl-C."""
+    if path is None and properties is None and messages is None:
+        hint = "Name a trail; --properties or --messages opens the workbench"
+        raise OptionError("there is nothing to show", hint=hint)
     try:
         from trailgate.browse.server import Address, serve
+        from trailgate.browse.workbench import Workbench
     except ModuleNotFoundError as error:
         problem = f"browse needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, "browse") from None
@@ -40,4 +58,6 @@ def command(
             opening.start()
 
     with suppress(KeyboardInterrupt):
-        serve(path, definitions, Address(host, port), begun)
+        wanted = properties is not None or messages is not None
+        bench = Workbench(properties, messages) if wanted else None
+        serve(path, definitions, Address(host, port), begun, bench)

@@ -1,0 +1,93 @@
+"""The page of the workbench and what is sent to it: a form of texts, to which the page is the answer, or its result alone, or a file to be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from trailgate.browse.pages import render
+from trailgate.browse.workbench import (
+    FORMS,
+    POSTED,
+    Sheet,
+    Workbench,
+    examine,
+    proposed,
+    sheet_of,
+)
+from trailgate.errors import TrailgateError, mask_logins
+
+ADDRESS: Final = "/workbench"
+TOO_LARGE: Final = f"the workbench takes no more than {POSTED >> 20} MB"
+
+
+def workbench_route(bench: Workbench, around: Mapping[str, Any]) -> Route:
+    """Return the route of the page; ``around`` are the values of every page."""
+
+    def page(sheet: Sheet, problem: str = "") -> Response:
+        values = {**around, "page": "workbench", **_values(bench, sheet, problem)}
+        return HTMLResponse(render("workbench.html", values))
+
+    def answer(body: bytes) -> Response:
+        sheet, given = sheet_of(body)
+        asked = given.get("do", "")
+        if given.get("part") == "result":
+            return HTMLResponse(render("workbench_result.html", _values(bench, sheet)))
+        if asked == "download":
+            return _file(bench.name, sheet.properties)
+        try:
+            return page(_changed(bench, sheet, asked))
+        except TrailgateError as error:
+            return page(sheet, str(error))
+
+    async def show(request: Request) -> Response:
+        if request.method != "POST":
+            return await run_in_threadpool(lambda: page(bench.read()))
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > POSTED:
+                return Response(TOO_LARGE, 413, media_type="text/plain")
+        return await run_in_threadpool(answer, bytes(body))
+
+    return Route(ADDRESS, show, methods=["GET", "HEAD", "POST"])
+
+
+def _changed(bench: Workbench, sheet: Sheet, asked: str) -> Sheet:
+    """Return the fields after what a button asks for."""
+    if asked == "propose":
+        return proposed(sheet)
+    if asked == "back":
+        return replace(sheet, properties=sheet.earlier, earlier=sheet.properties)
+    if asked == "load":
+        return bench.load(sheet, sheet.chosen)
+    return sheet
+
+
+def _values(bench: Workbench, sheet: Sheet, problem: str = "") -> dict[str, Any]:
+    """Return what the page and its result show."""
+    return {
+        "bench": bench,
+        "sheet": sheet,
+        "found": examine(bench, sheet),
+        "forms": FORMS,
+        "names": bench.names(),
+        "properties_name": mask_logins(bench.properties or bench.name),
+        "problem": problem,
+    }
+
+
+def _file(name: str, text: str) -> Response:
+    """Return properties as a file to be kept."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    headers = {"content-disposition": f'attachment; filename="{plain}"'}
+    body = text if text.endswith("\n") else f"{text}\n"
+    return Response(body.encode(), media_type="text/plain; charset=utf-8", headers=headers)
+
+
