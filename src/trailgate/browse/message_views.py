@@ -203,7 +203,7 @@ def _fixed_width(
     page = code_page(options.values.dialect.code_page)
     whole = bytes(records.messages.data)
     roles = roles_of(options)
-    header = {slot.column.name: roles.get(slot.column.name, "column") for slot in options.header.slots}
+    header = {slot.column.name: roles.get(slot.column.name, "") for slot in options.header.slots}
     layouts = {one.name.casefold(): one for one in options.records}
     shown = []
     for row, (start, end) in enumerate(
@@ -235,4 +235,4 @@ def _slots(
     """Yield where the fields of a layout are in a record, with their names, roles and types."""
     for slot in layout.slots:
         kind = slot.field.usage.value
-        yield slot.offset + shift, slot.end + shift, slot.column.name, roles.get(slot.column.name, "column"), kind
+        yield slot.offset + shift, slot.end + shift, slot.column.name, roles.get(slot.column.name, ""), kind

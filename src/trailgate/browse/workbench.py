@@ -7,13 +7,12 @@ in the folder of the copybook, as captures do, if it is one of the command's. No
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from trailgate.browse.message_views import MessageView, errors_of, view_of
@@ -35,11 +34,16 @@ from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import read_whole
 from trailgate.storage.files.found_files import copy_members, folder_of
 
+if TYPE_CHECKING:
+    from trailgate.formats.xml.coverage import Explanation
+
 LARGEST: Final = 1 << 20  # bytes of a message, of a text, or of what is shown
 POSTED: Final = 4 * LARGEST  # bytes of a request: what is typed is escaped in it
 LISTED: Final = 500  # files of the folder
 OPERATIONS: Final = 100  # that are shown
 FAULTS: Final = 20
+# All that messages have is shown, whatever of it a capture's options leave out.
+RULES: Final = CaptureRules(compress_updates=False, update_befores=True, compress_deletes=False)
 NEW: Final = "capture.properties"  # the name of properties that have none
 MESSAGE: Final = "the message"
 FORMS: Final = {"lf": "text", "crlf": "text, lines end in CR LF", "hex": "bytes in hex"}
@@ -128,7 +132,9 @@ class Found:
     parser: str = ""
     view: MessageView = field(default_factory=MessageView)
     runs: tuple[Run, ...] = ()
-    rules: Any = None
+    damaged: frozenset[int] = frozenset()  # bytes at which fields with faults begin
+    rules: Explanation | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)  # of the properties, by the rules that they are of
     operations: tuple[Made, ...] = ()
     more: int = 0
     counts: tuple[int, int] = (0, 0)  # operations and tables
@@ -170,8 +176,8 @@ class Workbench:
         """Return the names of the messages in the folder."""
         if self.messages is None:
             return []
-        with os.scandir(self.messages) as entries:
-            found = [one.name for one in entries if one.name[0] not in "._" and one.is_file()]
+        entries = Path(self.messages).iterdir()
+        found = (one.name for one in entries if one.name[0] not in "._" and one.is_file())
         return sorted(found)[:LISTED]
 
     def load(self, sheet: Sheet, name: str) -> Sheet:
@@ -307,7 +313,9 @@ class _Examined:
         except TrailgateError as error:
             self.errors.append(error)
         faults = tuple(self._fault(error) for error in self.errors[:FAULTS])
-        return replace(self.found, faults=faults, runs=self._spans())
+        places = [one.where for one in self.errors if one.where.field is not None]
+        damaged = frozenset(one.offset for one in places if one.offset is not None)
+        return replace(self.found, faults=faults, damaged=damaged, runs=self._runs(damaged))
 
     def _run(self) -> None:
         properties = self._properties()
@@ -317,8 +325,7 @@ class _Examined:
         files = {file.name: file.text for file in self.sheet.files}
         texts = _Texts(files, properties, self.bench.copybooks)
         options, tables = parser.setup(properties, texts)
-        rules = CaptureRules().with_keys(tables)
-        capture = Capture(options, rules, now=time.time_ns() // 1000)
+        capture = Capture(options, RULES.with_keys(tables), RULES, now=time.time_ns() // 1000)
         self.found = replace(self.found, parser=parser.name, notes=properties.notes)
         capture.check()
         body = self.sheet.body
@@ -345,6 +352,15 @@ class _Examined:
                 lines[error.where.line - 1] = ""
         return Properties(())
 
+    def _lines(self) -> dict[str, int]:
+        """Return the line of each rule: of its match, if it has one."""
+        found: dict[str, int] = {}
+        for number, line in enumerate(self.sheet.properties.split("\n"), 1):
+            rule, _, name = line.partition("=")[0].strip().rpartition(".")
+            if name == "match" or (name == "type" and rule not in found):
+                found[rule] = number
+        return found
+
     def _headers(self) -> dict[str, str]:
         pairs = (line.partition("=") for line in self.sheet.headers.split("\n") if line.strip())
         return {name.strip(): value.strip() for name, _, value in pairs}
@@ -354,7 +370,7 @@ class _Examined:
             from trailgate.formats.xml.coverage import explain  # noqa: PLC0415  for XML messages
 
             rules = explain(capture.options, body)
-            self.found = replace(self.found, rules=rules)
+            self.found = replace(self.found, rules=rules, lines=self._lines())
         view = view_of(capture, messages)
         parsed = capture.parse(messages)
         last = capture.at_end(parsed.state)
@@ -362,7 +378,7 @@ class _Examined:
         problems = [one.error for one in (*parsed.problems, *last.problems)]
         self.errors += (errors_of(capture, view, messages) if problems else []) or problems
         every = [row for part in (parsed, last) for row in part.operations().to_pylist()]
-        warned = capture.warnings(parsed.notes)
+        warned = capture.options.notes if self.found.rules else capture.warnings(parsed.notes)
         self.found = replace(
             self.found,
             operations=tuple(_operation(row, capture) for row in every[:OPERATIONS]),
@@ -413,11 +429,9 @@ class _Examined:
                 return f"file{number}", file.text
         return "", ""
 
-    def _spans(self) -> tuple[Run, ...]:
+    def _runs(self, damaged: frozenset[int]) -> tuple[Run, ...]:
         """Return the message as runs of text: each field, and what is between them."""
         records = self.found.view.records
-        places = [one.where for one in self.errors if one.where.field is not None]
-        bad = {one.offset for one in places if one.offset is not None}
         body, at, runs = self.sheet.body if records else b"", 0, []
         for record in records:
             for number, one in enumerate(record.fields):
@@ -425,7 +439,7 @@ class _Examined:
                     continue  # it overlaps the one before
                 if one.begin > at:
                     runs.append(Run(_between(body[at : one.begin])))
-                colour = f"c{number % 6}" + (" damage" if one.begin in bad else "")
+                colour = f"c{number % 6}" + (" damage" if one.begin in damaged else "")
                 title = f"{one.name or 'no column'}, {one.role}".removesuffix(", ")
                 runs.append(Run(one.text, colour, title))
                 at = one.end
