@@ -211,14 +211,16 @@ def test_pages_lead_through_all_rows_both_ways(tmp_path: Path) -> None:
     rows = [[Op("I", number, str(number))] for number in range(250)]
     with TrailIndex(str(write_trail(tmp_path / "aa", [rows]))) as index:
         index.build()
-        forward, place = [], None
+        forward: list[Any] = []
+        backward: list[Any] = []
+        place: TrailPlace | None = None
         while True:
             found = Search(index, Filters(), place, rows=30).run()
             forward += found.rows
             place = found.after
             if place is None:
                 break
-        backward, place = [], index.spans[-1].stop
+        place = index.spans[-1].stop
         while place is not None:
             found = Search(index, Filters(), place, back=True, rows=30).run()
             backward = [*found.rows, *backward]

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import deque
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from threading import RLock
+from threading import Event, RLock
+from time import monotonic
 from typing import Any, Final, Self
 
 import numpy as np
@@ -22,11 +24,17 @@ from trailgate.errors import OptionError, TrailgateError, Where
 from trailgate.jobs.checking import (
     Chunk,
     FileBegun,
+    FileEnded,
     FileReport,
+    FileTotals,
     Gap,
     Step,
     check_arguments,
+    check_header,
     files_to_check,
+    resumed,
+    steps,
+    tell,
 )
 from trailgate.model.kernels import ABANDONED
 from trailgate.model.tables import Definitions, Table
@@ -34,7 +42,7 @@ from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import FoundTrail, TrailPlace, look_at
 from trailgate.storage.reading.trail_file import usual_charset
 from trailgate.trail.checking import EARLIEST, LATEST
-from trailgate.trail.findings import CSN_ORDER, OPEN, Findings, Severity
+from trailgate.trail.findings import CSN_ORDER, CUT, OPEN, Finding, Findings, Severity
 from trailgate.trail.format.file_header import FileHeader
 from trailgate.trail.format.record_types import IO_UPDATE, OP_TYPE_OF, Role
 from trailgate.trail.reading.reader import ReaderState
@@ -46,6 +54,8 @@ LONGEST: Final = 20  # transactions that are listed
 SIZES: Final = 40  # of transactions: powers of two
 VERSIONS: Final = 16  # of one table's definition that are kept
 IDS: Final = np.dtype([("hash", "i8"), ("number", "i4"), ("offset", "i8")])
+LOOK_EVERY: Final = 1.0  # seconds
+LOOKS: Final = 31  # of which the rate is
 IDS_AT_ONCE: Final = 1 << 16
 
 _KIND_OF: Final = np.full(256, NO_KIND, np.int64)
@@ -153,6 +163,25 @@ class FileFacts:
     report: FileReport | None = None
 
 
+@dataclass(slots=True)
+class Growth:
+    """How fast a trail has grown of late: the operations of each look at it, and when that was."""
+
+    looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOOKS))
+
+    def note(self, operations: int) -> None:
+        """Add what a look found."""
+        self.looks.append((monotonic(), operations))
+
+    @property
+    def rate(self) -> float:
+        """Return the operations in a second, over the last looks; 0 where nothing was added."""
+        if len(self.looks) < 2:
+            return 0.0
+        seconds = self.looks[-1][0] - self.looks[0][0]
+        return sum(number for _, number in list(self.looks)[1:]) / max(seconds, 1e-3)
+
+
 class _StoppedError(Exception):
     """The index is not needed any more."""
 
@@ -161,10 +190,18 @@ class TrailIndex:
     """What is known of a trail while it is read, and after; take ``lock`` to look at more than one member."""
 
     def __init__(self, path: str, definitions: str | None = None) -> None:
-        self.found: FoundTrail = look_at(path, definitions)
+        self._asked = (path, definitions)
+        self.lock = RLock()
+        self.growth = Growth()
+        self._stop = Event()
+        self._ids = {kind: tempfile.TemporaryFile() for kind in ("tx", "csn")}  # noqa: SIM115  open as long as the index
+        self._begin()
+
+    def _begin(self) -> None:
+        """Look at what is there; nothing of it is read."""
+        self.found: FoundTrail = look_at(*self._asked)
         self._findings = Findings()
         self._sources = files_to_check(self.found, self._findings)
-        self.lock = RLock()
         self.bytes = sum(file.size for file in self._sources)
         self.bytes_read = 0
         self.files = [FileFacts(file) for file in self._sources]
@@ -174,15 +211,20 @@ class TrailIndex:
         self.tables: dict[str, TableTotals] = {}
         self.transactions = Transactions()
         self.undone: list[tuple[TrailPlace, TrailPlace]] = []  # what restarts made void
+        self.latest: int | None = None  # time of an operation
         self.done = False
         self.problem = ""
         self._table_bits: dict[str, int] = {}
         self._csn: str | None = None
-        self._is_open = self._stopped = False
+        self._is_open = self._has_grown = False
+        self._totals: FileTotals | None = None
+        self._torn = False  # a header, or an operation, of which the rest may be added
+        self._unchecked: FileBegun | None = None
+        self._ended: FileEnded | None = None
         self._state = ReaderState()
+        self._sound: ReaderState | None = None  # before bytes at the end that are no record
         self._known: object = None
         self._defined: dict[int, TrailTable] = {}  # by their indexes in the file
-        self._ids = {kind: tempfile.TemporaryFile() for kind in ("tx", "csn")}  # noqa: SIM115  open as long as the index
 
     def __enter__(self) -> Self:
         return self
@@ -193,7 +235,7 @@ class TrailIndex:
 
     def stop(self) -> None:
         """Let the building end at its next chunk."""
-        self._stopped = True
+        self._stop.set()
 
     def build(self) -> None:
         """Read the trail once; what is wrong with it becomes findings, and what ends the reading ``problem``."""
@@ -201,6 +243,7 @@ class TrailIndex:
         try:
             for number, (totals, _) in enumerate(done):
                 with self.lock:
+                    self._totals = totals
                     self.files[number].report = totals.report()
                     self.bytes_read = sum(file.size for file in self._sources[: number + 1])
         except (TrailgateError, OSError) as error:
@@ -211,12 +254,80 @@ class TrailIndex:
             self.transactions.finish(is_open=self._is_open)
             self.done = True
 
+    def follow(self) -> None:
+        """Read what is added to the trail, until the index is stopped; begins once it is built."""
+        while not self.problem and not self._stop.wait(LOOK_EVERY):
+            try:
+                self.read_on()
+            except (TrailgateError, OSError) as error:
+                self.problem = f"the trail is not followed any more: {error}"
+            except _StoppedError:
+                return
+
+    def read_on(self) -> None:
+        """Read what was added since the last look."""
+        found = look_at(*self._asked)
+        known = {file.number: file for file in self._sources}
+        # Files that were purged meanwhile keep their places.
+        now = known | {file.number: file for file in files_to_check(found, Findings())}
+        sources = tuple(now[number] for number in sorted(now))
+        if all(number in known and known[number].size == file.size for number, file in now.items()):
+            self.growth.note(0)
+            return
+        if self._torn:
+            with self.lock:
+                self._begin()
+            self.build()
+            return
+        before, self._has_grown = self.operations, True
+        with self.lock:
+            self.found, self._sources = found, sources
+            self.files += [FileFacts(file) for file in sources if file.number not in known]
+            self.bytes = sum(file.size for file in sources)
+            for facts, file in zip(self.files, sources, strict=True):
+                facts.file = file
+        ended = self._ended
+        if ended is not None and sources[ended.number].size > ended.file.size:
+            self._state = self._sound or self._state
+            for step in resumed(sources[ended.number], ended):
+                self._take(step)
+        added = sources[0 if self._ended is None else self._ended.number + 1 :]
+        for step in steps(found, added, after=self._ended):
+            self._take(step)
+        with self.lock:
+            self.transactions.finish(is_open=self._is_open)
+        self.growth.note(self.operations - before)
+
+    def _take(self, step: Step) -> None:
+        """Add what a step of a growing trail has."""
+        self._watch(step)
+        with self.lock:
+            if isinstance(step, FileBegun):
+                self._unchecked = step
+                self._totals = FileTotals(step.file, self._totals.csn if self._totals else None)
+            assert self._totals is not None
+            if isinstance(step, Chunk):
+                self._totals.add(step)
+            if isinstance(step, Chunk | Gap):
+                tell(step, self._sources[step.number], self._findings)
+            if isinstance(step, FileEnded) and self._unchecked is not None:
+                check_header(self._unchecked, self._totals, self._findings)
+                self._unchecked = None
+            self.files[step.number].report = self._totals.report()
+
     @property
     def findings(self) -> list[Any]:
         """Return what the check has found so far, the worst first; an open end is not known before the last."""
         order = list(Severity)
-        found = [one for one in self._findings.result() if self.done or one.kind != OPEN.name]
+        found = [one for one in self._findings.result() if self._holds(one)]
         return sorted(found, key=lambda one: order.index(one.severity))
+
+    def _holds(self, found: Finding) -> bool:
+        """Return whether a finding is one: where the trail has grown since, its end was none."""
+        if found.kind == OPEN.name:
+            return self.done and not self._has_grown
+        sizes = [one.file.size for one in self.files if one.file.path.endswith(found.file)]
+        return found.kind != CUT.name or (found.offset or 0) + found.length in sizes
 
     @property
     def definitions(self) -> Definitions:
@@ -263,18 +374,25 @@ class TrailIndex:
         return None
 
     def _watch(self, step: Step) -> None:
-        if self._stopped:
+        if self._stop.is_set():
             raise _StoppedError
         with self.lock:
             if isinstance(step, FileBegun):
+                self._torn = bool(step.problem)
                 self.files[step.number].header = step.header
                 self.files[step.number].order = step.order.name.lower()
                 self._known, self._defined = None, {}
                 charset = usual_charset(step.header, self.definitions)
                 self._state = ReaderState(order=step.order, charset=charset)
+            elif isinstance(step, FileEnded):
+                self._ended = step
             elif isinstance(step, Gap):
+                self._sound = self._state
                 self._state = replace(self._state, tx_open=False, tx_id=None, csn=None)
             elif isinstance(step, Chunk):
+                self._sound = None
+                last = len(step.found.view) - 1
+                self._torn = any(len(rows) and rows[-1] == last for _, rows in step.found.faults)
                 self._add(step)
 
     def _add(self, step: Chunk) -> None:
@@ -288,6 +406,8 @@ class TrailIndex:
         times = view.io_time[rows]
         timely = (times >= EARLIEST) & (times <= LATEST)
         self.over_time.add(times[timely], kinds[timely])
+        if timely.any():
+            self.latest = int(times[timely][-1])
         self._follow(step, file.number, rows)
         before, csns = self._csn, step.found.csn[1]
         self._csn = csns[-1] if csns else before

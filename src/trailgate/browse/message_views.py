@@ -125,7 +125,9 @@ def roles_of(options: MetadataOptions) -> dict[str, str]:
     return {name: ", ".join(dict.fromkeys(roles)) for name, roles in found.items()}
 
 
-def _tables(capture: Capture, form: MessageFormat, messages: MessageBatch) -> tuple[Records | None, list[str]]:  # type: ignore[type-arg]  # of any records
+def _tables(
+    capture: Capture, form: MessageFormat, messages: MessageBatch
+) -> tuple[Records | None, list[str]]:  # type: ignore[type-arg]  # of any records
     """Return the records of a message and each one's table; no records, or no tables, where they are not found."""
     try:
         records: Records = form.records(messages)
@@ -138,9 +140,7 @@ def _tables(capture: Capture, form: MessageFormat, messages: MessageBatch) -> tu
     return records, [names[code] for code in codes.tolist()]
 
 
-def _delimited(
-    capture: Capture, options: DelimitedOptions, messages: MessageBatch
-) -> MessageView:
+def _delimited(capture: Capture, options: DelimitedOptions, messages: MessageBatch) -> MessageView:
     form = DelimitedFormat(options)
     data = octets(messages.data)
     try:
@@ -235,4 +235,10 @@ def _slots(
     """Yield where the fields of a layout are in a record, with their names, roles and types."""
     for slot in layout.slots:
         kind = slot.field.usage.value
-        yield slot.offset + shift, slot.end + shift, slot.column.name, roles.get(slot.column.name, ""), kind
+        yield (
+            slot.offset + shift,
+            slot.end + shift,
+            slot.column.name,
+            roles.get(slot.column.name, ""),
+            kind,
+        )

@@ -29,7 +29,10 @@ def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
     with index.lock:
         names = sorted(index.tables)[:NAMED]
         total, place = index.operations, found.after
-        done = index.spans[-1].stop if index.spans else None
+        end = index.spans[-1].stop if index.spans else None
+    newer = place is None and before is None
+    if newer:
+        place = end
     return {
         "rows": found.rows,
         "query": {name: query.get(name, "") for name in Filters.__dataclass_fields__} | own,
@@ -37,7 +40,8 @@ def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
         "tables": names,
         "operations": total,
         "hurried": found.hurried,
-        "reached": place or done,
+        "reached": place,
+        "newer": newer,
         "first_page": link_to("operations", **own),
         "next_page": link_to("operations", **own, at=place_text(place)) if place else "",
         "previous_page": _previous(found, own),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
+from time import time
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -252,6 +253,9 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
             "progress": 100 if index.done else 100 * index.bytes_read // max(index.bytes, 1),
             "done": index.done,
             "problem": index.problem,
+            "rate": index.growth.rate,
+            "latest": index.latest,
+            "behind": max(0, round(time() * SECOND) - (index.latest or 0)),
             "operations": index.operations,
             "untimely": index.operations - sum(kinds),
             "by_kind": list(zip(KINDS, by_kind, strict=True)),

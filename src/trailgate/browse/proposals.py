@@ -508,7 +508,9 @@ class _Delimited:
             draft.put("delim.optype", "$OPTYPE")
         if "schema" in roles:
             draft.put("delim.schema", "schema")
-        elif "tablename" in roles and not all(map(TABLE.fullmatch, self.column(roles["tablename"]))):
+        elif "tablename" in roles and not all(
+            map(TABLE.fullmatch, self.column(roles["tablename"]))
+        ):
             draft.note(f"{FILL_IN}the schema, which the message does not have.")
             draft.put("delim.schema", f'"{SCHEMA}"')
         if "tablename" not in roles:

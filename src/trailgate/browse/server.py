@@ -15,9 +15,10 @@ from typing import Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from trailgate.browse.byte_pages import record_bytes
@@ -25,6 +26,8 @@ from trailgate.browse.guard import App, Guard
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operation_pages import operations, transaction
 from trailgate.browse.pages import asset, link_to, overview, render
+from trailgate.browse.quarantine_pages import quarantine
+from trailgate.browse.sql_pages import answer_file, sql
 from trailgate.browse.table_pages import table
 from trailgate.browse.workbench import Workbench
 from trailgate.browse.workbench_pages import ADDRESS, workbench_route
@@ -34,14 +37,17 @@ Query = Mapping[str, str]
 Page = Callable[[TrailIndex, Query], dict[str, Any]]
 
 TYPES: Final = {"css": "text/css", "js": "text/javascript"}
-ASSETS: Final = ("style.css", "fresh.js", "more.js", "bytes.js")
+ASSETS: Final = ("style.css", "fresh.js", "more.js", "bytes.js", "ask.js", "repair.js")
 BENCH_ASSETS: Final = ("workbench.css", "workbench.js")
+SENT: Final = 1 << 20  # bytes of a file at once
 PAGES: Final[Mapping[str, Page]] = {
     "overview": lambda index, _: overview(index, link_to),
     "operations": operations,
     "transaction": transaction,
     "bytes": record_bytes,
     "table": table,
+    "sql": sql,
+    "quarantine": quarantine,
 }
 
 
@@ -63,10 +69,15 @@ def application(
 
         return Route(f"/{'' if name == 'overview' else name}", show)
 
+    def give(request: Request) -> Response:
+        assert index is not None
+        file, kind = answer_file(index, request.query_params)
+        parts = iter(lambda: file.read(SENT), b"")
+        return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
+
     def problem(text: str, status: int) -> Response:
-        return HTMLResponse(
-            render("problem.html", around | {"page": "", "problem": text}), status
-        )
+        values = around | {"page": "", "problem": text}
+        return HTMLResponse(render("problem.html", values), status)
 
     def refused(_: Request, error: Exception) -> Response:
         return problem(str(error), 400 if isinstance(error, OptionError) else 422)
@@ -75,7 +86,7 @@ def application(
         assert isinstance(error, HTTPException)
         return problem("there is no such page", error.status_code)
 
-    routes = [] if index is None else [*map(page, PAGES)]
+    routes = [] if index is None else [*map(page, PAGES), Route("/answer", give)]
     routes += map(_asset, ASSETS)
     if bench is not None:
         routes += [workbench_route(bench, around), *map(_asset, BENCH_ASSETS)]
@@ -122,7 +133,7 @@ def serve(
         index = None
         if path is not None:
             index = held.enter_context(TrailIndex(path, definitions))
-            reading = Thread(target=index.build, daemon=True)
+            reading = Thread(target=_read, args=(index,), daemon=True)
             reading.start()
             held.callback(reading.join)
             held.callback(index.stop)
@@ -137,6 +148,11 @@ def serve(
         host = f"[{address.host}]" if ":" in address.host else address.host
         begun(f"http://{host}:{listener.getsockname()[1]}/{token}/")
         uvicorn.Server(config).run(sockets=[listener])
+
+
+def _read(index: TrailIndex) -> None:
+    index.build()
+    index.follow()
 
 
 def _listening(address: Address) -> socket.socket:

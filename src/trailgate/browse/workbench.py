@@ -134,7 +134,9 @@ class Found:
     runs: tuple[Run, ...] = ()
     damaged: frozenset[int] = frozenset()  # bytes at which fields with faults begin
     rules: Explanation | None = None
-    lines: Mapping[str, int] = field(default_factory=dict)  # of the properties, by the rules that they are of
+    lines: Mapping[str, int] = field(
+        default_factory=dict
+    )  # of the properties, by the rules that they are of
     operations: tuple[Made, ...] = ()
     more: int = 0
     counts: tuple[int, int] = (0, 0)  # operations and tables

@@ -89,5 +89,3 @@ def _file(name: str, text: str) -> Response:
     headers = {"content-disposition": f'attachment; filename="{plain}"'}
     body = text if text.endswith("\n") else f"{text}\n"
     return Response(body.encode(), media_type="text/plain; charset=utf-8", headers=headers)
-
-

@@ -248,9 +248,7 @@ class _Message:
             rule.notes.append(f"{FILL_IN}no operation types were seen: all are taken for inserts.")
         rule.values["optype"] = f'"{kind or "I"}"'
 
-    def _put_table(
-        self, rule: Rule, group: Group, own: list[Source], steps: Steps
-    ) -> list[str]:
+    def _put_table(self, rule: Rule, group: Group, own: list[Source], steps: Steps) -> list[str]:
         """Add the sources of the table to a rule, and return each element's table."""
         sources = list(own)
         above, prefix = group, ""

@@ -207,12 +207,24 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
+class Resume:
+    """Where the last sound record of a file ends, and what is known there: reading goes on there when the file has grown."""
+
+    at: int
+    order: ByteOrder
+    state: TransactionState
+    known: Known
+    reading: Reading
+
+
+@dataclass(frozen=True, slots=True)
 class FileEnded:
     """The end of a file, with the tables of its metadata."""
 
     number: int
     file: TrailFile
     tables: TrailTables
+    resume: Resume
 
 
 Step = FileBegun | Chunk | Gap | FileEnded
@@ -226,20 +238,32 @@ class _Place:
     known: Known = field(default_factory=Known)
     reading: Reading = field(default_factory=Reading)
     size: int = 0  # that the file should have, as manifest and header say; 0: they do not
+    sound: tuple[int, ByteOrder, TransactionState, Known] | None = None  # after the last chunk
+
+    def ended(self, number: int, file: TrailFile) -> FileEnded:
+        """Return the end of a file."""
+        assert self.sound is not None
+        return FileEnded(number, file, self.known.tables, Resume(*self.sound, self.reading))
 
 
 def steps(
-    trail: FoundTrail, files: tuple[TrailFile, ...], *, values: bool = False
+    trail: FoundTrail,
+    files: tuple[TrailFile, ...],
+    *,
+    values: bool = False,
+    after: FileEnded | None = None,
 ) -> Iterator[Step]:
     """Yield all that is in these files; damage is reported, not raised. Raises StorageError.
 
-    With ``values`` values are decoded as well.
+    With ``values`` values are decoded as well. ``after`` is the end of the file before the first of them.
     """
     elsewhere = bool(files) and (trail.alone or files[0].number > 0)
     reading = Reading(trail.definitions or Definitions(()), values=values)
     place = _Place(TransactionState(elsewhere=elsewhere), reading=reading)
     last: TrailFile | None = None
-    for number, file in enumerate(files):
+    if after is not None:
+        place.state, last = after.resume.state, after.file
+    for number, file in enumerate(files, 0 if after is None else after.number + 1):
         if last is not None and file.number != last.number + 1:
             place.state = replace(place.state, is_open=False)
         place.known = Known(trail.definitions)
@@ -251,8 +275,17 @@ def steps(
                 # Cut where a record ends: the next file must not continue this transaction.
                 yield _gap(number, reader, (file.size, file.size), SHORTER)
                 place.state = replace(place.state, is_open=False)
-        yield FileEnded(number, file, place.known.tables)
+        yield place.ended(number, file)
         last = file
+
+
+def resumed(file: TrailFile, ended: FileEnded) -> Iterator[Step]:
+    """Yield what has been added to a file since it was read to its end."""
+    past = ended.resume
+    place = _Place(past.state, past.known, past.reading, file.size)
+    with TrailFileReader(file) as reader:
+        yield from _body(ended.number, reader, (past.at, past.order), place)
+    yield place.ended(ended.number, file)
 
 
 def _file(number: int, reader: TrailFileReader, place: _Place) -> Iterator[Step]:
@@ -303,6 +336,7 @@ def _body(
 ) -> Iterator[Step]:
     at, order = begin
     size, wanted = reader.file.size, CHUNK
+    place.sound = (at, order, place.state, place.known)
     while at < size:
         data = reader.read(at, wanted)
         places, error = find_sound(data, order)
@@ -319,6 +353,7 @@ def _body(
         if len(view):
             yield _chunk(number, source, view, place)
             at += view.end
+            place.sound = (at, order, place.state, place.known)
         elif not problem:
             problem = UNFINISHED
         if problem:

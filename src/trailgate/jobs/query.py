@@ -29,26 +29,38 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
 
     Raises OptionError for a statement that is not a SELECT, or that DuckDB refuses, and TrailgateError for a trail that cannot be read.
     """
+    return answer(sql, partial(_found, definitions=definitions))
+
+
+def answer(
+    sql: str, find: Callable[[str], Rows | None], *, closed: bool = False
+) -> pa.RecordBatchReader:
+    """Return a reader of what a SELECT statement gives; ``find`` returns the rows of a name, or None where DuckDB knows it.
+
+    With ``closed`` there is nothing else: no file is read. Raises as ``query`` does.
+    """
     import duckdb  # noqa: PLC0415  20 ms, and nothing else needs it
 
-    connection, trails = duckdb.connect(), list[_Rows]()
+    connection, named = duckdb.connect(), list[Rows]()
     try:
         for name in dict.fromkeys(_relations(_tree(connection, sql))):
-            found = _found(name, definitions)
+            found = find(name)
             if found is not None:
-                trails.append(found)
+                named.append(found)
                 connection.register(name, found)
+        if closed:
+            connection.execute("SET enable_external_access = false")
         reader = connection.sql(sql).to_arrow_reader(ROWS)
     except duckdb.Error as error:
         connection.close()
-        raise _problem(error, trails) from None
+        raise _problem(error, named) from None
     except BaseException:
         connection.close()
         raise
-    return pa.RecordBatchReader.from_batches(reader.schema, _batches(connection, reader, trails))
+    return pa.RecordBatchReader.from_batches(reader.schema, _batches(connection, reader, named))
 
 
-class _Rows:
+class Rows:
     """Rows that DuckDB asks for wherever a statement names them, by Arrow's PyCapsule interface; ``read`` begins to read them."""
 
     def __init__(self, read: Callable[[], pa.RecordBatchReader]) -> None:
@@ -95,10 +107,10 @@ def _relations(tree: object) -> Iterator[str]:
             yield from _relations(below)
 
 
-def _found(name: str, definitions: Address | None) -> _Rows | None:
+def _found(name: str, definitions: Address | None) -> Rows | None:
     """Return the rows of a trail, of a table of it, or of a target's table; None where the name is of something else."""
     if is_target(name):
-        return _Rows(partial(table_rows, name))
+        return Rows(partial(table_rows, name))
     prefix, colon, table = name.rpartition(":")
     named = bool(colon) and not {"/", "@"} & {*table}  # not a colon of an address
     try:
@@ -107,11 +119,11 @@ def _found(name: str, definitions: Address | None) -> _Rows | None:
         return None
     if named:
         find_table(trail, table)  # raises for one that nothing defines
-    return _Rows(partial(read_trail, trail, table=table if named else None))
+    return Rows(partial(read_trail, trail, table=table if named else None))
 
 
 def _batches(
-    connection: Any, reader: pa.RecordBatchReader, trails: Sequence[_Rows]
+    connection: Any, reader: pa.RecordBatchReader, trails: Sequence[Rows]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the answer; the connection lives as long."""
     try:
@@ -122,7 +134,7 @@ def _batches(
         connection.close()
 
 
-def _problem(error: Exception, trails: Sequence[_Rows]) -> TrailgateError:
+def _problem(error: Exception, trails: Sequence[Rows]) -> TrailgateError:
     """Return the error of the trail that could not be read, or DuckDB's in one line."""
     own = next((one.error for one in trails if one.error is not None), None)
     if own is not None:

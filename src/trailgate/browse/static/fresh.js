@@ -1,20 +1,26 @@
-// Brings what a page shows up to date while the trail is being read; without it the page is as it was when it was opened.
-const wait = 1500;
+// Brings what a page shows up to date while the trail is read, and when it grows; without it the page is as it was when it was opened.
 
 async function refresh() {
-  const main = document.querySelector("main[data-growing]");
+  const main = document.querySelector("main[data-every]");
   if (!main) return;
   if (!main.contains(document.activeElement) && !document.hidden) {
     try {
       const answer = await fetch(location.href);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const next = page.querySelector("main");
-      if (answer.ok && next) main.replaceWith(document.adoptNode(next));
+      if (answer.ok && next && next.innerHTML !== main.innerHTML) {
+        main.replaceWith(document.adoptNode(next));
+      }
     } catch {
       return; // the server has ended
     }
   }
-  setTimeout(refresh, wait);
+  wait();
 }
 
-setTimeout(refresh, wait);
+function wait() {
+  const main = document.querySelector("main[data-every]");
+  if (main) setTimeout(refresh, Number(main.dataset.every));
+}
+
+wait();

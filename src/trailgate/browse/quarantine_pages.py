@@ -1,0 +1,129 @@
+"""The page of messages that a capture moved aside: by reason, each with the place of its fault, to be repaired and captured again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from trailgate.browse.index import TrailIndex
+from trailgate.browse.pages import link_to
+from trailgate.columnar.kernels.strings import DIGITS
+from trailgate.errors import DecodeError, OptionError, mask_logins
+from trailgate.storage.files.listing import list_trail
+from trailgate.storage.files.opened_file import OpenedFile
+from trailgate.storage.files.quarantine import read_line
+
+Query = Mapping[str, str]
+MESSAGES: Final = 20  # of a page
+LOOKED_AT: Final = 64 << 20  # bytes of a quarantine that is counted
+_QUOTED: Final = re.compile(r"(?:text|value) '(.*?)'")
+_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
+_FIELD: Final = re.compile(r", field (\S+?)[,)]")
+
+
+@dataclass(frozen=True, slots=True)
+class BadMessage:
+    """A message of the quarantine: its line as it is, its text cut at the fault, and why it was moved aside."""
+
+    line: str
+    source: str
+    reason: str
+    parts: tuple[str, str, str]  # before the fault, the fault, after it
+    is_text: bool
+
+    @property
+    def body(self) -> str:
+        """Return the message's text."""
+        return "".join(self.parts)
+
+
+def quarantine(index: TrailIndex, query: Query) -> dict[str, Any]:
+    """Return what the page of the quarantine shows; raises OptionError for a number that is none."""
+    first, wanted = _number(query.get("from", "")), query.get("reason", "")
+    listing = list_trail(index.found.prefix)
+    path = listing.spell(f"{listing.prefix}.quarantine.jsonl")
+    [info] = listing.store.get_file_info([f"{listing.prefix}.quarantine.jsonl"])
+    size = int(info.size or 0)
+    counts: Counter[str] = Counter()
+    shown: list[BadMessage] = []
+    for line in _lines(path, size):
+        found = _message(line)
+        kind = _kind(found.reason)
+        counts[kind] += 1
+        chosen = counts[wanted] if wanted else counts.total()
+        if wanted in ("", kind) and first < chosen <= first + MESSAGES:
+            shown.append(found)
+    total = counts[wanted] if wanted else counts.total()
+    own = {"reason": wanted}
+    after, before = first + MESSAGES, max(0, first - MESSAGES)
+    return {
+        "file": mask_logins(path),
+        "size": size,
+        "counted": min(size, LOOKED_AT),
+        "counts": [
+            (kind, number, link_to("quarantine", reason=kind))
+            for kind, number in counts.most_common()
+        ],
+        "reason": wanted,
+        "total": total,
+        "first": first,
+        "messages": shown,
+        "next_page": link_to("quarantine", **own, from_=after) if after < total else "",
+        "previous_page": link_to("quarantine", **own, from_=before) if first else "",
+    }
+
+
+def _number(text: str) -> int:
+    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise OptionError(f"from={text!r} is not a number of messages")
+    return int(text or 0)
+
+
+def _lines(path: str, size: int) -> Iterator[bytes]:
+    """Yield the whole lines of a quarantine's first bytes."""
+    if not size:
+        return
+    opened = OpenedFile(path, size, "quarantine")
+    try:
+        data = bytes(opened.read(0, min(size, LOOKED_AT)))
+    finally:
+        opened.close()
+    yield from data[: data.rfind(b"\n") + 1].splitlines()
+
+
+def _message(line: bytes) -> BadMessage:
+    """Return a line as a message; one that cannot be understood is its own text."""
+    text = line.decode("utf-8", "backslashreplace")
+    try:
+        body, _ = read_line(line)
+        fields = json.loads(line)
+    except DecodeError as error:
+        return BadMessage(
+            text, "", f"the line cannot be read: {error.problem}", (text, "", ""), False
+        )
+    reason = str(fields.get("reason", "no reason is in the line"))
+    content = body.decode("utf-8", "backslashreplace")
+    quoted = _QUOTED.search(reason)
+    before, fault, after = (
+        content.partition(quoted[1]) if quoted and quoted[1] else (content, "", "")
+    )
+    position = str(fields.get("position", ""))
+    place = f", byte {int(position[DIGITS:])}" if _POSITION.fullmatch(position) else ""
+    return BadMessage(
+        text,
+        f"{fields.get('source', '')}{place}",
+        reason,
+        (before, fault, after),
+        "body" in fields,
+    )
+
+
+def _kind(reason: str) -> str:
+    """Return a reason without the place and the value that it names."""
+    field = _FIELD.search(reason)
+    kind = reason.partition(" (")[0]
+    return f"{kind} (field {field[1]})" if field else kind

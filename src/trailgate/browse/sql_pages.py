@@ -1,0 +1,133 @@
+"""The page of SQL over the trail, by DuckDB, and its answer as a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trailgate.browse.index import TrailIndex
+from trailgate.browse.pages import link_to
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.jobs.query import Rows, answer
+from trailgate.storage.reading.trails import read_trail
+
+Query = Mapping[str, str]
+SHOWN: Final = 500  # rows of a page
+OPERATIONS: Final = "operations"  # the name of all of them
+EXAMPLE: Final = "SELECT * FROM '{}' LIMIT 100"
+TYPES: Final[Mapping[str, str]] = {
+    "csv": "text/csv; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+
+
+def sql(index: TrailIndex, query: Query) -> dict[str, Any]:
+    """Return what the page of SQL shows; what is wrong with a statement is on the page beside it."""
+    text = query.get("sql", "")
+    with index.lock:
+        names = sorted(index.tables)
+    shown: dict[str, Any] = {"columns": [], "rows": [], "more": False, "problem": ""}
+    if text:
+        try:
+            shown |= _first_rows(rows_of(index, text))
+        except TrailgateError as error:
+            shown["problem"] = str(error)
+    first = names[0].replace("'", "''") if names else OPERATIONS
+    return {
+        "sql": text or EXAMPLE.format(first),
+        "asked": bool(text),
+        "names": names[:SHOWN],
+        "downloads": [(kind, link_to("answer", sql=text, to=kind)) for kind in TYPES],
+        **shown,
+    }
+
+
+def rows_of(index: TrailIndex, text: str) -> pa.RecordBatchReader:
+    """Return what a statement gives. Raises OptionError for one that is refused."""
+    return answer(text, partial(_found, index), closed=True)
+
+
+def _found(index: TrailIndex, name: str) -> Rows | None:
+    """Return the rows of the trail's operations, or of one of its tables in the types of its columns."""
+    with index.lock:
+        table = next((one for one in index.tables if one.casefold() == name.casefold()), None)
+    if table is None and name.casefold() != OPERATIONS:
+        return None
+    definitions = index.found.definitions
+    return Rows(partial(read_trail, index.found.prefix, table=table, definitions=definitions))
+
+
+def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
+    rows = (row for batch in reader for row in _texts(batch))
+    found = list(islice(rows, SHOWN + 1))
+    return {
+        "columns": [(field.name, str(field.type)) for field in reader.schema],
+        "rows": found[:SHOWN],
+        "more": len(found) > SHOWN,
+    }
+
+
+def _texts(batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
+    """Yield rows of texts, None for NULL."""
+    return zip(
+        *(
+            [_text(value) for value in column.to_pylist(maps_as_pydicts="lossy")]
+            for column in batch
+        ),
+        strict=True,
+    )
+
+
+def _text(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, list | dict | tuple):
+        return json.dumps(value, ensure_ascii=False, default=str)
+    return str(value)
+
+
+def answer_file(index: TrailIndex, query: Query) -> tuple[BinaryIO, str]:
+    """Return what a statement gives as a file without a name, and its media type. Raises OptionError."""
+    kind = query.get("to", "")
+    if kind not in WRITERS:
+        raise OptionError(f"to={kind!r} is not one of {', '.join(WRITERS)}")
+    file = TemporaryFile()  # noqa: SIM115  whoever sends it closes it
+    try:
+        WRITERS[kind](file, rows_of(index, query.get("sql", "")))
+    except BaseException:
+        file.close()
+        raise
+    file.seek(0)
+    return file, TYPES[kind]
+
+
+def write_parquet(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
+    """Write rows as Parquet."""
+    with pq.ParquetWriter(file, reader.schema) as writer:
+        for batch in reader:
+            writer.write_batch(batch)
+
+
+def write_csv(file: BinaryIO, reader: pa.RecordBatchReader) -> None:
+    """Write rows as CSV in UTF-8 with a header line; NULL is an empty field."""
+    text = io.TextIOWrapper(file, "utf-8", newline="")
+    rows = csv.writer(text)
+    rows.writerow(reader.schema.names)
+    for batch in reader:
+        rows.writerows(_texts(batch))
+    text.flush()
+    text.detach()
+
+
+WRITERS: Final = {"csv": write_csv, "parquet": write_parquet}
