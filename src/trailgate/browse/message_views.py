@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -152,7 +153,7 @@ def _delimited(capture: Capture, options: DelimitedOptions, messages: MessageBat
     bounds, roles = fields.bounds.tolist(), roles_of(options)
     whole, shown = bytes(messages.data), []
     labels: dict[tuple[str, int], Sequence[tuple[str, str]]] = {}
-    for number, (first, last) in enumerate(zip(bounds[:LISTED], bounds[1:], strict=False)):
+    for number, (first, last) in enumerate(pairwise(bounds[: LISTED + 1])):
         key = tables[number] if tables else "", last - first
         if key not in labels:
             labels[key] = _labels(capture, options, roles, *key)

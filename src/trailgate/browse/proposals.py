@@ -366,20 +366,25 @@ class _Delimited:
         if "ts" not in roles and form:
             self.time = form
             return "ts"
-        if dotted or not roles:
-            pass
-        elif all(map(_CAPITALS.fullmatch, values)):
-            if "tablename" not in roles:
-                return "tablename"
-            if "schema" not in roles and roles["tablename"] == len(self.names) - 1:
-                self.names[-1] = "schema"
-                roles["schema"] = roles["tablename"]
-                return "tablename"
-        letters = "".join(values)
-        if "txind" not in roles and roles and _INDICATORS.fullmatch(letters):
+        if not dotted and roles and (name := self._name_part(values)):
+            return name
+        if "txind" not in roles and roles and _INDICATORS.fullmatch("".join(values)):
             return "txind"
         alike = len(values) > 1 and len(set(values)) == 1 and values[0]
         return "tx" if alike and "tx" not in roles and len(roles) > 1 and not form else ""
+
+    def _name_part(self, values: list[str]) -> str:
+        """Return the role of a field of names in capitals: a table, after which the one before is its schema."""
+        roles = self.roles
+        if not all(map(_CAPITALS.fullmatch, values)):
+            return ""
+        if "tablename" not in roles:
+            return "tablename"
+        if "schema" in roles or roles["tablename"] != len(self.names) - 1:
+            return ""
+        self.names[-1] = "schema"
+        roles["schema"] = roles["tablename"]
+        return "tablename"
 
     def _kinds(self) -> list[str]:
         """Return each record's operation type as a letter; a blank where it is not known."""

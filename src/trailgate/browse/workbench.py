@@ -2,7 +2,7 @@
 
 What is read of the machine is the properties file that the command names, the files that it names, and those of the folder of messages; all when a page is opened. What is typed
 is parsed from the request alone: a file that properties name must be among the texts of the page, so that no request chooses what is read. Copybooks find their COPY members
-in the folder of the copybook, as captures do, if it is one of the command's. Nothing is written.
+in the folder of the copybook, as captures do, if it is one of the command's. Nothing is written but properties, where ``--save-to`` allows it.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ RULES: Final = CaptureRules(compress_updates=False, update_befores=True, compres
 NEW: Final = "capture.properties"  # the name of properties that have none
 MESSAGE: Final = "the message"
 FORMS: Final = {"lf": "text", "crlf": "text, lines end in CR LF", "hex": "bytes in hex"}
+_FILE_NAME: Final = re.compile(r"\w[\w.-]{0,100}", re.ASCII)
 _PAIR: Final = re.compile(r"[0-9A-Fa-f]{2}")
 _NO_PAIR: Final = re.compile(r"[^0-9A-Fa-f\s]|(?<![0-9A-Fa-f])[0-9A-Fa-f](?![0-9A-Fa-f])")
 
@@ -146,10 +147,16 @@ class Found:
 class Workbench:
     """The files that a command names for the page."""
 
-    def __init__(self, properties: str | None = None, messages: str | None = None) -> None:
-        self.properties, self.messages = properties, messages
-        if messages is not None and not Path(messages).is_dir():
-            raise StorageError("there is no such folder", where=Where(source=messages))
+    def __init__(
+        self,
+        properties: str | None = None,
+        messages: str | None = None,
+        save_to: str | None = None,
+    ) -> None:
+        self.properties, self.messages, self.save_to = properties, messages, save_to
+        for folder in (messages, save_to):
+            if folder is not None and not Path(folder).is_dir():
+                raise StorageError("there is no such folder", where=Where(source=folder))
         if properties is not None:
             self._text(properties)  # an error now rather than on the page
         self.copybooks: frozenset[str] = frozenset()
@@ -193,6 +200,22 @@ class Workbench:
         text, form = shown_message(path.read_bytes())
         return replace(sheet, message=text, form=form, chosen=name)
 
+    def save(self, name: str, text: str, *, overwrite: bool) -> str:
+        """Write properties into the folder for them, and return where; raises OptionError for a file that is there, unless it is to be overwritten."""
+        if self.save_to is None or not _FILE_NAME.fullmatch(name):
+            raise OptionError(f"{name!r} is not a name of a file to be saved")
+        path = Path(self.save_to, name)
+        try:
+            with path.open("wb" if overwrite else "xb") as file:
+                file.write(as_file(text))
+        except FileExistsError:
+            hint = "Overwrite it, or choose another name"
+            raise OptionError(f"{name} is there already", hint=hint) from None
+        except OSError as error:
+            problem = f"the file cannot be written: {error.strerror}"
+            raise StorageError(problem, where=Where(source=str(path))) from None
+        return str(path)
+
     def _text(self, path: str) -> str:
         r"""Return a file's text; bytes that are not UTF-8 are ``\xHH``, as properties may have them."""
         raw = read_whole(path, "properties")
@@ -208,6 +231,11 @@ class Workbench:
                 continue
             if len(raw) <= LARGEST:
                 yield File(name, _as_text(raw))
+
+
+def as_file(text: str) -> bytes:
+    """Return properties as a file has them."""
+    return (text if text.endswith("\n") else f"{text}\n").encode()
 
 
 def paths_in(properties: str) -> list[str]:
@@ -400,14 +428,12 @@ class _Examined:
         pane, text = self._pane(source)
         fault = Fault(pane, source, problem, error.hint)
         line, column, length = where.line or 0, where.column or 0, 0
-        if pane == "message" and where.offset is not None and self.sheet.form in FORMS:
-            if not line or self.sheet.form == "hex":
-                begin = self.sheet.index(where.offset)
-                size = len(where.raw or b"")
-                end = self.sheet.index(where.offset + size)
-                line = text.count("\n", 0, begin) + 1
-                column = begin - text.rfind("\n", 0, begin)
-                length = end - begin
+        hexed = self.sheet.form == "hex"
+        if pane == "message" and where.offset is not None and (hexed or not line):
+            begin = self.sheet.index(where.offset)
+            end = self.sheet.index(where.offset + len(where.raw or b""))
+            line = text.count("\n", 0, begin) + 1
+            column, length = begin - text.rfind("\n", 0, begin), end - begin
         if not line:
             return fault
         lines = text.split("\n")
@@ -481,7 +507,7 @@ def _operation(row: dict[str, Any], capture: Capture) -> Made:
         own = None if old in (MISSING, new) else old
         cells.append(Cell(column.name, new, own, column.key))
     time_text = "" if row["op_ts"] is None else f"{row['op_ts']:%Y-%m-%d %H:%M:%S.%f}"
-    tokens = tuple((row["tokens"] and dict(row["tokens"]) or {}).items())
+    tokens = tuple(((row["tokens"] and dict(row["tokens"])) or {}).items())
     return Made(
         kind,
         row["table"],

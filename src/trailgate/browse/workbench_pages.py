@@ -17,6 +17,7 @@ from trailgate.browse.workbench import (
     POSTED,
     Sheet,
     Workbench,
+    as_file,
     examine,
     proposed,
     sheet_of,
@@ -30,8 +31,9 @@ TOO_LARGE: Final = f"the workbench takes no more than {POSTED >> 20} MB"
 def workbench_route(bench: Workbench, around: Mapping[str, Any]) -> Route:
     """Return the route of the page; ``around`` are the values of every page."""
 
-    def page(sheet: Sheet, problem: str = "") -> Response:
-        values = {**around, "page": "workbench", **_values(bench, sheet, problem)}
+    def page(sheet: Sheet, problem: str = "", saved: str = "") -> Response:
+        own = {"page": "workbench", "problem": problem, "saved": saved}
+        values = {**around, **own, **_values(bench, sheet)}
         return HTMLResponse(render("workbench.html", values))
 
     def answer(body: bytes) -> Response:
@@ -42,6 +44,9 @@ def workbench_route(bench: Workbench, around: Mapping[str, Any]) -> Route:
         if asked == "download":
             return _file(bench.name, sheet.properties)
         try:
+            if asked == "save":
+                name, overwrite = given.get("save_name", ""), "overwrite" in given
+                return page(sheet, saved=bench.save(name, sheet.properties, overwrite=overwrite))
             return page(_changed(bench, sheet, asked))
         except TrailgateError as error:
             return page(sheet, str(error))
@@ -70,7 +75,7 @@ def _changed(bench: Workbench, sheet: Sheet, asked: str) -> Sheet:
     return sheet
 
 
-def _values(bench: Workbench, sheet: Sheet, problem: str = "") -> dict[str, Any]:
+def _values(bench: Workbench, sheet: Sheet) -> dict[str, Any]:
     """Return what the page and its result show."""
     return {
         "bench": bench,
@@ -79,7 +84,6 @@ def _values(bench: Workbench, sheet: Sheet, problem: str = "") -> dict[str, Any]
         "forms": FORMS,
         "names": bench.names(),
         "properties_name": mask_logins(bench.properties or bench.name),
-        "problem": problem,
     }
 
 
@@ -87,5 +91,4 @@ def _file(name: str, text: str) -> Response:
     """Return properties as a file to be kept."""
     plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
     headers = {"content-disposition": f'attachment; filename="{plain}"'}
-    body = text if text.endswith("\n") else f"{text}\n"
-    return Response(body.encode(), media_type="text/plain; charset=utf-8", headers=headers)
+    return Response(as_file(text), media_type="text/plain; charset=utf-8", headers=headers)

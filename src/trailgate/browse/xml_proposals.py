@@ -27,14 +27,16 @@ from trailgate.formats.xml.documents import Element, parse_document
 Steps = tuple[str, ...]
 Group = list[Element]
 
-_NAMES: Final = re.compile(r"(?:col(?:umn)?|field)?[_-]?(?:name|key|id)?|column|col|field", re.I)
-_TABLES: Final = re.compile(r"table|entity|object", re.I)
-_SCHEMAS: Final = re.compile(r"schema|owner|library", re.I)
-_TIMES: Final = re.compile(r"ts|time|stamp|commit", re.I)
-_IDS: Final = re.compile(r"(?:tx|xid|trans\w*)?[_-]?(?:id|no|number)|xid|tx", re.I)
-_BEFORE: Final = re.compile(r"before|old|prev", re.I)
-_AFTER: Final = re.compile(r"after|new|curr", re.I)
-_VALUES: Final = re.compile(r"val|data|content", re.I)
+_NAMES: Final = re.compile(
+    r"(?:col(?:umn)?|field)?[_-]?(?:name|key|id)?|column|col|field", re.IGNORECASE
+)
+_TABLES: Final = re.compile(r"table|entity|object", re.IGNORECASE)
+_SCHEMAS: Final = re.compile(r"schema|owner|library", re.IGNORECASE)
+_TIMES: Final = re.compile(r"ts|time|stamp|commit", re.IGNORECASE)
+_IDS: Final = re.compile(r"(?:tx|xid|trans\w*)?[_-]?(?:id|no|number)|xid|tx", re.IGNORECASE)
+_BEFORE: Final = re.compile(r"before|old|prev", re.IGNORECASE)
+_AFTER: Final = re.compile(r"after|new|curr", re.IGNORECASE)
+_VALUES: Final = re.compile(r"val|data|content", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
