@@ -26,7 +26,7 @@ from trailgate.formats.fixed_width.options import FixedWidthOptions
 from trailgate.formats.fixed_width.reader import FixedWidthFormat
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
-from trailgate.messages.parser import MessageFormat, MessageParser
+from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import MetadataOptions, ValueSource
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import BadMessagesError, Records
@@ -126,19 +126,13 @@ def roles_of(options: MetadataOptions) -> dict[str, str]:
     return {name: ", ".join(dict.fromkeys(roles)) for name, roles in found.items()}
 
 
-def _tables(
-    capture: Capture, form: MessageFormat, messages: MessageBatch
-) -> tuple[Records | None, list[str]]:  # type: ignore[type-arg]  # of any records
-    """Return the records of a message and each one's table; no records, or no tables, where they are not found."""
-    try:
-        records: Records = form.records(messages)
-    except (BadMessagesError, TrailgateError):
-        return None, []
+def _tables(capture: Capture, records: Records) -> list[str]:
+    """Return each record's table; nothing where these are not found."""
     try:
         codes, names = MetadataValues(capture.options, records, capture.now).table_names()
     except (BadMessagesError, TrailgateError):
-        return records, []
-    return records, [names[code] for code in codes.tolist()]
+        return []
+    return [names[code] for code in codes.tolist()]
 
 
 def _delimited(capture: Capture, options: DelimitedOptions, messages: MessageBatch) -> MessageView:
@@ -148,7 +142,10 @@ def _delimited(capture: Capture, options: DelimitedOptions, messages: MessageBat
         fields = index_fields(data, messages.starts, messages.ends, form.dialect)
     except DecodeError:
         return MessageView()
-    _, tables = _tables(capture, form, messages)
+    try:
+        tables = _tables(capture, form.records(messages))
+    except BadMessagesError:  # a record without its whole header
+        tables = []
     starts, ends = fields.starts.tolist(), fields.ends.tolist()
     bounds, roles = fields.bounds.tolist(), roles_of(options)
     whole, shown = bytes(messages.data), []
@@ -198,9 +195,11 @@ def _fixed_width(
     capture: Capture, options: FixedWidthOptions, messages: MessageBatch
 ) -> MessageView:
     form = FixedWidthFormat(options)
-    records, tables = _tables(capture, form, messages)
-    if records is None or not len(records.message):
+    try:
+        records = form.records(messages)
+    except BadMessagesError:
         return MessageView()
+    tables = _tables(capture, records)
     page = code_page(options.values.dialect.code_page)
     whole = bytes(records.messages.data)
     roles = roles_of(options)

@@ -17,6 +17,8 @@ import pyarrow as pa
 
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of
+from trailgate.cobol.copybook.layouts import Dialect as CopybookDialect
+from trailgate.cobol.copybook.layouts import Layout
 from trailgate.columnar.delimited import Dialect, Fields, index_fields
 from trailgate.columnar.kernels.delimited import QUOTED
 from trailgate.columnar.rows import octets
@@ -25,8 +27,9 @@ from trailgate.errors import DecodeError, OptionError, TrailgateError
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import ColumnPairing
 from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.properties import DefinitionFiles, parse_properties
+from trailgate.messages.properties import parse_properties
 from trailgate.messages.selection import CaptureRules
+from trailgate.model.tables import Definitions
 
 RECORDS: Final = 2000  # that are looked at
 LEADING: Final = 8  # fields among which the header's are searched
@@ -156,11 +159,18 @@ def checked(text: str, message: bytes) -> str:
     return draft.text() + text
 
 
-class _NoFiles(DefinitionFiles):
+class _NoFiles:
     """What is proposed names no files."""
 
     def chosen(self, path: str) -> str:
         return path
+
+    def sourcedefs(self, path: str) -> Definitions:
+        raise OptionError(f"the file {path} is not read")
+
+    def copybook(self, path: str, dialect: CopybookDialect) -> list[Layout]:
+        del dialect
+        raise OptionError(f"the file {path} is not read")
 
 
 def setup(text: str) -> Capture:
@@ -267,9 +277,8 @@ def _split(body: bytes) -> _Split | None:
 
 
 def _split_by(body: bytes, delimiter: bytes, line: bytes) -> _Split | None:
-    for quote in (b'"', b"'", None):
-        if quote is not None and quote not in body:
-            continue
+    quotes = [quote for quote in (b'"', b"'") if quote in body]
+    for quote in (*quotes, None):
         dialect = Dialect(delimiter, line, quote, returns=line == b"\n")
         bounds = np.array([0]), np.array([len(body)])
         try:
@@ -396,20 +405,31 @@ class _Delimited:
     def _find_pairing(self) -> Switches:
         """Return how the columns lie after the header: the ways with more fields a column first, if records show them.
 
-        Where before values are there only after one more field or two, these are of the header too.
+        Where before values are there only after one more field or two, these are of the header too; where names are there only
+        from the header's last field on, that is the first name.
         """
         names = self.names
-        for more in range(min(MORE, self.split.least - len(names)) + 1):
-            self.names = names + [f"field{len(names) + at + 1}" for at in range(more)]
-            if more == 1 and "tx" not in self.roles:
-                self.names[-1] = "tx"
-            for way in WAYS:
-                if (way.hasbefores or not more) and self._fits(way):
-                    if self.names[-1] == "tx":
-                        self.roles["tx"] = len(self.names) - 1
+        trials = [(names, WAYS)]
+        if names[-1] == "tx":
+            trials.append((names[:-1], tuple(way for way in WAYS if way.hasnames)))
+        added = ["tx" if "tx" not in self.roles else f"field{len(names) + 1}"]
+        for more in range(1, min(MORE, self.split.least - len(names)) + 1):
+            trials.append((names + added, tuple(way for way in WAYS if way.hasbefores)))
+            added = [f"field{len(names) + at + 1}" for at in range(more + 1)]
+        for tried, ways in trials:
+            self._name(tried)
+            for way in ways:
+                if self._fits(way):
                     return way
-        self.names = names
+        self._name(names)
         return Switches()
+
+    def _name(self, names: list[str]) -> None:
+        """Take these fields for the header's."""
+        self.names = names
+        self.roles.pop("tx", None)
+        if "tx" in self.names:
+            self.roles["tx"] = self.names.index("tx")
 
     def _pairings(self, way: Switches) -> list[ColumnPairing]:
         """Return each record's pairing of fields and columns."""
@@ -429,8 +449,9 @@ class _Delimited:
         rows = zip(self._kinds(), self._tables(), pairings, self.records, strict=True)
         for kind, table, pairing, record in rows:
             columns = range(pairing.columns)
-            for i in columns if pairing.name else ():
-                named.setdefault((table, i), set()).add(self.value(record[pairing.name(i)]))
+            if pairing.name is not None:
+                for i in columns:
+                    named.setdefault((table, i), set()).add(self.value(record[pairing.name(i)]))
             if pairing.before is None:
                 continue
             befores = [record[pairing.before(i)] for i in columns]

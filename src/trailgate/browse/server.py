@@ -30,7 +30,7 @@ from trailgate.browse.quarantine_pages import quarantine
 from trailgate.browse.sql_pages import answer_file, sql
 from trailgate.browse.table_pages import table
 from trailgate.browse.workbench import Workbench
-from trailgate.browse.workbench_pages import ADDRESS, workbench_route
+from trailgate.browse.workbench_pages import ADDRESS, WorkbenchPage
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 
 Query = Mapping[str, str]
@@ -89,7 +89,7 @@ def application(
     routes = [] if index is None else [*map(page, PAGES), Route("/answer", give)]
     routes += map(_asset, ASSETS)
     if bench is not None:
-        routes += [workbench_route(bench, around), *map(_asset, BENCH_ASSETS)]
+        routes += [WorkbenchPage(bench, around).route(), *map(_asset, BENCH_ASSETS)]
     if index is None:
         routes.append(Route("/", lambda _: RedirectResponse(ADDRESS.removeprefix("/"))))
     return Guard(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
@@ -28,40 +28,50 @@ ADDRESS: Final = "/workbench"
 TOO_LARGE: Final = f"the workbench takes no more than {POSTED >> 20} MB"
 
 
-def workbench_route(bench: Workbench, around: Mapping[str, Any]) -> Route:
-    """Return the route of the page; ``around`` are the values of every page."""
+@dataclass(frozen=True, slots=True)
+class WorkbenchPage:
+    """Answers what is asked of the page; ``around`` are the values of every page."""
 
-    def page(sheet: Sheet, problem: str = "", saved: str = "") -> Response:
-        own = {"page": "workbench", "problem": problem, "saved": saved}
-        values = {**around, **own, **_values(bench, sheet)}
-        return HTMLResponse(render("workbench.html", values))
+    bench: Workbench
+    around: Mapping[str, Any]
 
-    def answer(body: bytes) -> Response:
-        sheet, given = sheet_of(body)
-        asked = given.get("do", "")
-        if given.get("part") == "result":
-            return HTMLResponse(render("workbench_result.html", _values(bench, sheet)))
-        if asked == "download":
-            return _file(bench.name, sheet.properties)
-        try:
-            if asked == "save":
-                name, overwrite = given.get("save_name", ""), "overwrite" in given
-                return page(sheet, saved=bench.save(name, sheet.properties, overwrite=overwrite))
-            return page(_changed(bench, sheet, asked))
-        except TrailgateError as error:
-            return page(sheet, str(error))
+    def route(self) -> Route:
+        """Return the route of the page."""
+        return Route(ADDRESS, self.show, methods=["GET", "HEAD", "POST"])
 
-    async def show(request: Request) -> Response:
+    async def show(self, request: Request) -> Response:
+        """Return the page as the files are, or the answer to what was sent."""
         if request.method != "POST":
-            return await run_in_threadpool(lambda: page(bench.read()))
+            return await run_in_threadpool(lambda: self.page(self.bench.read()))
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > POSTED:
                 return Response(TOO_LARGE, 413, media_type="text/plain")
-        return await run_in_threadpool(answer, bytes(body))
+        return await run_in_threadpool(self.answer, bytes(body))
 
-    return Route(ADDRESS, show, methods=["GET", "HEAD", "POST"])
+    def page(self, sheet: Sheet, problem: str = "", saved: str = "") -> Response:
+        """Return the whole page."""
+        own = {"page": "workbench", "problem": problem, "saved": saved}
+        values = {**self.around, **own, **_values(self.bench, sheet)}
+        return HTMLResponse(render("workbench.html", values))
+
+    def answer(self, body: bytes) -> Response:
+        """Return the answer to a form: the page, its result alone, or the properties as a file."""
+        sheet, given = sheet_of(body)
+        asked = given.get("do", "")
+        if given.get("part") == "result":
+            return HTMLResponse(render("workbench_result.html", _values(self.bench, sheet)))
+        if asked == "download":
+            return _file(self.bench.name, sheet.properties)
+        try:
+            if asked != "save":
+                return self.page(_changed(self.bench, sheet, asked))
+            name, overwrite = given.get("save_name", ""), "overwrite" in given
+            saved = self.bench.save(name, sheet.properties, overwrite=overwrite)
+            return self.page(sheet, saved=saved)
+        except TrailgateError as error:
+            return self.page(sheet, str(error))
 
 
 def _changed(bench: Workbench, sheet: Sheet, asked: str) -> Sheet:

@@ -30,6 +30,8 @@ Group = list[Element]
 _NAMES: Final = re.compile(
     r"(?:col(?:umn)?|field)?[_-]?(?:name|key|id)?|column|col|field", re.IGNORECASE
 )
+_OPERATIONS: Final = re.compile(r"op|type|action|event|kind|dml|verb|mode", re.IGNORECASE)
+_ANY: Final = re.compile("")
 _TABLES: Final = re.compile(r"table|entity|object", re.IGNORECASE)
 _SCHEMAS: Final = re.compile(r"schema|owner|library", re.IGNORECASE)
 _TIMES: Final = re.compile(r"ts|time|stamp|commit", re.IGNORECASE)
@@ -141,7 +143,7 @@ class _Message:
 
     def _tops(self) -> list[Rule]:
         """Return the rules at the top: a transaction's, or the operations' where they are the whole message."""
-        found = self._typed() or self._named() or self._plain()
+        found = self._typed(_OPERATIONS) or self._named() or self._typed(_ANY) or self._plain()
         steps = min((steps for steps, _ in found), key=len)
         around, rule = self._transaction(steps[:-1])
         operations = [self._operation(at, steps, found) for at, (steps, _) in enumerate(found)]
@@ -155,18 +157,16 @@ class _Message:
         rule.below = operations
         return [rule]
 
-    def _typed(self) -> list[tuple[Steps, Source | str]]:
-        """Return the elements that have an operation's type, and where."""
-        best: list[tuple[int, int, Steps, Source]] = []
-        for steps, group in self.groups.items():
-            for source in sources_of(group):
-                if operation_style(source.values) is not None:
-                    best.append((-len(group), len(steps), steps, source))
-                    break
-        if not best:
-            return []
-        _, _, steps, source = min(best, key=lambda one: one[:2])
-        return [(steps, source)]
+    def _typed(self, names: re.Pattern[str]) -> list[tuple[Steps, Source | str]]:
+        """Return the elements that have an operation's type, in a place of such a name; the most, and of as many the outermost."""
+        found = [
+            (steps, source)
+            for steps, group in self.groups.items()
+            for source in sources_of(group)
+            if names.search(source.name) and operation_style(source.values) is not None
+        ]
+        best = min(found, key=lambda one: (-len(one[1].values), len(one[0])), default=None)
+        return [] if best is None else [best]
 
     def _named(self) -> list[tuple[Steps, Source | str]]:
         """Return the elements whose names are operation types, as ``insert`` and ``delete``."""
@@ -438,7 +438,7 @@ def _cell_values(group: Group, name: Source, image: str) -> dict[str, str]:
         for child in element.children:
             places.setdefault(f"./{child.name}/text()", child.name)
     places.pop(name.path, None)
-    found = {}
+    found: dict[str, str] = {}
     for path, own in places.items():
         side = _image(own)
         if side and not image:

@@ -43,7 +43,7 @@ def command(
     path: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TRAIL]",
+            metavar="TRAIL",
             help="The trail: its prefix (dirdat/ot), file or folder. The workbench needs none.",
         ),
     ] = None,
