@@ -191,6 +191,13 @@ def test_the_format_of_a_time_is_seen(value: str, form: str) -> None:
     assert date_format([value]) == form
 
 
+def test_the_documented_proposal_is_what_is_proposed() -> None:
+    page = (Path(__file__).parents[2] / "docs/howto/browse.md").read_text()
+    message, text = (part.partition("END\n```")[0] for part in page.split("<<'END'\n")[1:])
+
+    assert propose(message.encode()) == text
+
+
 PIECES = st.sampled_from(
     ["I", "U", "A.B", "AB", "1", "", "NULL", "2026-01-05", '"', "'", ",", "|", "||", "\n", "\r\n"]
 )

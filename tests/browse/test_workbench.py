@@ -409,7 +409,7 @@ def test_what_is_not_the_form_is_refused(empty: Any, content: bytes) -> None:
 @pytest.mark.parametrize("text", [HOSTILE, "</textarea><script>", "'\"><img src=x onerror=1>"])
 def test_hostile_texts_are_shown_as_they_are(empty: Any, text: str) -> None:
     plain = text.replace("\0", "")
-    given = {
+    given: dict[str, Any] = {
         "message": f"I|A.B|{plain}|{plain}",
         "properties": f"parser.type=delim\n{plain}={plain}\ndelim.header={plain}\n",
         "headers": plain,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 LARGEST: Final = 1 << 20  # bytes of a message, of a text, or of what is shown
 POSTED: Final = 4 * LARGEST  # bytes of a request: what is typed is escaped in it
 LISTED: Final = 500  # files of the folder
-OPERATIONS: Final = 100  # that are shown
+OPERATIONS: Final = 50  # that are shown
 FAULTS: Final = 20
 # All that messages have is shown, whatever of it a capture's options leave out.
 RULES: Final = CaptureRules(compress_updates=False, update_befores=True, compress_deletes=False)
@@ -129,6 +129,7 @@ class Found:
     """What properties make of a message."""
 
     faults: tuple[Fault, ...] = ()
+    more_faults: int = 0
     notes: tuple[tuple[str, str], ...] = ()
     parser: str = ""
     view: MessageView = field(default_factory=MessageView)
@@ -345,7 +346,8 @@ class _Examined:
         faults = tuple(self._fault(error) for error in self.errors[:FAULTS])
         places = [one.where for one in self.errors if one.where.field is not None]
         damaged = frozenset(one.offset for one in places if one.offset is not None)
-        return replace(self.found, faults=faults, damaged=damaged, runs=self._runs(damaged))
+        runs, more = self._runs(damaged), max(0, len(self.errors) - FAULTS)
+        return replace(self.found, faults=faults, more_faults=more, damaged=damaged, runs=runs)
 
     def _run(self) -> None:
         properties = self._properties()
