@@ -1,7 +1,7 @@
 """Who may ask a server that shows a trail: whoever has its token, from a page of its own, by an address that no foreign name can stand for.
 
 A page of another site cannot read what is served: it has no token, and a name that its owner has made to mean this machine is not among the hosts that are answered. Nothing
-is answered but reading, and whatever a page might hold can load and send nothing.
+is answered but reading, and what is posted by a page of its own to an address that takes that; whatever a page might hold can load and send nothing.
 """
 
 from __future__ import annotations
@@ -36,11 +36,15 @@ READING: Final = frozenset({"GET", "HEAD"})
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """An application that passes on what may be asked, without the token, and refuses the rest; ``host`` is the name it is served at."""
+    """An application that passes on what may be asked, without the token, and refuses the rest; ``host`` is the name it is served at.
+
+    ``posted`` are the addresses that take what a page of this server posts.
+    """
 
     app: App
     token: str
     host: str
+    posted: frozenset[str] = frozenset()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -68,9 +72,12 @@ class Guard:
             return 421, "this server does not answer for that host"
         if origin not in (None, f"http://{host}", f"https://{host}"):
             return 403, "pages of other sites may not ask this server"
-        if scope["method"] not in READING:
-            return 405, "nothing can be written here"
         token, slash, path = scope["path"].removeprefix("/").partition("/")
+        if scope["method"] not in READING:
+            if scope["method"] != "POST" or f"/{path}" not in self.posted:
+                return 405, "nothing can be written here"
+            if origin is None:
+                return 403, "what is posted needs the origin that browsers state"
         if not compare_digest(token.encode(), self.token.encode()):
             return 404, "the address needs the token that trailgate browse printed"
         return (0, f"/{path}") if slash else (307, f"/{self.token}/")

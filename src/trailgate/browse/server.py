@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from secrets import token_urlsafe
 from threading import Thread
@@ -17,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from trailgate.browse.byte_pages import record_bytes
@@ -28,6 +29,8 @@ from trailgate.browse.pages import asset, link_to, overview, render
 from trailgate.browse.quarantine_pages import quarantine
 from trailgate.browse.sql_pages import answer_file, sql
 from trailgate.browse.table_pages import table
+from trailgate.browse.workbench import Workbench
+from trailgate.browse.workbench_pages import ADDRESS, WorkbenchPage
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 
 Query = Mapping[str, str]
@@ -35,6 +38,7 @@ Page = Callable[[TrailIndex, Query], dict[str, Any]]
 
 TYPES: Final = {"css": "text/css", "js": "text/javascript"}
 ASSETS: Final = ("style.css", "fresh.js", "more.js", "bytes.js", "ask.js", "repair.js")
+BENCH_ASSETS: Final = ("workbench.css", "workbench.js")
 SENT: Final = 1 << 20  # bytes of a file at once
 PAGES: Final[Mapping[str, Page]] = {
     "overview": lambda index, _: overview(index, link_to),
@@ -47,45 +51,55 @@ PAGES: Final[Mapping[str, Page]] = {
 }
 
 
-def application(index: TrailIndex, token: str, host: str = "127.0.0.1") -> App:
-    """Return what answers requests for a trail's pages below ``/TOKEN/``."""
-    trail = mask_logins(index.found.prefix)
+def application(
+    index: TrailIndex | None, token: str, host: str = "127.0.0.1", bench: Workbench | None = None
+) -> App:
+    """Return what answers requests below ``/TOKEN/``: for a trail's pages, for the workbench, or for both."""
+    titled = "" if bench is None else bench.title
+    trail = mask_logins(titled if index is None else index.found.prefix)
+    around = {"trail": trail, "workbench": bench is not None, "alone": index is None, "done": True}
 
     def page(name: str) -> Route:
+        assert index is not None
+
         def show(request: Request) -> Response:
             values = PAGES[name](index, request.query_params)
-            return HTMLResponse(
-                render(f"{name}.html", {"trail": trail, "page": name, "done": index.done, **values})
-            )
+            own = {"page": name, "done": index.done}
+            return HTMLResponse(render(f"{name}.html", around | own | values))
 
         return Route(f"/{'' if name == 'overview' else name}", show)
 
     def give(request: Request) -> Response:
+        assert index is not None
         file, kind = answer_file(index, request.query_params)
         parts = iter(lambda: file.read(SENT), b"")
         return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
 
+    def problem(text: str, status: int) -> Response:
+        values = around | {"page": "", "problem": text}
+        return HTMLResponse(render("problem.html", values), status)
+
     def refused(_: Request, error: Exception) -> Response:
-        status = 400 if isinstance(error, OptionError) else 422
-        return _problem(trail, str(error), status)
+        return problem(str(error), 400 if isinstance(error, OptionError) else 422)
 
     def missing(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        return _problem(trail, "there is no such page", error.status_code)
+        return problem("there is no such page", error.status_code)
 
+    routes = [] if index is None else [*map(page, PAGES), Route("/answer", give)]
+    routes += map(_asset, ASSETS)
+    if bench is not None:
+        routes += [WorkbenchPage(bench, around).route(), *map(_asset, BENCH_ASSETS)]
+    if index is None:
+        routes.append(Route("/", lambda _: RedirectResponse(ADDRESS.removeprefix("/"))))
     return Guard(
         Starlette(
-            routes=[*map(page, PAGES), Route("/answer", give), *map(_asset, ASSETS)],
-            exception_handlers={TrailgateError: refused, HTTPException: missing},
+            routes=routes, exception_handlers={TrailgateError: refused, HTTPException: missing}
         ),
         token,
         host,
+        frozenset() if bench is None else frozenset({ADDRESS}),
     )
-
-
-def _problem(trail: str, text: str, status: int) -> Response:
-    values = {"trail": trail, "page": "", "done": True, "problem": text}
-    return HTMLResponse(render("problem.html", values), status)
 
 
 def _asset(name: str) -> Route:
@@ -104,18 +118,28 @@ class Address:
 
 
 def serve(
-    path: str, definitions: str | None, address: Address, begun: Callable[[str], None]
+    path: str | None,
+    definitions: str | None,
+    address: Address,
+    begun: Callable[[str], None],
+    bench: Workbench | None = None,
 ) -> None:
-    """Serve a trail's pages until the process is interrupted; ``begun`` is given their address once it is answered.
+    """Serve a trail's pages, the workbench or both until the process is interrupted; ``begun`` is given their address once it is answered.
 
     Raises StorageError where there is no trail, and where the port cannot be had.
     """
-    with _listening(address) as listener, TrailIndex(path, definitions) as index:
-        reading = Thread(target=_read, args=(index,), daemon=True)
-        reading.start()
+    with ExitStack() as held:
+        listener = held.enter_context(_listening(address))
+        index = None
+        if path is not None:
+            index = held.enter_context(TrailIndex(path, definitions))
+            reading = Thread(target=_read, args=(index,), daemon=True)
+            reading.start()
+            held.callback(reading.join)
+            held.callback(index.stop)
         token = token_urlsafe(24)
         config = uvicorn.Config(
-            application(index, token, address.host),
+            application(index, token, address.host, bench),
             log_level="error",
             access_log=False,
             server_header=False,
@@ -123,11 +147,7 @@ def serve(
         )
         host = f"[{address.host}]" if ":" in address.host else address.host
         begun(f"http://{host}:{listener.getsockname()[1]}/{token}/")
-        try:
-            uvicorn.Server(config).run(sockets=[listener])
-        finally:
-            index.stop()
-            reading.join()
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def _read(index: TrailIndex) -> None:

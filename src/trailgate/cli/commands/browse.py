@@ -4,40 +4,71 @@ from __future__ import annotations
 
 import webbrowser
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Timer
 from typing import Annotated
 
-from trailgate.cli.options import DefinitionsFile, TrailPath, takes
-from trailgate.errors import MissingDependencyError
+import typer
+
+from trailgate.cli.options import DefinitionsFile, takes
+from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.options import Flag
 
 AFTER: float = 0.5  # seconds until the browser is opened, which the server answers by then
 
 
-@takes
-def command(
-    path: TrailPath,
-    *,
-    definitions: DefinitionsFile = None,
-    host: Annotated[str, Flag("ADDRESS"), "The address at which the pages are."] = "127.0.0.1",
-    port: Annotated[int, Flag("N", least=0), "Its port; 0 is any that is free."] = 0,
+@dataclass(frozen=True, slots=True)
+class BrowseArguments:
+    """What is shown, and where."""
+
+    definitions: DefinitionsFile = None
+    properties: Annotated[
+        str | None, Flag("FILE"), "The properties of a capture, for the workbench."
+    ] = None
+    messages: Annotated[str | None, Flag("FOLDER"), "Messages to choose from in the workbench."] = (
+        None
+    )
+    save_to: Annotated[
+        str | None, Flag("FOLDER"), "The folder that the workbench may save properties in."
+    ] = None
+    host: Annotated[str, Flag("ADDRESS"), "The address at which the pages are."] = "127.0.0.1"
+    port: Annotated[int, Flag("N", least=0), "Its port; 0 is any that is free."] = 0
     open_browser: Annotated[
         bool, Flag(name="--open/--no-open"), "Open the pages in the browser."
-    ] = True,
+    ] = True
+
+
+@takes
+def command(
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TRAIL",
+            help="The trail: its prefix (dirdat/ot), file or folder. The workbench needs none.",
+        ),
+    ] = None,
+    *,
+    given: BrowseArguments,
 ) -> None:
-    """Show a trail in a browser, until Ctrl-C."""
+    """Show a trail, or the workbench of properties, in a browser, until Ctrl-C."""
+    benched = (given.properties, given.messages, given.save_to)
+    if path is None and not any(benched):
+        hint = "Name a trail; --properties or --messages opens the workbench"
+        raise OptionError("there is nothing to show", hint=hint)
     try:
         from trailgate.browse.server import Address, serve
+        from trailgate.browse.workbench import Workbench
     except ModuleNotFoundError as error:
         problem = f"browse needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, "browse") from None
 
     def begun(address: str) -> None:
         print(address, flush=True)
-        if open_browser:
+        if given.open_browser:
             opening = Timer(AFTER, webbrowser.open, [address])
             opening.daemon = True
             opening.start()
 
     with suppress(KeyboardInterrupt):
-        serve(path, definitions, Address(host, port), begun)
+        bench = Workbench(*benched) if any(benched) else None
+        serve(path, given.definitions, Address(given.host, given.port), begun, bench)

@@ -1,0 +1,244 @@
+"""What a capture's reader finds in one message, for people: the fields of its records with their bytes and columns.
+
+Records are found by the format's own reader, and lie in the message as it finds them; a record whose table is not known shows its header alone. Where a message
+is refused, each of its records is read apart, so that every bad one has its error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+
+from trailgate.capture.capture import Capture, isolate_bad
+from trailgate.capture.formats import row_of
+from trailgate.columnar.code_pages import CodePage, code_page, page_text
+from trailgate.columnar.delimited import index_fields
+from trailgate.columnar.rows import octets
+from trailgate.errors import DecodeError, TrailgateError
+from trailgate.formats.delimited.options import DelimitedOptions
+from trailgate.formats.delimited.reader import ColumnPairing, DelimitedFormat
+from trailgate.formats.fixed_width.layouts import RecordLayout
+from trailgate.formats.fixed_width.options import FixedWidthOptions
+from trailgate.formats.fixed_width.reader import FixedWidthFormat
+from trailgate.messages.messages import MessageBatch
+from trailgate.messages.metadata import MetadataValues
+from trailgate.messages.parser import MessageParser
+from trailgate.messages.properties import MetadataOptions, ValueSource
+from trailgate.messages.property_rows import SourceKind
+from trailgate.messages.records import BadMessagesError, Records
+
+LISTED: Final = 100  # records that are shown
+METADATA: Final = {
+    "optype": "operation type",
+    "schemaandtable": "table",
+    "schema": "schema",
+    "timestamp": "time",
+    "txid": "transaction",
+    "seqid": "sequence id",
+    "txowner": "owner",
+    "txname": "name of the transaction",
+    "txind": "indicator",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """A field: its bytes in the message, what it is, and its text."""
+
+    begin: int
+    end: int
+    name: str
+    role: str
+    text: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordView:
+    """A record: its number, its table, and its fields in the order of their bytes."""
+
+    number: int
+    table: str
+    fields: tuple[FieldView, ...]
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class MessageView:
+    """The records of a message; ``more`` are not shown."""
+
+    records: tuple[RecordView, ...] = ()
+    more: int = 0
+
+
+def view_of(capture: Capture, messages: MessageBatch) -> MessageView:
+    """Return the records of one message; none where its format has no fields of bytes, or where none are found."""
+    options = capture.options
+    if isinstance(options, DelimitedOptions):
+        return _delimited(capture, options, messages)
+    if isinstance(options, FixedWidthOptions):
+        return _fixed_width(capture, options, messages)
+    return MessageView()
+
+
+def errors_of(capture: Capture, view: MessageView, messages: MessageBatch) -> list[TrailgateError]:
+    """Return the error of each record that is refused by itself, placed in the message."""
+    if not view.records:
+        return []
+    begins = np.array([one.begin for one in view.records])
+    ends = np.array([one.end for one in view.records])
+    count = len(begins)
+    apart = replace(
+        messages,
+        starts=begins,
+        ends=ends,
+        files=np.zeros(count, np.int64),
+        offsets=begins,
+        headers=None if messages.headers is None else (messages.headers[0],) * count,
+    )
+    options = capture.options
+    form = row_of(options).format(options)
+    parser = MessageParser(form, options, capture.definitions, capture.rules, capture.now)
+    _, problems = isolate_bad(parser, apart)
+    found = []
+    for problem in sorted(problems, key=lambda one: one.message):
+        where = problem.error.where
+        moved = (where.offset or 0) + int(begins[problem.message])
+        record = view.records[problem.message].number
+        problem.error.where = replace(where, offset=moved, record=record, source=None)
+        found.append(problem.error)
+    return found
+
+
+def roles_of(options: MetadataOptions) -> dict[str, str]:
+    """Return what the fields of a header are, by their names."""
+    found: dict[str, list[str]] = {}
+    sources = [(getattr(options, name), role) for name, role in METADATA.items()]
+    sources += [(one, "table") for one in options.table]
+    for source, role in sources:
+        if isinstance(source, ValueSource) and source.kind is SourceKind.FIELD:
+            found.setdefault(source.name, []).append(role)
+    return {name: ", ".join(dict.fromkeys(roles)) for name, roles in found.items()}
+
+
+def _tables(capture: Capture, records: Records) -> list[str]:
+    """Return each record's table; nothing where these are not found."""
+    try:
+        codes, names = MetadataValues(capture.options, records, capture.now).table_names()
+    except (BadMessagesError, TrailgateError):
+        return []
+    return [names[code] for code in codes.tolist()]
+
+
+def _delimited(capture: Capture, options: DelimitedOptions, messages: MessageBatch) -> MessageView:
+    form = DelimitedFormat(options)
+    data = octets(messages.data)
+    try:
+        fields = index_fields(data, messages.starts, messages.ends, form.dialect)
+    except DecodeError:
+        return MessageView()
+    try:
+        tables = _tables(capture, form.records(messages))
+    except BadMessagesError:  # a record without its whole header
+        tables = []
+    starts, ends = fields.starts.tolist(), fields.ends.tolist()
+    bounds, roles = fields.bounds.tolist(), roles_of(options)
+    whole, shown = bytes(messages.data), []
+    labels: dict[tuple[str, int], Sequence[tuple[str, str]]] = {}
+    for number, (first, last) in enumerate(pairwise(bounds[: LISTED + 1])):
+        key = tables[number] if tables else "", last - first
+        if key not in labels:
+            labels[key] = _labels(capture, options, roles, *key)
+        named = zip(range(first, last), labels[key], strict=True)
+        own = tuple(
+            FieldView(starts[at], ends[at], name, role, _text(whole[starts[at] : ends[at]]))
+            for at, (name, role) in named
+        )
+        shown.append(RecordView(number + 1, key[0], own, starts[first], ends[last - 1]))
+    return MessageView(tuple(shown), max(0, len(bounds) - 1 - LISTED))
+
+
+def _labels(
+    capture: Capture, options: DelimitedOptions, roles: dict[str, str], name: str, count: int
+) -> list[tuple[str, str]]:
+    """Return the name and the role of each field of a record of a table with so many fields."""
+    found = [(one, roles.get(one, "not used")) for one in options.header][:count]
+    table = capture.definitions.get(name) if name else None
+    rest = count - len(options.header)
+    parts = 1 + options.hasnames + options.hasbefores
+    if table is None or rest <= 0 or rest % parts or rest // parts > len(table.columns):
+        return found + [("", "")] * (count - len(found))
+    pairing = ColumnPairing.of(options, rest // parts)
+    found += [("", "")] * rest
+    sides = [(pairing.name, "name"), (pairing.before, "before"), (pairing.after, "after")]
+    for i, column in enumerate(table.columns[: pairing.columns]):
+        for place, role in sides:
+            if place is not None:
+                found[place(i)] = column.name, role if parts > 1 else "column"
+    return found
+
+
+def _text(raw: bytes, page: CodePage | None = None) -> str:
+    """Return a field's text, or its bytes where they are not text."""
+    text = raw.decode(errors="replace") if page is None else page_text(raw, page)
+    if page is not None and (not all(map(str.isprintable, text)) or (raw and not text)):
+        return raw.hex(" ")
+    return text
+
+
+def _fixed_width(
+    capture: Capture, options: FixedWidthOptions, messages: MessageBatch
+) -> MessageView:
+    form = FixedWidthFormat(options)
+    try:
+        records = form.records(messages)
+    except BadMessagesError:
+        return MessageView()
+    tables = _tables(capture, records)
+    page = code_page(options.values.dialect.code_page)
+    whole = bytes(records.messages.data)
+    roles = roles_of(options)
+    header = {slot.column.name: roles.get(slot.column.name, "") for slot in options.header.slots}
+    layouts = {one.name.casefold(): one for one in options.records}
+    shown = []
+    for row, (start, end) in enumerate(
+        zip(records.starts[:LISTED].tolist(), records.ends.tolist(), strict=False)
+    ):
+        units = records.units
+        layout = layouts.get(tables[row].casefold()) if tables else None
+        places = [
+            *_slots(options.header, 0, header),
+            *(_slots(layout, options.header.size, {}) if layout is not None else ()),
+        ]
+        own = []
+        for begin, stop, name, role, kind in places:
+            if start + begin >= end:
+                break
+            first, last = units.byte(np.array([start + begin, min(start + stop, end)])).tolist()
+            text = _text(whole[first:last], page)
+            own.append(FieldView(first, last, name, role, text, kind))
+        first, last = units.byte(np.array([start, end])).tolist()
+        name = "" if layout is None else layout.name
+        ordered = tuple(sorted(own, key=lambda one: one.begin))
+        shown.append(RecordView(row + 1, name, ordered, first, last))
+    return MessageView(tuple(shown), max(0, len(records.starts) - LISTED))
+
+
+def _slots(
+    layout: RecordLayout, shift: int, roles: dict[str, str]
+) -> Iterable[tuple[int, int, str, str, str]]:
+    """Yield where the fields of a layout are in a record, with their names, roles and types."""
+    for slot in layout.slots:
+        kind = slot.field.usage.value
+        yield (
+            slot.offset + shift,
+            slot.end + shift,
+            slot.column.name,
+            roles.get(slot.column.name, ""),
+            kind,
+        )

@@ -1,0 +1,104 @@
+"""The page of the workbench and what is sent to it: a form of texts, to which the page is the answer, or its result alone, or a file to be kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from trailgate.browse.pages import render
+from trailgate.browse.workbench import (
+    FORMS,
+    POSTED,
+    Sheet,
+    Workbench,
+    as_file,
+    examine,
+    proposed,
+    sheet_of,
+)
+from trailgate.errors import TrailgateError, mask_logins
+
+ADDRESS: Final = "/workbench"
+TOO_LARGE: Final = f"the workbench takes no more than {POSTED >> 20} MB"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkbenchPage:
+    """Answers what is asked of the page; ``around`` are the values of every page."""
+
+    bench: Workbench
+    around: Mapping[str, Any]
+
+    def route(self) -> Route:
+        """Return the route of the page."""
+        return Route(ADDRESS, self.show, methods=["GET", "HEAD", "POST"])
+
+    async def show(self, request: Request) -> Response:
+        """Return the page as the files are, or the answer to what was sent."""
+        if request.method != "POST":
+            return await run_in_threadpool(lambda: self.page(self.bench.read()))
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > POSTED:
+                return Response(TOO_LARGE, 413, media_type="text/plain")
+        return await run_in_threadpool(self.answer, bytes(body))
+
+    def page(self, sheet: Sheet, problem: str = "", saved: str = "") -> Response:
+        """Return the whole page."""
+        own = {"page": "workbench", "problem": problem, "saved": saved}
+        values = {**self.around, **own, **_values(self.bench, sheet)}
+        return HTMLResponse(render("workbench.html", values))
+
+    def answer(self, body: bytes) -> Response:
+        """Return the answer to a form: the page, its result alone, or the properties as a file."""
+        sheet, given = sheet_of(body)
+        asked = given.get("do", "")
+        if given.get("part") == "result":
+            return HTMLResponse(render("workbench_result.html", _values(self.bench, sheet)))
+        if asked == "download":
+            return _file(self.bench.name, sheet.properties)
+        try:
+            if asked != "save":
+                return self.page(_changed(self.bench, sheet, asked))
+            name, overwrite = given.get("save_name", ""), "overwrite" in given
+            saved = self.bench.save(name, sheet.properties, overwrite=overwrite)
+            return self.page(sheet, saved=saved)
+        except TrailgateError as error:
+            return self.page(sheet, str(error))
+
+
+def _changed(bench: Workbench, sheet: Sheet, asked: str) -> Sheet:
+    """Return the fields after what a button asks for."""
+    if asked == "propose":
+        return proposed(sheet)
+    if asked == "back":
+        return replace(sheet, properties=sheet.earlier, earlier=sheet.properties)
+    if asked == "load":
+        return bench.load(sheet, sheet.chosen)
+    return sheet
+
+
+def _values(bench: Workbench, sheet: Sheet) -> dict[str, Any]:
+    """Return what the page and its result show."""
+    return {
+        "bench": bench,
+        "sheet": sheet,
+        "found": examine(bench, sheet),
+        "forms": FORMS,
+        "names": bench.names(),
+        "properties_name": mask_logins(bench.properties or bench.name),
+    }
+
+
+def _file(name: str, text: str) -> Response:
+    """Return properties as a file to be kept."""
+    plain = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in name)
+    headers = {"content-disposition": f'attachment; filename="{plain}"'}
+    return Response(as_file(text), media_type="text/plain; charset=utf-8", headers=headers)
