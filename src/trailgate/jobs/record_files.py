@@ -630,6 +630,23 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
     return {name: decoder.table_schema(name) for name in decoder.names}
 
 
+def record_schemas(named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> dict[str, pa.Schema]:
+    """Return the schemas of the tables that records are by options of these names: that of each kind, or of each record where nothing chooses one.
+
+    Raises as ``CopybookOptions.of`` does.
+    """
+    given = OPTIONS.read(named)
+    layouts = without_ends(given, tuple(_layouts(given, _dialect(given))))[1]
+    chosen = len(layouts) == 1 or given["record"] is not None or given["kinds"] is not None
+    found = {}
+    for choice_of in [{}] if chosen else [{"record": layout.name} for layout in layouts]:
+        options = CopybookOptions.of({**named, **choice_of}, shape=shape)
+        for name, schema in table_schemas(options.decoder()).items():
+            own = name or options.segment or layout_named(options.layouts, options.record).name
+            found[own] = schema
+    return found
+
+
 def _records_of(split: RecordSplit, options: CopybookOptions) -> Iterator[RecordBytes]:
     texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
     for chunk in read_record_split(split, options.framing):
