@@ -18,7 +18,8 @@ UNICODE = {
     Usage.NATIONAL_DIGITS: "utf-16-be",
     Usage.UTF8: "utf-8",
 }
-BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
+BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE)
+LIMITED = (Usage.BINARY, Usage.LITTLE)
 MINUS, PLUS = {False: "bd", True: "d"}, {False: "acef", True: "cf"}
 
 
@@ -135,12 +136,15 @@ def overpunched(byte: int, how: Reading) -> tuple[str, bool]:
 def read_binary(field: Field, raw: bytes, how: Reading) -> Decimal:
     number = field.number
     assert number is not None
-    units = int.from_bytes(raw, "little" if how.little else "big", signed=number.signed)
-    if how.strict and field.usage is Usage.BINARY and abs(units) >= 10**number.digits:
+    little = how.little or field.usage is Usage.LITTLE
+    units = int.from_bytes(raw, "little" if little else "big", signed=number.signed)
+    if how.strict and field.usage in LIMITED and abs(units) >= 10**number.digits:
         raise ValueError(units)
-    word = field.usage is Usage.BINARY and not number.signed and field.size == 8
-    limited = word and number.scale == 0 and how.numbers == "value"
+    word = field.usage in LIMITED and not number.signed and field.size == 8
+    limited = word and number.scale == 0 and how.numbers == "value" and number.digits <= 18
     if limited and units >= 10**18:  # beyond the digits of its column
+        raise ValueError(units)
+    if field.size > 8 and abs(units) >= 10 ** (38 - max(-number.scale, 0)):
         raise ValueError(units)
     return scaled(units, number)
 
@@ -241,7 +245,7 @@ def write_value(field: Field, value: Any, how: Reading) -> bytes:
     units = units_of(value, number)
     digits = str(abs(units)).zfill(number.digits)
     if field.usage in BINARY:
-        order = "little" if how.little else "big"
+        order = "little" if how.little or field.usage is Usage.LITTLE else "big"
         return units.to_bytes(field.size, order, signed=number.signed)  # type: ignore[arg-type]
     if field.usage in (Usage.PACKED, Usage.UNSIGNED_PACKED):
         sign = ("d" if units < 0 else "c") if number.signed else "f"

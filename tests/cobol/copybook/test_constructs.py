@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.cli.main import run
-from trailgate.cobol.copybook.layouts import COMPILERS, Dialect, Endian, Field
+from trailgate.cobol.copybook.layouts import COMPILERS, BinarySizes, Dialect, Endian, Field
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.values.codec import Blank, ValueOptions
 from trailgate.cobol.values.codecs import decoder, encoder
-from trailgate.errors import EncodeError
+from trailgate.errors import DefinitionError, EncodeError
 from trailgate.jobs.record_files import read_records
+from trailgate.jobs.record_writing import write_records
 
 SQL = """
            EXEC SQL INCLUDE SQLCA END-EXEC.
@@ -193,6 +194,99 @@ def test_compilers_have_their_sizes(clauses: str, sizes: tuple[int, int, int]) -
     assert tuple(item(f"PIC {clauses}", **COMPILERS[name]).size for name in names) == sizes
 
 
+# Micro Focus's table of storage: digits with a sign, and without one, that so many bytes hold (IBMCOMP off), up to 38.
+BYTES_OF_DIGITS = [
+    (*(18, 19), 8),
+    (*(21, 21), 9),
+    (*(23, 24), 10),
+    (*(26, 26), 11),
+    (*(28, 28), 12),
+    (*(31, 31), 13),
+    (*(33, 33), 14),
+    (*(35, 36), 15),
+    (*(38, 38), 16),
+]
+
+
+def test_micro_focus_has_binary_numbers_of_up_to_38_digits() -> None:
+    smallest, before = COMPILERS["micro-focus"], (17, 17)
+    words = {**smallest, "binary_sizes": BinarySizes.IBM}
+    for signed, unsigned, size in BYTES_OF_DIGITS:
+        for sign, most, least in (("S", signed, before[0]), ("", unsigned, before[1])):
+            for digits in range(least + 1, most + 1):
+                for usage in ("COMP", "COMP-5"):
+                    clauses = f"PIC {sign}9({digits}) {usage}"
+                    assert item(clauses, **smallest).size == size
+                    assert item(clauses, **words).size == (8 if digits <= 18 else 16)
+        before = signed, unsigned
+
+
+@pytest.mark.parametrize("compiler", ["ibm", "gnucobol", "fujitsu"])
+def test_other_compilers_have_binary_numbers_of_18_digits(compiler: str) -> None:
+    for usage in ("COMP", "COMP-5", "COMP-X", "COMP-9"):
+        with pytest.raises(DefinitionError, match=r"of 19 digits .*line 2.*=micro-focus 38"):
+            item(f"PIC S9(19) {usage}", **COMPILERS[compiler])
+
+
+def test_binary_numbers_of_38_digits_are_read_and_written(tmp_path: Path) -> None:
+    text = (
+        "01 R.\n  05 A PIC S9(38) COMP.\n  05 B PIC S9(30)V9(8) COMP-5.\n  05 C PIC 9(24) COMP-X.\n"
+    )
+    values = [
+        {"A": Decimal(sign * (10**38 - 1)), "B": Decimal(sign * 7).scaleb(-8), "C": Decimal(c)}
+        for sign, c in ((1, 10**24 - 1), (-1, 0))
+    ]
+    options: Any = {"copybook_text": text, "compiler": "micro-focus"}
+    schema = pa.schema(
+        [
+            ("A", pa.decimal128(38, 0)),
+            ("B", pa.decimal128(38, 8)),
+            ("C", pa.decimal128(25, 0)),
+        ]
+    )
+    batch = pa.RecordBatch.from_pylist(values, schema)
+
+    write_records([batch], tmp_path / "data", **options)
+
+    raw = (tmp_path / "data").read_bytes()
+    assert len(raw) == 2 * (16 + 16 + 10)
+    assert raw[:16] == (10**38 - 1).to_bytes(16, "big")
+    assert raw[58:74] == (-7).to_bytes(16, "little", signed=True)
+    read = read_records(tmp_path / "data", **options).read_all()
+    assert read.schema.types == schema.types
+    assert read.to_pylist() == values
+    wrong = pa.RecordBatch.from_pylist([values[0] | {"C": Decimal(2**80)}], schema)
+    with pytest.raises(EncodeError, match="a number outside 0 to 1208925819614629174706175"):
+        write_records([wrong], tmp_path / "wrong", **options)
+
+
+# What the offset of an item after one byte is where GnuCOBOL 3.1 compiles it; with the smallest sizes Micro Focus ignores SYNC.
+SYNC = {
+    "PIC S9(2) COMP": (2, 1, 1),
+    "PIC S9(4) COMP": (2, 1, 2),
+    "PIC S9(6) COMP": (4, 1, 4),
+    "PIC S9(12) COMP": (4, 1, 8),
+    "PIC S9(18) COMP-5": (4, 1, 8),
+    "COMP-1": (4, 1, 4),
+    "COMP-2": (8, 1, 8),
+    "PIC S9(5) COMP-3": (1, 1, 1),
+    "PIC 9(5) COMP-X": (1, 1, 1),
+}
+
+
+@pytest.mark.parametrize(("clauses", "offsets"), SYNC.items())
+def test_compilers_have_their_boundaries(clauses: str, offsets: tuple[int, int, int]) -> None:
+    text = f"01 R.\n  05 A PIC X.\n  05 B {clauses} SYNC.\n"
+    names = ("ibm", "micro-focus", "gnucobol")
+    assert tuple(items(text, **COMPILERS[name])[1].offset for name in names) == offsets
+
+
+def test_the_boundary_of_16_bytes_is_not_known() -> None:
+    words = {**COMPILERS["micro-focus"], "binary_sizes": BinarySizes.IBM}
+    with pytest.raises(DefinitionError, match="X: SYNC of a binary number of 16 bytes"):
+        item("PIC S9(20) COMP SYNC", **words)
+
+
 def test_fujitsu_has_the_sizes_of_ibm() -> None:
     """Assumed: fujitsu-binary-sizes."""
     for clauses, (size, _, _) in SIZES.items():
@@ -224,3 +318,16 @@ def test_the_command_shows_what_differs_between_compilers(
     assert run(["copybook", str(path), "--compiler", "gnucobol", "--format", "json"]) == 0
     facts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [fact["length"] for fact in facts] == [6, 4, 1, 1]
+
+
+def test_compilers_that_refuse_a_copybook_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "r.cpy"
+    path.write_text("01 R.\n  05 A PIC S9(20) COMP.\n")
+    assert run(["copybook", str(path), "--dialects"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[0].split() == ["item", "type", "micro-focus"]
+    assert [line.split(":")[0] for line in shown.err.splitlines()] == ["ibm", "gnucobol", "fujitsu"]
+    path.write_text("01 R.\n  05 A PIC Q.\n")
+    assert run(["copybook", str(path), "--dialects"]) == 1

@@ -22,7 +22,7 @@ from trailgate.cobol.copybook.layouts import (
     SourceFormat,
 )
 from trailgate.cobol.copybook.reader import read_copybook
-from trailgate.errors import OptionError
+from trailgate.errors import DefinitionError, OptionError
 from trailgate.options import Flag
 
 
@@ -77,11 +77,13 @@ def command(
         return
     if given.option:
         raise OptionError("--option applies only to schemas", hint="Add --to")
+    if given.dialects:
+        with output.quiet_pipe():
+            _print_dialects(_read_all(path, given))
+        return
     layouts = _read(path, given, given.compiler)
     with output.quiet_pipe():
-        if given.dialects:
-            _print_dialects({name: _read(path, given, name) for name in COMPILERS})
-        elif given.format == "json":
+        if given.format == "json":
             for layout in layouts:
                 for item in layout.root.walk():
                     print(json.dumps(_facts(layout, item)))
@@ -106,6 +108,21 @@ def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list
         for path in paths
         for layout in read_copybook(read_source(path), source=path, dialect=dialect, member=members)
     ]
+
+
+def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[Layout]]:
+    """Return the layouts as each compiler has them, but for those that refuse the copybook, of which the reason is printed."""
+    found, refused = {}, {}
+    for name in COMPILERS:
+        try:
+            found[name] = _read(paths, given, name)
+        except DefinitionError as error:
+            refused[name] = error
+    if not found:
+        raise next(iter(refused.values()))
+    for name, error in refused.items():
+        output.say(f"{name}: {error}", stderr=True)
+    return found
 
 
 def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> str:

@@ -26,7 +26,9 @@ class BinarySizes(Enum):
 
     IBM = "ibm"  # 2, 4 or 8
     POWERS = "powers"  # 1, 2, 4 or 8 (GnuCOBOL)
-    SMALLEST = "smallest"  # 1 to 8, as few as hold the digits (Micro Focus without IBMCOMP)
+    SMALLEST = (
+        "smallest"  # as few as hold the digits; SYNC has no effect (Micro Focus without IBMCOMP)
+    )
 
 
 class Signs(Enum):
@@ -55,7 +57,7 @@ class Dialect:
     """Choices of a compiler and a platform; the defaults are IBM Enterprise COBOL on z/OS.
 
     ``decimal_comma`` is DECIMAL-POINT IS COMMA. ``code_page`` is that of text and DISPLAY numbers. ``native`` is the order of COMP-5, of which ``binary``
-    is the order of COMP and COMP-4.
+    is the order of COMP and COMP-4. A binary number has at most ``binary_digits``, and SYNC moves it to a multiple of at most ``boundary`` bytes.
     """
 
     source_format: SourceFormat = SourceFormat.AUTO
@@ -67,6 +69,8 @@ class Dialect:
     signs: Signs = Signs.LENIENT
     pointer_bytes: int = 4
     decimal_comma: bool = False
+    binary_digits: int = 18
+    boundary: int = 4
 
 
 # What a compiler does where nothing else is asked for; its code page is that of the machine.
@@ -74,8 +78,8 @@ _PC: Final = {"native": Endian.LITTLE, "floats": FloatFormat.IEEE}
 COMPILERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "ibm": {},
-        "micro-focus": {"binary_sizes": BinarySizes.SMALLEST, **_PC},
-        "gnucobol": {"binary_sizes": BinarySizes.POWERS, **_PC},
+        "micro-focus": {"binary_sizes": BinarySizes.SMALLEST, "binary_digits": 38, **_PC},
+        "gnucobol": {"binary_sizes": BinarySizes.POWERS, "boundary": 8, **_PC},
         "fujitsu": _PC,  # assumed: fujitsu-binary-sizes
     }
 )

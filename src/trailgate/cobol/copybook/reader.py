@@ -29,7 +29,10 @@ from trailgate.errors import DefinitionError, Where
 
 MAX_DIGITS: Final = 38  # what a decimal column holds
 MAX_SIZE: Final = 1 << 27
-MAX_BINARY: Final = 8  # bytes
+MAX_BINARY: Final = 8  # bytes of PIC X(n) COMP-X
+WIDE: Final = (
+    18  # digits: numbers of more have 16 bytes where sizes are powers of two (copybooks §4.2)
+)
 _BINARY: Final = (
     Usage.BINARY,
     Usage.NATIVE,
@@ -124,14 +127,14 @@ def _form(entry: Entry, dialect: Dialect) -> _Form:
     if usage is None:
         return _display(entry, picture)
     if usage in (Usage.SHORT, Usage.NATIVE_SHORT) and picture.category is Category.TEXT:
-        return _bytes_form(entry, picture)
+        return _bytes_form(entry, picture, dialect)
     if picture.category is not Category.NUMBER:
         raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is not a number")
     number = _number(entry, picture)
     number = replace(number, sign=Sign.NONE)
     if usage in _BINARY:
         size = _binary_size(entry, picture.digits, dialect)
-        return _Form(usage, size, number, _binary_alignment(size))
+        return _Form(usage, size, number, _boundary(entry, size, dialect))
     nibbles = picture.digits + (usage is Usage.PACKED)
     return _Form(usage, (nibbles + 1) // 2, number)
 
@@ -170,7 +173,7 @@ def _national(entry: Entry, picture: Picture, number: Number) -> _Form:
     return _Form(Usage.NATIONAL_DIGITS, 2 * (picture.size + number.sign.separate), number)
 
 
-def _bytes_form(entry: Entry, picture: Picture) -> _Form:
+def _bytes_form(entry: Entry, picture: Picture, dialect: Dialect) -> _Form:
     """Return the form of PIC X(n) COMP-X or COMP-N: a number without a sign, of all that n bytes hold."""
     size = picture.size
     if size > MAX_BINARY:
@@ -178,12 +181,19 @@ def _bytes_form(entry: Entry, picture: Picture) -> _Form:
         raise entry.token.error(problem, f"{entry.usage} has at most {MAX_BINARY}")
     digits = len(str(256**size - 1))
     usage = USAGE_OF[str(entry.usage)]
-    return _Form(usage, size, Number(digits), _binary_alignment(size))
+    return _Form(usage, size, Number(digits), _boundary(entry, size, dialect))
 
 
-def _binary_alignment(size: int) -> int:
-    """Return the boundary that SYNC gives a binary number: a halfword or fullword (copybooks §2.6)."""
-    return 1 if size == 1 else 2 if size == 2 else 4
+def _boundary(entry: Entry, size: int, dialect: Dialect) -> int:
+    """Return the boundary that SYNC gives a binary number: that of its size, but no larger one than the compiler has (copybooks §2.6)."""
+    if size > MAX_BINARY and _aligns(entry, dialect):
+        raise entry.token.error(f"{entry.name}: SYNC of a binary number of {size} bytes")
+    return min(size, dialect.boundary) if size in (1, 2, 4, 8) else 1
+
+
+def _aligns(entry: Entry, dialect: Dialect) -> bool:
+    """Return whether SYNC moves an item: it has no effect where numbers have as few bytes as hold them."""
+    return entry.sync and dialect.binary_sizes is not BinarySizes.SMALLEST
 
 
 def _number(entry: Entry, picture: Picture) -> Number:
@@ -196,22 +206,24 @@ def _number(entry: Entry, picture: Picture) -> Number:
 
 
 def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
-    if digits > 18:
-        raise entry.token.error(f"{entry.name}: a binary number of {digits} digits")
+    if digits > dialect.binary_digits:
+        problem = f"{entry.name}: a binary number of {digits} digits"
+        hint = f"It can have {dialect.binary_digits}; with compiler=micro-focus {MAX_DIGITS}"
+        raise entry.token.error(problem, hint)
     if dialect.binary_sizes is BinarySizes.SMALLEST or entry.usage in ("COMP-X", "COMP-N"):
         signed = entry.picture is not None and entry.picture.signed
         bits = int(10**digits - 1).bit_length() + signed
         return (bits + 7) // 8
     if dialect.binary_sizes is BinarySizes.POWERS and digits <= 2:
         return 1
-    return 2 if digits <= 4 else 4 if digits <= 9 else 8
+    return 2 if digits <= 4 else 4 if digits <= 9 else 8 if digits <= WIDE else 16
 
 
 def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
     """Return the field that begins at ``offset``, and all in it."""
     if not entry.children:
         form = _form(entry, dialect)
-        if entry.sync and not entry.redefines and entry.level != STAND_ALONE:
+        if _aligns(entry, dialect) and not entry.redefines and entry.level != STAND_ALONE:
             offset += -offset % form.alignment
         children: tuple[Field, ...] = ()
     else:
@@ -247,7 +259,7 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
 
 def _alignment(entry: Entry, dialect: Dialect) -> int:
     """Return the strictest alignment that SYNC asks for in an item that occurs."""
-    leaves = [item for item in entry.walk() if not item.children and item.sync]
+    leaves = [item for item in entry.walk() if not item.children and _aligns(item, dialect)]
     return max((_form(item, dialect).alignment for item in leaves), default=1)
 
 

@@ -238,6 +238,8 @@ def _coding(field: Field, dialect: Dialect) -> int:
         Usage.BINARY: dialect.binary,
         Usage.NATIVE: dialect.native,
         Usage.SHORT: dialect.binary,
+        Usage.NATIVE_SHORT: dialect.native,
+        Usage.LITTLE: Endian.LITTLE,
     }
     if number is not None and number.scale == 0 and not number.sign.separate:
         order = binary.get(field.usage)
