@@ -325,7 +325,8 @@ class VaryingReader:
 
     def __post_init__(self) -> None:
         self.items: list[VaryingItem] = []
-        self.counts: dict[str, tuple[int | None, frozenset[str]]] = {}
+        self.counts: dict[object, tuple[int | None, frozenset[str]]] = {}
+        self.around: list[str] = []
         self.repeated: frozenset[str] = frozenset()
 
     def read(self, layout: Layout) -> list[VaryingItem]:
@@ -349,7 +350,10 @@ class VaryingReader:
         by: frozenset[str] = frozenset()
         if field.occurs.counter is not None:
             self.repeated = outer | {field.name}
-            count, by = self.counts[field.occurs.counter.upper()]
+            groups = field.occurs.groups
+            path = None if groups is None else [group.upper() for group in groups]
+            name = field.occurs.counter.upper()
+            count, by = self.counts[name if path is None else (name, *path)]
             by |= {field.occurs.counter.upper()}
             if count is not None and not field.occurs.fewest <= count <= field.occurs.most:
                 count = None
@@ -379,13 +383,15 @@ class VaryingReader:
         """Read one element; return as ``every`` does."""
         if not field.children:
             value = self.value(field, at) if there else None
-            self.counts[field.name.upper()] = value, after | in_
+            name = field.name.upper()
+            self.counts[name] = self.counts[name, *self.around[1:]] = value, after | in_
             if not field.filler:
                 item = VaryingItem(field.name, value, at, field.size, after | in_, self.repeated)
                 self.items.append(item)
             return field.size, frozenset()
         start, moved = at, frozenset[str]()
         begins: dict[str, tuple[int | None, frozenset[str]]] = {}
+        self.around.append(field.name.upper())
         for child in field.children:
             place = begins[child.redefines.upper()] if child.redefines else (at, moved)
             begins[child.name.upper()] = place
@@ -393,6 +399,7 @@ class VaryingReader:
             if not child.redefines:
                 at = None if at is None or size is None else at + size
                 moved |= why
+        self.around.pop()
         return (None if at is None or start is None else at - start), moved
 
     def value(self, field: Field, at: int | None) -> Any:

@@ -228,6 +228,27 @@ def test_what_is_read_of_any_printed_text_is_its_digits(picture: str, data: st.D
 
 
 @MODEST
+@given(
+    st.sampled_from((*EDITED, "+9(3).99E+99", "-9V9(2)E-99")), st.sampled_from(Endian), st.data()
+)
+def test_national_characters_are_read_as_those_of_one_byte(
+    picture: str, order: Endian, data: st.DataObject
+) -> None:
+    options = ValueOptions(Dialect(code_page="latin-1"), national=order)
+    narrow, wide = item(f"PIC {picture}", options), item(f"PIC {picture} NATIONAL", options)
+    text = st.text("0123456789 .,-+*$CRDB/E\u0130", min_size=narrow.size, max_size=narrow.size)
+    rows = data.draw(st.lists(text, max_size=9))
+    page = "utf-16-be" if order is Endian.BIG else "utf-16-le"
+    one = "".join(rows).encode("latin-1", "replace").replace(b"?", b"\xff")
+    two = "".join(rows).encode(page)
+
+    found = decoder(wide, options)(np.frombuffer(two, np.uint8).reshape(-1, wide.size))
+
+    expected = decoder(narrow, options)(np.frombuffer(one, np.uint8).reshape(-1, narrow.size))
+    assert found.values.equals(expected.values)
+
+
+@MODEST
 @given(st.lists(st.binary(min_size=8, max_size=8)), st.sampled_from([4, 8]), st.booleans())
 def test_floats_are_read_as_the_oracle_does(raws: list[bytes], size: int, ibm: bool) -> None:
     floats = FloatFormat.IBM if ibm else FloatFormat.IEEE

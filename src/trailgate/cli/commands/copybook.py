@@ -120,8 +120,8 @@ def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[
             refused[name] = error
     if not found:
         raise next(iter(refused.values()))
-    for name, error in refused.items():
-        output.say(f"{name}: {error}", stderr=True)
+    for name, reason in refused.items():
+        output.say(f"{name}: {reason}", stderr=True)
     return found
 
 

@@ -96,7 +96,9 @@ class Usage(Enum):
     ZONED = "zoned"  # DISPLAY numbers: a digit a byte
     NATIONAL_DIGITS = "national digits"  # numbers in national characters: a digit a UTF-16 unit
     FLOAT_TEXT = "float as text"  # floating point as it is printed: +9(3).99E+99
+    NATIONAL_FLOAT = "national float as text"
     EDITED = "edited"  # numbers as they are printed
+    NATIONAL_EDITED = "national edited"
     PACKED = "packed"  # COMP-3
     UNSIGNED_PACKED = "unsigned packed"  # COMP-6: no sign nibble
     BINARY = "binary"  # COMP, COMP-4
@@ -144,11 +146,15 @@ UNBOUNDED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Occurs:
-    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` holds."""
+    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` holds.
+
+    Where several fields have its name, ``groups`` are those that it is in, from the record's items down.
+    """
 
     least: int
     most: int
     counter: str | None = None
+    groups: tuple[str, ...] | None = None
 
     @property
     def fewest(self) -> int:

@@ -81,7 +81,8 @@ class ColumnNames:
     def _of_field(self, item: Field) -> Field:
         occurs = item.occurs
         if occurs is not None and occurs.counter:
-            occurs = replace(occurs, counter=self.name(occurs.counter))
+            groups = None if occurs.groups is None else tuple(map(self.name, occurs.groups))
+            occurs = replace(occurs, counter=self.name(occurs.counter), groups=groups)
         return replace(
             item,
             name=self.name(item.name),

@@ -20,12 +20,15 @@ from trailgate.arrays import Mask
 from trailgate.cobol.copybook.items import (
     UNPLACED,
     BadCount,
+    CounterKey,
     Counts,
     Item,
     PlacedItems,
     column_names,
     columns_below,
-    counters,
+    counter_key,
+    counter_keys,
+    key_among,
     place_items,
 )
 from trailgate.cobol.copybook.layouts import Field, Layout, Occurs, Usage
@@ -165,9 +168,13 @@ class RecordDecoder:
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
                 self._decoder_of(item.field)
-        names = counters(layout)
-        counted = (f for f in layout.root.walk() if f.name.upper() in names)
-        self._counters = {field: _counter(field, self.options.values) for field in counted}
+        keys = counter_keys(layout)
+        counted = (
+            item.field
+            for item in columns_below(self._placed.root)
+            if key_among(keys, item.field, item.groups)
+        )
+        self._counters = {field: _counter(field, self.options.values) for field in set(counted)}
 
     def of_file(self, _: str) -> RecordDecoder:
         """Return the decoder of the records of one file, which is the same for all."""
@@ -245,21 +252,26 @@ class RecordDecoder:
 
         A counter that cannot be read leaves only what depends on it without a value.
         """
-        counters: dict[str, Findings] = {}
+        counters: dict[CounterKey | None, Findings] = {}
+        keys = counter_keys(self.layout)
         real = self.options.depending is Depending.REAL
         placed = place_items(
             self.layout,
             self._names,
             lambda item: self._count(
-                records, item, counters.setdefault(item.field.name.upper(), Findings(len(records)))
+                records,
+                item,
+                counters.setdefault(
+                    key_among(keys, item.field, item.groups), Findings(len(records))
+                ),
             ),
             real=real,
         )
         wanted = [item for item in columns_below(placed.root) if item.name in self._wanted]
         depends = frozenset[Occurs]().union(*{item.depends for item in wanted})
-        for name in {occurs.counter.upper() for occurs in depends if occurs.counter}:
-            found.faults.extend(counters[name].faults)
-            found.tally.update(counters[name].tally)
+        for key in {counter_key(occurs) for occurs in depends if occurs.counter}:
+            found.faults.extend(counters[key].faults)
+            found.tally.update(counters[key].tally)
         faults = found.faults
         bad_counts = [bad for bad in placed.bad_counts if bad.field.occurs in depends]
         faults += [_count_fault(bad) for bad in bad_counts]
@@ -448,7 +460,7 @@ def _counter(field: Field, options: ValueOptions) -> Decoder:
 
 def _kind(field: Field) -> Field:
     """Return a field with only what its decoding depends on: alike fields are equal."""
-    picture = field.picture if field.usage is Usage.EDITED else ""
+    picture = field.picture if field.usage in _PICTURED else ""
     return Field(
         "",
         field.usage,
@@ -464,7 +476,11 @@ def _kind(field: Field) -> Field:
 
 # Text, the numbers that blanks alone are not, and those of them with a byte a digit.
 _TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
-_PRINTED: Final = (Usage.ZONED, Usage.EDITED, Usage.NATIONAL_DIGITS, Usage.FLOAT_TEXT)
+_PICTURED: Final = (
+    *(Usage.EDITED, Usage.NATIONAL_EDITED),
+    *(Usage.FLOAT_TEXT, Usage.NATIONAL_FLOAT),
+)  # whose codecs depend on the picture
+_PRINTED: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, *_PICTURED)
 _BLANKED: Final = (*_PRINTED, Usage.PACKED)
 
 

@@ -16,7 +16,8 @@ from trailgate.cobol.copybook.items import (
     ItemNode,
     PlacedItems,
     columns_below,
-    counters,
+    counter_keys,
+    key_among,
     place_items,
 )
 from trailgate.cobol.copybook.layouts import Field, Layout, Usage
@@ -278,8 +279,10 @@ def _overlaid(root: Field) -> frozenset[Field]:
 
 
 def _counter_columns(root: ItemNode, layout: Layout) -> frozenset[str]:
-    names = counters(layout)
-    return frozenset(item.name for item in columns_below(root) if item.field.name.upper() in names)
+    keys = counter_keys(layout)
+    return frozenset(
+        item.name for item in columns_below(root) if key_among(keys, item.field, item.groups)
+    )
 
 
 def _count(columns: Mapping[str, pa.Array], item: Item) -> Counts:
