@@ -116,6 +116,7 @@ class CopybookKeywords(TypedDict, total=False):
     names: Literal["cobol", "sql"]
     filler: Literal["drop", "keep", "bytes"]
     rename: str | Mapping[str, str]
+    element_names: str | Mapping[str, Sequence[str]]
     source_format: Literal["fixed", "free", "auto"]
 
 
@@ -188,6 +189,12 @@ def _new_names(text: str) -> dict[str, str]:
     return read_pairs(text, "ITEM=NAME")
 
 
+def _element_names(text: str) -> dict[str, tuple[str, ...]]:
+    """Read ``ITEM=NAME|NAME, ITEM=NAME|NAME``."""
+    pairs = read_pairs(text, "ITEM=NAME|NAME").items()
+    return {item: tuple(one.strip() for one in names.split("|")) for item, names in pairs}
+
+
 def _indicators(text: str) -> dict[str, str]:
     """Read ``ITEM=INDICATOR, ITEM=INDICATOR``."""
     return read_pairs(text, "ITEM=INDICATOR")
@@ -253,6 +260,7 @@ INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Map
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
 RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
+ELEMENTS: Final = Kind("items and names of elements", _element_names, instance(Mapping))
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
@@ -297,6 +305,7 @@ OPTIONS: Final = Options(
         Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
         Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
         Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
+        Option("element_names", ELEMENTS, "of an OCCURS: ITEM=NAME|NAME, ITEM=NAME|NAME", {}),
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
         Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
@@ -400,12 +409,16 @@ class CopybookOptions:
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
         dialect = _dialect(given)
-        names = ColumnNames(given["names"], given["filler"], given["rename"])
+        names = ColumnNames(
+            given["names"], given["filler"], given["rename"], given["element_names"]
+        )
         layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
         elements = names.elements(layouts)
         if elements and (given["shape"] or shape) is Shape.TREE:
             problem = f"rename: {next(iter(elements))} is a column of shape=flat alone"
             raise OptionError(problem)
+        if given["element_names"] and (given["shape"] or shape) is Shape.TREE:
+            raise OptionError("elementNames: elements are columns with shape=flat alone")
         layouts, given = names.layouts(layouts), _renamed(given, names)
         values = ValueOptions(
             dialect,

@@ -5,7 +5,7 @@ varies, and a column of numbers, one a record, after an OCCURS DEPENDING ON of r
 
 One rule makes columns of items. An elementary item is a column named after it. A name that occurs twice is qualified by its group
 (``GROUP_NAME``), by the group around that one where it is still there twice, and so on. An element of an OCCURS has
-its index, from 1, as suffix (``NAME_1``, ``NAME_1_2``). What has the same name even so is numbered from the second one on
+its index, from 1, or the name that the element has, as suffix (``NAME_1``, ``NAME_1_2``, ``NAME_JAN``). What has the same name even so is numbered from the second one on
 (``NAME``, ``NAME_2``), as members of structs are. FILLER is skipped, and groups are not columns.
 """
 
@@ -340,8 +340,15 @@ def _name(items: list[Item]) -> list[str]:
     # A nameless group does not distinguish anything.
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])
-    suffixes = ("".join(f"_{index}" for index in item.indexes) for item in items)
+    suffixes = map(_suffix, items)
     return distinct_names([name + suffix for name, suffix in zip(names, suffixes, strict=True)])
+
+
+def _suffix(item: Item) -> str:
+    """Return what the name of an element's column ends with."""
+    around = [one.occurs for one in (*item.groups, item.field) if one.occurs is not None]
+    parts = zip(around, item.indexes, strict=True)
+    return "".join(f"_{occurs.names[at - 1] if occurs.names else at}" for occurs, at in parts)
 
 
 def distinct_names(names: list[str]) -> list[str]:

@@ -148,13 +148,15 @@ UNBOUNDED: Final = -1
 class Occurs:
     """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` holds.
 
-    Where several fields have its name, ``groups`` are those that it is in, from the record's items down.
+    Where several fields have its name, ``groups`` are those that it is in, from the record's items down. ``names`` are those of the elements in
+    flat columns, else numbers from 1.
     """
 
     least: int
     most: int
     counter: str | None = None
     groups: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def fewest(self) -> int:
