@@ -6,7 +6,9 @@ Numbers are Decimals, text is str; what is no value raises ValueError. Pages are
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as field_of
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
@@ -322,6 +324,7 @@ class VaryingReader:
     record: bytes
     how: Reading
     real: bool
+    stated: Mapping[str, Mapping[str, int]] = field_of(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.items: list[VaryingItem] = []
@@ -384,7 +387,8 @@ class VaryingReader:
         if not field.children:
             value = self.value(field, at) if there else None
             name = field.name.upper()
-            self.counts[name] = self.counts[name, *self.around[1:]] = value, after | in_
+            count = self.stated[name].get(str(value).strip()) if name in self.stated else value
+            self.counts[name] = self.counts[name, *self.around[1:]] = count, after | in_
             if not field.filler:
                 item = VaryingItem(field.name, value, at, field.size, after | in_, self.repeated)
                 self.items.append(item)

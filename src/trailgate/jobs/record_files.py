@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, Self, TypedDict, Unpack
 
 import pyarrow as pa
 
+from trailgate.cobol.copybook.items import counter_keys
 from trailgate.cobol.copybook.layouts import (
     COMPILERS,
     BinarySizes,
@@ -117,6 +118,7 @@ class CopybookKeywords(TypedDict, total=False):
     filler: Literal["drop", "keep", "bytes"]
     rename: str | Mapping[str, str]
     element_names: str | Mapping[str, Sequence[str]]
+    counts: str | Mapping[str, Mapping[str, int]]
     source_format: Literal["fixed", "free", "auto"]
 
 
@@ -195,6 +197,28 @@ def _element_names(text: str) -> dict[str, tuple[str, ...]]:
     return {item: tuple(one.strip() for one in names.split("|")) for item, names in pairs}
 
 
+def _counts(text: str) -> dict[str, dict[str, int]]:
+    """Read ``ITEM: VALUE=COUNT, VALUE=COUNT; ITEM: VALUE=COUNT``."""
+    found = {}
+    for part in text.split(";"):
+        item, colon, pairs = part.partition(":")
+        if not colon:
+            raise OptionError(f"ITEM: VALUE=COUNT was expected, not {part.strip()!r}")
+        found[item.strip()] = read_pairs(pairs, "VALUE=COUNT")
+    return _numbered(found)
+
+
+def _numbered(counts: Any) -> dict[str, dict[str, int]]:
+    """Return the counts of values as numbers; raises ValueError for another one."""
+    found: dict[str, dict[str, int]] = {}
+    for item, pairs in instance(Mapping)(counts).items():
+        texts = {str(value).strip(): str(count) for value, count in pairs.items()}
+        if not all(text.isascii() and text.isdigit() for text in texts.values()):
+            raise ValueError
+        found[str(item)] = {value: int(text) for value, text in texts.items()}
+    return found
+
+
 def _indicators(text: str) -> dict[str, str]:
     """Read ``ITEM=INDICATOR, ITEM=INDICATOR``."""
     return read_pairs(text, "ITEM=INDICATOR")
@@ -261,6 +285,7 @@ PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
 RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
 ELEMENTS: Final = Kind("items and names of elements", _element_names, instance(Mapping))
+COUNTS: Final = Kind("values of counters and their counts", _counts, _numbered)
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
 
 
@@ -306,6 +331,7 @@ OPTIONS: Final = Options(
         Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
         Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
         Option("element_names", ELEMENTS, "of an OCCURS: ITEM=NAME|NAME, ITEM=NAME|NAME", {}),
+        Option("counts", COUNTS, "of values of counters: ITEM: VALUE=COUNT, VALUE=COUNT", {}),
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
         Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
@@ -447,6 +473,7 @@ class CopybookOptions:
                 *given["partitions"],
             ),
             renamed=elements,
+            counts=_known_counts(given["counts"], names, layouts),
         )
         given, layouts = without_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
@@ -561,6 +588,19 @@ def _known_indicators(
             problem = f"indicators: no item {name} in the copybook"
             raise OptionError(problem, hint=did_you_mean(name, known))
     return dict(indicators or {})
+
+
+def _known_counts(
+    counts: Mapping[str, Mapping[str, int]], names: ColumnNames, layouts: Sequence[Layout]
+) -> dict[str, Mapping[str, int]]:
+    """Return the counts of counters by their names in capitals; raises OptionError for an item that is not a counter."""
+    known = {key[0] for layout in layouts for key in counter_keys(layout)}
+    found = {names.name(item).upper(): own for item, own in counts.items()}
+    for name in found:
+        if name not in known:
+            problem = f"counts: no OCCURS depends on an item {name}"
+            raise OptionError(problem, hint=did_you_mean(name, known))
+    return found
 
 
 def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) -> Field:

@@ -15,8 +15,9 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
+from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.items import (
     UNPLACED,
     BadCount,
@@ -55,6 +56,7 @@ from trailgate.cobol.records.fields import (
 from trailgate.cobol.records.indicators import Indicator, find_indicators
 from trailgate.cobol.values.codec import (
     Blank,
+    Decoded,
     Decoder,
     Explain,
     Integers,
@@ -117,7 +119,7 @@ class RecordOptions:
     """How records become columns; ``columns`` are names of columns or groups, None for all.
 
     ``added`` are the names of columns that are not of the copybook, but for that of the raw bytes. ``indicators`` are the names of items that state
-    whether other ones are NULL.
+    whether other ones are NULL. ``counts`` are the counts that values of counters state, by the counter's name in capitals.
     """
 
     values: ValueOptions = member(default_factory=ValueOptions)
@@ -131,6 +133,7 @@ class RecordOptions:
     added: tuple[str, ...] = ()
     renamed: Mapping[str, str] = member(default_factory=dict)
     indicators: Mapping[str, str] = member(default_factory=dict)
+    counts: Mapping[str, Mapping[str, int]] = member(default_factory=dict)
 
     @property
     def all_added(self) -> tuple[str, ...]:
@@ -174,7 +177,7 @@ class RecordDecoder:
             for item in columns_below(self._placed.root)
             if key_among(keys, item.field, item.groups)
         )
-        self._counters = {field: _counter(field, self.options.values) for field in set(counted)}
+        self._counters = {field: _counter(field, self.options) for field in set(counted)}
 
     def of_file(self, _: str) -> RecordDecoder:
         """Return the decoder of the records of one file, which is the same for all."""
@@ -418,6 +421,8 @@ class RecordDecoder:
         if new.any():
             values = self.options.values
             explain, page = explainer(item.field, values), shown_page(item.field, values)
+            if item.field.name.upper() in self.options.counts:
+                explain = _explain_uncounted
             fault = Fault(item.name, item.field.size, item.offset, new, explain, page)
             findings.faults.append(fault)
         for policy, noted in () if wanted else found.notes:
@@ -448,10 +453,29 @@ def _rows_of(size: int) -> int:
     return min(max(CHUNK_BYTES // size, least), most)
 
 
-def _counter(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of a field that holds how often others occur, a whole number."""
-    whole = replace(options, integers=Integers.INT64, numbers=Numbers.VALUE)
+def counts_of(values: pa.Array, counts: Mapping[str, int]) -> pa.Array:
+    """Return the counts that values of a counter state; NULL where a value states none."""
+    texts = pc.utf8_trim(pc.cast(values, pa.string()), " ")
+    found = pc.index_in(texts, pa.array(list(counts), pa.string()))
+    return pa.array(list(counts.values()), pa.int64()).take(found)
+
+
+def _explain_uncounted(_: bytes) -> Reason:
+    return Reason("a value that the option counts has no number for")
+
+
+def _counter(field: Field, options: RecordOptions) -> Decoder:
+    """Return the decoder of a field that holds how often others occur: a whole number, or values that stand for one."""
+    whole = replace(options.values, integers=Integers.INT64, numbers=Numbers.VALUE)
     decode = decoder(field, whole)
+    counts = options.counts.get(field.name.upper())
+    if counts is not None:
+
+        def decode_counts(matrix: Octets) -> Decoded:
+            found = decode(matrix)
+            return found._replace(values=counts_of(found.values, counts))
+
+        return decode_counts
     if not pa.types.is_int64(decode(np.zeros((0, field.size), np.uint8)).values.type):
         problem = "a field that states how often others occur must be a whole number"
         raise DefinitionError(problem, where=Where(field=field.name))

@@ -27,6 +27,7 @@ from trailgate.cobol.records.decoding import (
     Depending,
     OnError,
     RecordOptions,
+    counts_of,
 )
 from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
@@ -115,7 +116,10 @@ class RecordEncoder:
                     where = Where(record=int(np.argmax(rows & kept.present)) + 1, field=name)
                     raise EncodeError(problem, where=where, hint=f"Leave out {RAW_COLUMN}")
         placed = place_items(
-            self.layout, self._names, lambda item: _count(columns, item), real=real
+            self.layout,
+            self._names,
+            lambda item: _count(columns, item, self.options.counts),
+            real=real,
         )
         for bad in placed.bad_counts:
             row = int(np.argmax(bad.rows if kept is None else bad.rows & ~kept.present))
@@ -285,10 +289,19 @@ def _counter_columns(root: ItemNode, layout: Layout) -> frozenset[str]:
     )
 
 
-def _count(columns: Mapping[str, pa.Array], item: Item) -> Counts:
+def _count(
+    columns: Mapping[str, pa.Array], item: Item, stated: Mapping[str, Mapping[str, int]]
+) -> Counts:
     values = columns.get(item.name)
     if values is None:
         raise EncodeError("no column for a counter", where=Where(field=item.name))
+    table = stated.get(item.field.name.upper())
+    if table is not None:
+        values = counts_of(values, table)
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+            where = Where(record=row + 1, field=item.name)
+            raise EncodeError("a value that the option counts has no number for", where=where)
     counts = pc.cast(values, pa.int64()).fill_null(0)
     return Counts(counts.to_numpy(zero_copy_only=False))
 
