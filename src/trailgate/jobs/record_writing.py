@@ -28,9 +28,9 @@ from trailgate.jobs.record_files import (
     OPTIONS,
     CopybookOptions,
     RecordKeywords,
-    read_pairs,
     with_base,
 )
+from trailgate.jobs.record_texts import read_pairs
 from trailgate.options import Kind, Option, Options, choice, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
