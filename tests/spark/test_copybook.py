@@ -193,7 +193,7 @@ def test_a_part_that_fails_leaves_nothing_behind(
     assert list(target.iterdir()) == []
 
 
-SEGMENTS = """
+CLAIMS = """
        01  CLAIM.
            05  SEG-ID   PIC X(2).
            05  HOLDER.
@@ -226,7 +226,7 @@ def test_the_schema_that_the_command_prints_is_the_formats(
 def test_each_kind_has_the_schema_of_its_segment(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "claim.cpy").write_text(SEGMENTS)
+    (tmp_path / "claim.cpy").write_text(CLAIMS)
     (tmp_path / "data").write_bytes("HDANNA  PY00125C".encode("cp037"))
     kinds = "SEG-ID: HD=HOLDER, PY=PAYMENT"
     given = ["--to", "spark", "-o", f"kinds={kinds}"]

@@ -235,6 +235,17 @@ WORDS: Final = st.sampled_from(
         "FALSE",
         "66",
         "RENAMES",
+        "++INCLUDE",
+        "-INC",
+        "ALSO",
+        "LAST",
+        "78",
+        "NATIONAL",
+        "+9.9E+99",
+        "ZZ9-",
+        "S9(20)",
+        "COMP-5",
+        "UNBOUNDED",
     ]
 )
 
