@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as member
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -143,8 +144,18 @@ def key_among(
 ) -> CounterKey | None:
     """Return which of some counters a field in groups is; None where it is none."""
     name = field.name.upper()
+    if (name, None) in keys:
+        return name, None
+    if name not in _grouped(keys):
+        return None
     own = name, tuple(group.name.upper() for group in groups[1:])
-    return own if own in keys else (name, None) if (name, None) in keys else None
+    return own if own in keys else None
+
+
+@lru_cache(64)
+def _grouped(keys: frozenset[CounterKey]) -> frozenset[str]:
+    """Return the names of counters that their groups tell from others of the same name."""
+    return frozenset(name for name, groups in keys if groups is not None)
 
 
 def columns_below(node: ItemNode) -> Iterator[Item]:
