@@ -74,6 +74,7 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ("01 A.\n  05 B PIC 9(39).", "B has 39 digits"),
         ("01 A.\n  05 B PIC X COMP-3.", "its picture is not a number"),
         ("01 A.\n  05 B PIC X(9) COMP-X.", "a binary number of 9 bytes .*COMP-X has at most 8"),
+        ("01 A.\n  05 B PIC S9(4) BINARY-LONG.", "B is BINARY-LONG, and has a picture .*line 2"),
         ("01 A.\n  05 B PIC X USAGE UTF-8.", "B is UTF-8, but its picture has no U"),
         ("01 A.\n  05 B PIC S9(3) NATIONAL.", "B has a sign on a national digit"),
         (

@@ -159,7 +159,10 @@ def _form_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _Form
         size = dialect.pointer_bytes * (2 if entry.usage == "PROCEDURE-POINTER" else 1)
         return _Form(usage, size, alignment=dialect.pointer_bytes)
     words = BYTES_OF.get(entry.usage or "")
-    if words is not None and entry.picture is None:
+    if words is not None:
+        if entry.picture is not None:
+            hint = "Its usage states its size: leave out the picture, or is it COMP-5?"
+            raise entry.token.error(f"{entry.name} is {entry.usage}, and has a picture", hint)
         return _word_form(words, signed=not entry.unsigned)
     return None
 
