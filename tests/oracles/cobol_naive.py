@@ -6,7 +6,9 @@ Numbers are Decimals, text is str; what is no value raises ValueError. Pages are
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from dataclasses import field as field_of
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
@@ -18,7 +20,8 @@ UNICODE = {
     Usage.NATIONAL_DIGITS: "utf-16-be",
     Usage.UTF8: "utf-8",
 }
-BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
+BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE)
+LIMITED = (Usage.BINARY, Usage.LITTLE)
 MINUS, PLUS = {False: "bd", True: "d"}, {False: "acef", True: "cf"}
 
 
@@ -135,12 +138,15 @@ def overpunched(byte: int, how: Reading) -> tuple[str, bool]:
 def read_binary(field: Field, raw: bytes, how: Reading) -> Decimal:
     number = field.number
     assert number is not None
-    units = int.from_bytes(raw, "little" if how.little else "big", signed=number.signed)
-    if how.strict and field.usage is Usage.BINARY and abs(units) >= 10**number.digits:
+    little = how.little or field.usage is Usage.LITTLE
+    units = int.from_bytes(raw, "little" if little else "big", signed=number.signed)
+    if how.strict and field.usage in LIMITED and abs(units) >= 10**number.digits:
         raise ValueError(units)
-    word = field.usage is Usage.BINARY and not number.signed and field.size == 8
-    limited = word and number.scale == 0 and how.numbers == "value"
+    word = field.usage in LIMITED and not number.signed and field.size == 8
+    limited = word and number.scale == 0 and how.numbers == "value" and number.digits <= 18
     if limited and units >= 10**18:  # beyond the digits of its column
+        raise ValueError(units)
+    if field.size > 8 and abs(units) >= 10 ** (38 - max(-number.scale, 0)):
         raise ValueError(units)
     return scaled(units, number)
 
@@ -241,7 +247,7 @@ def write_value(field: Field, value: Any, how: Reading) -> bytes:
     units = units_of(value, number)
     digits = str(abs(units)).zfill(number.digits)
     if field.usage in BINARY:
-        order = "little" if how.little else "big"
+        order = "little" if how.little or field.usage is Usage.LITTLE else "big"
         return units.to_bytes(field.size, order, signed=number.signed)  # type: ignore[arg-type]
     if field.usage in (Usage.PACKED, Usage.UNSIGNED_PACKED):
         sign = ("d" if units < 0 else "c") if number.signed else "f"
@@ -318,10 +324,12 @@ class VaryingReader:
     record: bytes
     how: Reading
     real: bool
+    stated: Mapping[str, Mapping[str, int]] = field_of(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.items: list[VaryingItem] = []
-        self.counts: dict[str, tuple[int | None, frozenset[str]]] = {}
+        self.counts: dict[object, tuple[int | None, frozenset[str]]] = {}
+        self.around: list[str] = []
         self.repeated: frozenset[str] = frozenset()
 
     def read(self, layout: Layout) -> list[VaryingItem]:
@@ -345,7 +353,10 @@ class VaryingReader:
         by: frozenset[str] = frozenset()
         if field.occurs.counter is not None:
             self.repeated = outer | {field.name}
-            count, by = self.counts[field.occurs.counter.upper()]
+            groups = field.occurs.groups
+            path = None if groups is None else [group.upper() for group in groups]
+            name = field.occurs.counter.upper()
+            count, by = self.counts[name if path is None else (name, *path)]
             by |= {field.occurs.counter.upper()}
             if count is not None and not field.occurs.fewest <= count <= field.occurs.most:
                 count = None
@@ -375,13 +386,16 @@ class VaryingReader:
         """Read one element; return as ``every`` does."""
         if not field.children:
             value = self.value(field, at) if there else None
-            self.counts[field.name.upper()] = value, after | in_
+            name = field.name.upper()
+            count = self.stated[name].get(str(value).strip()) if name in self.stated else value
+            self.counts[name] = self.counts[name, *self.around[1:]] = count, after | in_
             if not field.filler:
                 item = VaryingItem(field.name, value, at, field.size, after | in_, self.repeated)
                 self.items.append(item)
             return field.size, frozenset()
         start, moved = at, frozenset[str]()
         begins: dict[str, tuple[int | None, frozenset[str]]] = {}
+        self.around.append(field.name.upper())
         for child in field.children:
             place = begins[child.redefines.upper()] if child.redefines else (at, moved)
             begins[child.name.upper()] = place
@@ -389,6 +403,7 @@ class VaryingReader:
             if not child.redefines:
                 at = None if at is None or size is None else at + size
                 moved |= why
+        self.around.pop()
         return (None if at is None or start is None else at - start), moved
 
     def value(self, field: Field, at: int | None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Observation, SparkSession
 from pyspark.sql.functions import expr
+from pyspark.sql.types import StructType
 
 from framed_files import frame
+from trailgate.cli.main import run
 from trailgate.cobol.records.fields import Tally
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
@@ -240,3 +243,51 @@ def test_a_part_that_fails_leaves_nothing_behind(
     with pytest.raises(DecodeError, match="field NUM"):
         run_parquet(spark, prepare_parquet(str(data), str(target), options))
     assert list(target.iterdir()) == []
+
+
+CLAIMS = """
+       01  CLAIM.
+           05  SEG-ID   PIC X(2).
+           05  HOLDER.
+               10  NAME     PIC X(6).
+           05  PAYMENT REDEFINES HOLDER.
+               10  AMOUNT   PIC S9(4)V99.
+"""
+
+
+@pytest.mark.parametrize("options", [{}, {"shape": "flat", "names": "sql"}])
+def test_the_schema_that_the_command_prints_is_the_formats(
+    spark: SparkSession,
+    tmp_path: Path,
+    copybook: str,
+    capsys: pytest.CaptureFixture[str],
+    options: dict[str, str],
+) -> None:
+    given = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
+    (tmp_path / "data").write_bytes(record(1))
+    assert run(["copybook", copybook, "--to", "spark", *given]) == 0
+    made = StructType.fromJson(json.loads(capsys.readouterr().out))
+
+    reader = spark.read.format("copybook").option("copybook", copybook).options(**options)
+
+    found = reader.load(str(tmp_path / "data")).schema
+    assert made == found
+    assert made.json() == found.json()
+
+
+def test_each_kind_has_the_schema_of_its_segment(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "claim.cpy").write_text(CLAIMS)
+    (tmp_path / "data").write_bytes("HDANNA  PY00125C".encode("cp037"))
+    kinds = "SEG-ID: HD=HOLDER, PY=PAYMENT"
+    given = ["--to", "spark", "-o", f"kinds={kinds}"]
+    assert run(["copybook", str(tmp_path / "claim.cpy"), *given]) == 0
+    made = json.loads(capsys.readouterr().out)
+
+    reader = spark.read.format("copybook").option("copybook", str(tmp_path / "claim.cpy"))
+
+    assert list(made) == ["HOLDER", "PAYMENT"]
+    for name, schema in made.items():
+        frame = reader.options(kinds=kinds, segment=name).load(str(tmp_path / "data"))
+        assert StructType.fromJson(schema).json() == frame.schema.json()

@@ -40,7 +40,7 @@ def column_of(column: FlatColumn) -> Column:
 def _convert_type(field: Field) -> Column:
     if field.date_format is not None:
         return Column("", _DATETIME, _date_length(field.date_format, field))
-    if field.usage in (Usage.FLOAT, Usage.DOUBLE, Usage.FLOAT_TEXT):
+    if field.usage in (Usage.FLOAT, Usage.DOUBLE, Usage.FLOAT_TEXT, Usage.NATIONAL_FLOAT):
         return Column("", _VARCHAR, _FLOAT_LENGTH, sub_type=_FLOAT_TEXT)
     if field.number is not None:
         return _number(field.number)

@@ -16,7 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Octets
-from trailgate.cobol.copybook.items import Item, columns_below, counters, place_items
+from trailgate.cobol.copybook.items import (
+    Item,
+    columns_below,
+    counter_keys,
+    key_among,
+    place_items,
+)
 from trailgate.cobol.copybook.layouts import Layout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder, Shape, Surplus
@@ -109,7 +115,7 @@ class RecordEditor:
 
     def _check(self, layout: Layout) -> None:
         for item, one in self.targets:
-            if item.field.name.upper() in counters(layout):
+            if key_among(counter_keys(layout), item.field, item.groups):
                 problem = f"{one.field} states how often others occur"
                 raise OptionError(problem, hint="Records are to keep their lengths")
             if sum(other is item for other, _ in self.targets) > 1:

@@ -13,6 +13,7 @@ from typing import Any, Final, Self, Unpack
 import numpy as np
 import pyarrow as pa
 
+from trailgate.cobol.copybook.items import counter_keys
 from trailgate.cobol.copybook.layouts import (
     Dialect,
     Field,
@@ -127,12 +128,16 @@ class CopybookOptions:
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
         dialect = _dialect(given)
-        names = ColumnNames(given["names"], given["filler"], given["rename"])
+        names = ColumnNames(
+            given["names"], given["filler"], given["rename"], given["element_names"]
+        )
         layouts = _with_pages(tuple(_layouts(given, dialect)), given["code_pages"])
         elements = names.elements(layouts)
         if elements and (given["shape"] or shape) is Shape.TREE:
             problem = f"rename: {next(iter(elements))} is a column of shape=flat alone"
             raise OptionError(problem)
+        if given["element_names"] and (given["shape"] or shape) is Shape.TREE:
+            raise OptionError("elementNames: elements are columns with shape=flat alone")
         layouts, given = names.layouts(layouts), _renamed(given, names)
         values = ValueOptions(
             dialect,
@@ -161,6 +166,7 @@ class CopybookOptions:
                 *given["partitions"],
             ),
             renamed=elements,
+            counts=_known_counts(given["count_map"], names, layouts),
         )
         given, layouts = without_ends(given, layouts)
         kinds, record = given["kinds"], given["record"]
@@ -282,6 +288,19 @@ def _known_indicators(
     return dict(indicators or {})
 
 
+def _known_counts(
+    counts: Mapping[str, Mapping[str, int]], names: ColumnNames, layouts: Sequence[Layout]
+) -> dict[str, Mapping[str, int]]:
+    """Return the counts of counters by their names in capitals; raises OptionError for an item that is not a counter."""
+    known = {key[0] for layout in layouts for key in counter_keys(layout)}
+    found = {names.name(item).upper(): own for item, own in counts.items()}
+    for name in found:
+        if name not in known:
+            problem = f"countMap: no OCCURS depends on an item {name}"
+            raise OptionError(problem, hint=did_you_mean(name, known))
+    return found
+
+
 def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
     page = pages.get(field.name.upper())
     if page is None and around is not None and not has_pages_of_its_own(field, around):
@@ -368,6 +387,23 @@ def table_schemas(decoder: Decoder) -> dict[str, pa.Schema]:
     if not isinstance(decoder, KindsDecoder):
         return {"": decoder.schema}
     return {name: decoder.table_schema(name) for name in decoder.names}
+
+
+def record_schemas(named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> dict[str, pa.Schema]:
+    """Return the schemas of the tables that records are by options of these names: that of each kind, or of each record where nothing chooses one.
+
+    Raises as ``CopybookOptions.of`` does.
+    """
+    given = OPTIONS.read(named)
+    layouts = without_ends(given, tuple(_layouts(given, _dialect(given))))[1]
+    chosen = len(layouts) == 1 or given["record"] is not None or given["kinds"] is not None
+    found = {}
+    for choice_of in [{}] if chosen else [{"record": layout.name} for layout in layouts]:
+        options = CopybookOptions.of({**named, **choice_of}, shape=shape)
+        for name, schema in table_schemas(options.decoder()).items():
+            own = name or options.segment or layout_named(options.layouts, options.record).name
+            found[own] = schema
+    return found
 
 
 def records_of_split(

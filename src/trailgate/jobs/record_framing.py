@@ -101,6 +101,9 @@ def _lengths(
         if given["depending"] is Depending.MOST:
             problem = "depending=most, and records as long as the elements that they have"
             raise OptionError(problem, hint="Leave one of them out")
+        if given["count_map"]:
+            problem = "countMap, and records as long as the elements that they have"
+            raise OptionError(problem, hint="State a recordFormat that states lengths")
         return layout_lengths(own, kinds, values)
     place = given["length_offset"], given["length_width"], given["little_endian"]
     if place != (0, LENGTH_WIDTH, False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypedDict
 
 from trailgate.cobol.copybook.layouts import (
@@ -23,14 +23,23 @@ from trailgate.cobol.records.decoding import (
     Surplus,
 )
 from trailgate.cobol.records.framing import FrameKind
-from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.nested_kinds import Children, Orphans
-from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding, Trim
-from trailgate.columnar.code_pages import code_page
-from trailgate.errors import (
-    OptionError,
-)
+from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding
 from trailgate.jobs.record_framing import LENGTH_WIDTH
+from trailgate.jobs.record_texts import (
+    COUNTS,
+    DELIMITER,
+    ELEMENTS,
+    FORMAT,
+    INDICATORS,
+    KINDS,
+    LENGTHS,
+    OTHERS,
+    PAGES,
+    PARENTS,
+    RENAMED,
+    TRIM,
+)
 from trailgate.options import (
     COUNT,
     FLAG,
@@ -39,15 +48,11 @@ from trailgate.options import (
     PATHS,
     TEXT,
     WHOLE,
-    Kind,
     Option,
     Options,
     choice,
-    instance,
-    names_in,
 )
 from trailgate.storage.files.addresses import Address, absolute_value
-from trailgate.storage.files.found_files import read_source
 from trailgate.storage.reading.record_files import (
     SPLIT_BYTES,
     Search,
@@ -87,6 +92,8 @@ class CopybookKeywords(TypedDict, total=False):
     names: Literal["cobol", "sql"]
     filler: Literal["drop", "keep", "bytes"]
     rename: str | Mapping[str, str]
+    element_names: str | Mapping[str, Sequence[str]]
+    count_map: str | Mapping[str, Mapping[str, int]]
     source_format: Literal["fixed", "free", "auto"]
 
 
@@ -141,96 +148,6 @@ class RecordKeywords(CopybookKeywords, total=False):
     split_search: Literal["words", "index", "kept"]
 
 
-def _kinds(text: str) -> RecordKinds:
-    """Read ``FIELD: H=HEADER, D=DETAIL``, or such a text from a file, as ``@kinds.txt``."""
-    return RecordKinds.parse(read_source(text[1:]) if text.startswith("@") else text)
-
-
-def _passed_kinds(kinds: Any) -> RecordKinds:
-    if isinstance(kinds, RecordKinds):
-        return kinds
-    return RecordKinds.of_mapping(instance(Mapping)(kinds))
-
-
-def _parents(text: str) -> dict[str, str]:
-    """Read ``CHILD=PARENT, CHILD=PARENT``."""
-    return read_pairs(text, "CHILD=PARENT")
-
-
-def _new_names(text: str) -> dict[str, str]:
-    """Read ``ITEM=NAME, ITEM=NAME``."""
-    return read_pairs(text, "ITEM=NAME")
-
-
-def _indicators(text: str) -> dict[str, str]:
-    """Read ``ITEM=INDICATOR, ITEM=INDICATOR``."""
-    return read_pairs(text, "ITEM=INDICATOR")
-
-
-def _pages(text: str) -> dict[str, str]:
-    """Read ``ITEM=PAGE, ITEM=PAGE``."""
-    return _paged_items(read_pairs(text, "ITEM=PAGE"))
-
-
-def _lengths_of(text: str) -> dict[str, int]:
-    """Read ``VALUE=LENGTH, VALUE=LENGTH``."""
-    return _counted(read_pairs(text, "VALUE=LENGTH"))
-
-
-def _counted(lengths: Any) -> dict[str, int]:
-    """Return the lengths of values."""
-    found = instance(Mapping)(lengths)
-    return {str(value): int(COUNT.read(str(length))) for value, length in found.items()}
-
-
-def read_pairs(text: str, form: str) -> dict[str, str]:
-    """Return what a text such as ``NAME=VALUE, NAME=VALUE`` states; ``form`` is the form that an error names. Raises OptionError."""
-    found = {}
-    for part in names_in(text):
-        name, equals, value = part.partition("=")
-        if not equals or not value.strip():
-            raise OptionError(f"{form} was expected, not {part!r}")
-        found[name.strip()] = value.strip()
-    return found
-
-
-def _paged_items(pages: Any) -> dict[str, str]:
-    """Return the code pages of items by their names in capitals."""
-    found = {str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()}
-    for page in found.values():
-        code_page(page)
-    return found
-
-
-DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
-
-
-def _delimiter(text: str) -> bytes:
-    return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
-
-
-# What RECFM of a data set means in a file that was copied from it.
-RECFM: Final = {
-    "f": FrameKind.FIXED,
-    "fb": FrameKind.FIXED,
-    "v": FrameKind.RDW,
-    "vb": FrameKind.BDW,
-    "vbs": FrameKind.SPANNED,
-}
-FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
-    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, RECFM)])
-)
-KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
-PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
-LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
-INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
-PAGES: Final = Kind("code pages of items", _pages, _paged_items)
-TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
-OTHERS: Final = choice({"error": False, "skip": True})
-RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
-DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
-
-
 _COBOL: Final = Dialect()
 OPTIONS: Final = Options(
     "copybook",
@@ -274,6 +191,8 @@ OPTIONS: Final = Options(
         Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
         Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
         Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
+        Option("element_names", ELEMENTS, "of an OCCURS: ITEM=NAME|NAME, ITEM=NAME|NAME", {}),
+        Option("count_map", COUNTS, "of values of counters: ITEM: VALUE=COUNT, VALUE=COUNT", {}),
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
         Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),

@@ -25,7 +25,8 @@ from trailgate.columnar.gather import gather_objects
 from trailgate.errors import EncodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder
 from trailgate.jobs.record_files import CopybookOptions
-from trailgate.jobs.record_options import OPTIONS, RecordKeywords, read_pairs, with_base
+from trailgate.jobs.record_options import OPTIONS, RecordKeywords, with_base
+from trailgate.jobs.record_texts import read_pairs
 from trailgate.options import Kind, Option, Options, choice, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses

@@ -16,7 +16,7 @@ import pyarrow.csv
 from psycopg import sql as psycopg_sql
 
 from trailgate.apply.batch import Effects
-from trailgate.apply.tables import TargetColumn, TargetTable
+from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import to_hex
 from trailgate.errors import ApplyError, OptionError, StorageError, Where, mask_logins
 from trailgate.targets import sql
@@ -26,7 +26,6 @@ STAGING: Final = "trailgate_staging"
 KEYS: Final = "trailgate_keys"
 EVERY: Final = ""  # the table's name in the row of all tables
 FETCHED: Final = 50_000  # rows of one part of a scan
-LONGEST: Final = 63  # bytes of a name; PostgreSQL cuts longer ones off without a word
 DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this order: make foreign keys and further unique constraints DEFERRABLE"
 
 
@@ -84,29 +83,21 @@ class TableTarget:
     def _type(self, table: TargetTable, at: int) -> str:
         """Return the type of a column, which is the table's own where it was there."""
         column = table.columns[at]
-        return self._types.get(str(table), {}).get(column.name) or _type_of(column)
+        return self._types.get(str(table), {}).get(column.name) or sql.type_of(column)
 
     def create(self, table: TargetTable) -> None:
         """Create a table with its key, and its schema."""
         schema, _ = _parts(table)
-        for name in (*table.name, *(column.name for column in table.columns)):
-            if len(name.encode()) > LONGEST:
-                problem = f"PostgreSQL cuts names off at {LONGEST} bytes, and {name} is longer"
-                raise OptionError(
-                    problem, where=Where(table=str(table)), hint="MAP it to another name"
-                )
-        columns = [f"{sql.quoted(column.name)} {_type_of(column)}" for column in table.columns]
-        if not table.keyless:
-            columns.append(f"PRIMARY KEY ({', '.join(map(sql.quoted, table.key_names))})")
+        text = sql.creation(table, _parts(table))
         self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
-        self._execute(f"CREATE TABLE {_quoted(table)} ({', '.join(columns)})")
+        self._execute(text)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Add columns of a table, NULL in all rows."""
         for column in table.columns:
             if column.name in names:
                 self._execute(
-                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quoted(column.name)} {_type_of(column)}"
+                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quoted(column.name)} {sql.type_of(column)}"
                 )
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
@@ -224,30 +215,7 @@ class TableTarget:
         return kind(f"PostgreSQL refuses: {_line(error)}", where=where, hint=hint)
 
 
-# Types of Arrow in PostgreSQL, and back.
-TYPES: Final = (
-    (pa.int8(), "smallint"),
-    (pa.int16(), "smallint"),
-    (pa.int32(), "integer"),
-    (pa.int64(), "bigint"),
-    (pa.float32(), "real"),
-    (pa.float64(), "double precision"),
-    (pa.date32(), "date"),
-    (pa.timestamp("us"), "timestamp without time zone"),
-    (pa.binary(), "bytea"),
-    (pa.bool_(), "boolean"),
-)
 UNCONSTRAINED: Final = -1  # the modifier of a numeric without digits
-
-
-def _type_of(column: TargetColumn) -> str:
-    """Return the type of a column: numbers in text are numeric, which holds them all."""
-    if column.number:
-        return "numeric"
-    if pa.types.is_decimal(column.type):
-        return f"numeric({column.type.precision}, {column.type.scale})"
-    usual = "text" if column.length is None else f"varchar({column.length})"
-    return next((name for kind, name in TYPES if kind == column.type), usual)
 
 
 def _arrow_type(name: str, modifier: int) -> pa.DataType:
@@ -255,7 +223,7 @@ def _arrow_type(name: str, modifier: int) -> pa.DataType:
     if name == "numeric" and modifier != UNCONSTRAINED:
         digits = modifier - 4
         return pa.decimal128(min(digits >> 16, 38), digits & 0x7FF)
-    return next((kind for kind, own in reversed(TYPES) if own == name), pa.string())
+    return next((kind for kind, own in reversed(sql.TYPES) if own == name), pa.string())
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

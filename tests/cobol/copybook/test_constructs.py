@@ -13,13 +13,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from oracles.cobol_naive import Reading, VaryingReader
 from trailgate.cli.main import run
-from trailgate.cobol.copybook.layouts import COMPILERS, Dialect, Endian, Field
+from trailgate.cobol.copybook.layouts import (
+    COMPILERS,
+    MAX_COLUMNS,
+    BinarySizes,
+    Dialect,
+    Endian,
+    Field,
+)
 from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.cobol.records.decoding import Depending, RecordDecoder, RecordOptions, Shape
+from trailgate.cobol.records.fields import records_of_length
 from trailgate.cobol.values.codec import Blank, ValueOptions
 from trailgate.cobol.values.codecs import decoder, encoder
-from trailgate.errors import EncodeError
+from trailgate.errors import DefinitionError, EncodeError
 from trailgate.jobs.record_files import read_records
+from trailgate.jobs.record_writing import write_records
 
 SQL = """
            EXEC SQL INCLUDE SQLCA END-EXEC.
@@ -84,6 +95,88 @@ def test_replace_also_adds_to_what_is_replaced_until_last_off() -> None:
     assert [field.name for field in items(text)] == ["ONE-1", "ONE-2", "TWO-3", "ONE-4", "PLAIN"]
 
 
+def test_parts_of_words_are_replaced_as_copy_replaces_them() -> None:
+    text = """
+       REPLACE LEADING ==OLD-== BY ==NEW-==.
+       01 R.
+           05 OLD-A PIC X.
+       REPLACE ALSO TRAILING ==-X== BY ==-Y==.
+           05 OLD-B-X PIC X.
+       REPLACE LAST OFF.
+           05 OLD-C-X PIC X.
+"""
+    assert [field.name for field in items(text)] == ["NEW-A", "NEW-B-Y", "NEW-C-X"]
+
+
+@pytest.mark.parametrize("statement", ["++INCLUDE KEYS", "-INC KEYS", "++INCLUDE KEYS."])
+def test_members_of_panvalet_and_librarian_are_included(statement: str) -> None:
+    text = f"       01 R.\n       {statement}\n           05 B PIC X.\n"
+    (layout,) = read_copybook(text, member=lambda _: "       05 A PIC 9(4).\n")
+    assert [field.name for field in layout.root.children] == ["A", "B"]
+
+
+def test_a_constant_may_be_another_one() -> None:
+    (found,) = items("78 N VALUE 3.\n78 M VALUE N.\n01 R.\n  05 A PIC X(M).\n")
+    assert found.size == 3
+
+
+QUALIFIED = """
+01 R.
+   05 G.
+      10 N PIC 9.
+   05 H.
+      10 N PIC 9.
+   05 A PIC X OCCURS 0 TO 3 DEPENDING ON N OF G.
+   05 B PIC X OCCURS 0 TO 3 DEPENDING ON N IN H OF R.
+   05 S.
+      10 N PIC 9.
+      10 C PIC X OCCURS 0 TO 3 DEPENDING ON N.
+   05 Z PIC X(2).
+"""
+digit = st.sampled_from("0123")
+
+
+@given(st.tuples(digit, digit, digit))
+def test_a_counter_is_the_one_that_its_groups_name(counts: tuple[str, str, str]) -> None:
+    g, h, s = counts
+    record = f"{g}{h}{'a' * int(g)}{'b' * int(h)}{s}{'c' * int(s)}zz".encode("cp037")
+    (layout,) = read_copybook(QUALIFIED)
+    decode = RecordDecoder(layout, RecordOptions(shape=Shape.TREE, depending=Depending.REAL)).decode
+    naive_items = VaryingReader(record, Reading(), real=True).read(layout)
+
+    (row,) = decode(records_of_length(record, len(record))).to_pylist()
+
+    assert row["A"] == ["a"] * int(g)
+    assert row["B"] == ["b"] * int(h)
+    assert row["S"] == {"N": int(s), "C": ["c"] * int(s)}
+    assert row["Z"] == "zz"
+    flat = [*row["G"].values(), *row["H"].values(), *row["A"], *row["B"], int(s), *row["S"]["C"]]
+    assert [item.value for item in naive_items if item.value is not None] == [*flat, "zz"]
+
+
+def test_records_of_qualified_counters_are_found_and_written(tmp_path: Path) -> None:
+    records = ["12abb3ccczz", "00" + "0zz", "31aaab1czz"]
+    path, options = tmp_path / "data", {"copybook_text": QUALIFIED, "record_format": "layout"}
+    path.write_bytes("".join(records).encode("cp037"))
+
+    for more in ({}, {"names": "sql", "rename": {"G": "FIRST", "N": "COUNT"}}):
+        found = read_records(path, **options, **more).read_all()  # type: ignore[arg-type]
+        write_records(found.to_batches(), tmp_path / "new", **options, **more)  # type: ignore[arg-type]
+        assert [len(row["B"]) for row in found.to_pylist()] == [2, 0, 1]
+        assert (tmp_path / "new").read_bytes() == path.read_bytes()
+        (tmp_path / "new").unlink()
+
+
+def test_a_counter_that_nothing_depends_on_may_hold_anything(tmp_path: Path) -> None:
+    text = "01 R.\n 05 G.\n 10 N PIC 9.\n 05 H.\n 10 N PIC 9.\n 05 A PIC X OCCURS 0 TO 2 DEPENDING ON N OF H.\n"
+    path = tmp_path / "data"
+    path.write_text("x1a\n")
+    read = read_records(
+        path, copybook_text=text, record_format="line", code_page="ascii", columns="A"
+    )
+    assert read.read_all().to_pylist() == [{"A": ["a"]}]
+
+
 @pytest.mark.parametrize(
     ("usage", "size", "raw", "value"),
     [
@@ -102,6 +195,12 @@ def test_replace_also_adds_to_what_is_replaced_until_last_off() -> None:
         ("PIC S9(3) USAGE NATIONAL SIGN LEADING SEPARATE", 8, "002d003100320033", -123),
         ("PIC 9V9 NATIONAL", 4, "00310032", 1.2),
         ("PIC 9(2) NATIONAL", 4, "01310032", "bad"),
+        ("PIC ZZ9.9- NATIONAL", 12, "002000200037002e0035002d", -7.5),
+        ("PIC ZZ9 NATIONAL", 6, "002000200137", "bad"),
+        ("PIC +9.9E+99 NATIONAL", 16, "002b0031002e00350045002b00300031", 15.0),
+        ("PIC X(2) COMP-5", 2, "ffff", 65535),
+        ("BINARY-INT", 4, "ffffffff", -1),
+        ("BINARY-LONG-LONG UNSIGNED", 8, "00000000000000ff", 255),
     ],
 )
 def test_usages_have_their_bytes_and_values(usage: str, size: int, raw: str, value: Any) -> None:
@@ -109,6 +208,24 @@ def test_usages_have_their_bytes_and_values(usage: str, size: int, raw: str, val
     assert field.size == size
     (found,) = decoded(field, bytes.fromhex(raw))
     assert found == value if isinstance(value, str) else Decimal(str(found)) == Decimal(str(value))
+
+
+def test_edited_numbers_of_national_characters_are_written_as_they_are_read() -> None:
+    field = item("PIC -Z,ZZ9.99 NATIONAL")
+    for order, page in ((Endian.BIG, "utf-16-be"), (Endian.LITTLE, "utf-16-le")):
+        raw = "-1,234.50".encode(page)
+        (value,) = decoded(field, raw, national=order)
+        values = pa.array([value], pa.decimal128(6, 2))
+        assert value == Decimal("-1234.50")
+        assert encoder(field, ValueOptions(national=order))(values).tobytes() == raw
+
+
+def test_floating_point_of_pictures_of_one_length_is_read_by_its_own(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("+123.45E+02+12.345E+02\n")
+    text = "01 R.\n  05 A PIC +9(3).99E+99.\n  05 B PIC +99.9(3)E+99.\n"
+    options: Any = {"record_format": "line", "code_page": "ascii"}
+    read = read_records(tmp_path / "data", copybook_text=text, **options).read_all()
+    assert read.to_pylist() == [{"A": 12345.0, "B": 1234.5}]
 
 
 def test_national_numbers_have_the_order_of_national_text() -> None:
@@ -172,6 +289,8 @@ def test_an_array_without_an_end_has_what_its_counter_counts(tmp_path: Path) -> 
     path.write_bytes("".join(f"{n:02}{'ab' * n}\n" for n in (0, 3, 99)).encode())
     read = read_records(path, copybook_text=text, record_format="line", code_page="ascii")
     assert [len(row["A"]) for row in read.read_all().to_pylist()] == [0, 3, 99]
+    counted = text.replace("9(2)", "S9(9) COMP").replace("0 TO UNB", "UNB")
+    assert items(counted)[1].repeats == MAX_COLUMNS - 1
 
 
 # What LENGTH OF shows where GnuCOBOL compiles with -std=default and -std=mf, and IBM's manual.
@@ -191,6 +310,99 @@ SIZES = {
 def test_compilers_have_their_sizes(clauses: str, sizes: tuple[int, int, int]) -> None:
     names = ("ibm", "micro-focus", "gnucobol")
     assert tuple(item(f"PIC {clauses}", **COMPILERS[name]).size for name in names) == sizes
+
+
+# Micro Focus's table of storage: digits with a sign, and without one, that so many bytes hold (IBMCOMP off), up to 38.
+BYTES_OF_DIGITS = [
+    (*(18, 19), 8),
+    (*(21, 21), 9),
+    (*(23, 24), 10),
+    (*(26, 26), 11),
+    (*(28, 28), 12),
+    (*(31, 31), 13),
+    (*(33, 33), 14),
+    (*(35, 36), 15),
+    (*(38, 38), 16),
+]
+
+
+def test_micro_focus_has_binary_numbers_of_up_to_38_digits() -> None:
+    smallest, before = COMPILERS["micro-focus"], (17, 17)
+    words = {**smallest, "binary_sizes": BinarySizes.IBM}
+    for signed, unsigned, size in BYTES_OF_DIGITS:
+        for sign, most, least in (("S", signed, before[0]), ("", unsigned, before[1])):
+            for digits in range(least + 1, most + 1):
+                for usage in ("COMP", "COMP-5"):
+                    clauses = f"PIC {sign}9({digits}) {usage}"
+                    assert item(clauses, **smallest).size == size
+                    assert item(clauses, **words).size == (8 if digits <= 18 else 16)
+        before = signed, unsigned
+
+
+@pytest.mark.parametrize("compiler", ["ibm", "gnucobol", "fujitsu"])
+def test_other_compilers_have_binary_numbers_of_18_digits(compiler: str) -> None:
+    for usage in ("COMP", "COMP-5", "COMP-X", "COMP-9"):
+        with pytest.raises(DefinitionError, match=r"of 19 digits .*line 2.*=micro-focus 38"):
+            item(f"PIC S9(19) {usage}", **COMPILERS[compiler])
+
+
+def test_binary_numbers_of_38_digits_are_read_and_written(tmp_path: Path) -> None:
+    text = (
+        "01 R.\n  05 A PIC S9(38) COMP.\n  05 B PIC S9(30)V9(8) COMP-5.\n  05 C PIC 9(24) COMP-X.\n"
+    )
+    values = [
+        {"A": Decimal(sign * (10**38 - 1)), "B": Decimal(sign * 7).scaleb(-8), "C": Decimal(c)}
+        for sign, c in ((1, 10**24 - 1), (-1, 0))
+    ]
+    options: Any = {"copybook_text": text, "compiler": "micro-focus"}
+    schema = pa.schema(
+        [
+            ("A", pa.decimal128(38, 0)),
+            ("B", pa.decimal128(38, 8)),
+            ("C", pa.decimal128(25, 0)),
+        ]
+    )
+    batch = pa.RecordBatch.from_pylist(values, schema)
+
+    write_records([batch], tmp_path / "data", **options)
+
+    raw = (tmp_path / "data").read_bytes()
+    assert len(raw) == 2 * (16 + 16 + 10)
+    assert raw[:16] == (10**38 - 1).to_bytes(16, "big")
+    assert raw[58:74] == (-7).to_bytes(16, "little", signed=True)
+    read = read_records(tmp_path / "data", **options).read_all()
+    assert read.schema.types == schema.types
+    assert read.to_pylist() == values
+    wrong = pa.RecordBatch.from_pylist([values[0] | {"C": Decimal(2**80)}], schema)
+    with pytest.raises(EncodeError, match="a number outside 0 to 1208925819614629174706175"):
+        write_records([wrong], tmp_path / "wrong", **options)
+
+
+# What the offset of an item after one byte is where GnuCOBOL 3.1 compiles it; with the smallest sizes Micro Focus ignores SYNC.
+SYNC = {
+    "PIC S9(2) COMP": (2, 1, 1),
+    "PIC S9(4) COMP": (2, 1, 2),
+    "PIC S9(6) COMP": (4, 1, 4),
+    "PIC S9(12) COMP": (4, 1, 8),
+    "PIC S9(18) COMP-5": (4, 1, 8),
+    "COMP-1": (4, 1, 4),
+    "COMP-2": (8, 1, 8),
+    "PIC S9(5) COMP-3": (1, 1, 1),
+    "PIC 9(5) COMP-X": (1, 1, 1),
+}
+
+
+@pytest.mark.parametrize(("clauses", "offsets"), SYNC.items())
+def test_compilers_have_their_boundaries(clauses: str, offsets: tuple[int, int, int]) -> None:
+    text = f"01 R.\n  05 A PIC X.\n  05 B {clauses} SYNC.\n"
+    names = ("ibm", "micro-focus", "gnucobol")
+    assert tuple(items(text, **COMPILERS[name])[1].offset for name in names) == offsets
+
+
+def test_the_boundary_of_16_bytes_is_not_known() -> None:
+    words = {**COMPILERS["micro-focus"], "binary_sizes": BinarySizes.IBM}
+    with pytest.raises(DefinitionError, match="X: SYNC of a binary number of 16 bytes"):
+        item("PIC S9(20) COMP SYNC", **words)
 
 
 def test_fujitsu_has_the_sizes_of_ibm() -> None:
@@ -224,3 +436,16 @@ def test_the_command_shows_what_differs_between_compilers(
     assert run(["copybook", str(path), "--compiler", "gnucobol", "--format", "json"]) == 0
     facts = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [fact["length"] for fact in facts] == [6, 4, 1, 1]
+
+
+def test_compilers_that_refuse_a_copybook_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "r.cpy"
+    path.write_text("01 R.\n  05 A PIC S9(20) COMP.\n")
+    assert run(["copybook", str(path), "--dialects"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.splitlines()[0].split() == ["item", "type", "micro-focus"]
+    assert [line.split(":")[0] for line in shown.err.splitlines()] == ["ibm", "gnucobol", "fujitsu"]
+    path.write_text("01 R.\n  05 A PIC Q.\n")
+    assert run(["copybook", str(path), "--dialects"]) == 1

@@ -74,9 +74,25 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
         ("01 A.\n  05 B PIC 9(39).", "B has 39 digits"),
         ("01 A.\n  05 B PIC X COMP-3.", "its picture is not a number"),
         ("01 A.\n  05 B PIC X(9) COMP-X.", "a binary number of 9 bytes .*COMP-X has at most 8"),
+        ("01 A.\n  05 B PIC S9(4) BINARY-LONG.", "B is BINARY-LONG, and has a picture .*line 2"),
         ("01 A.\n  05 B PIC X USAGE UTF-8.", "B is UTF-8, but its picture has no U"),
         ("01 A.\n  05 B PIC S9(3) NATIONAL.", "B has a sign on a national digit"),
-        ("01 A.\n  05 B PIC ZZ9 NATIONAL.", "B is an edited number in national characters"),
+        (
+            (
+                "01 A.\n  05 G.\n 10 N PIC 9.\n  05 H.\n 10 N PIC 9.\n"
+                "  05 B PIC X OCCURS 0 TO 2 DEPENDING ON N."
+            ),
+            r"B depends on N, which is not one item \(.*line 6.*OF GROUP",
+        ),
+        (
+            (
+                "01 A.\n  05 G.\n 10 N PIC 9.\n  05 H.\n 10 N PIC 9.\n"
+                "  05 B PIC X OCCURS 0 TO 2 DEPENDING ON N OF K."
+            ),
+            "B depends on N, which is not one item",
+        ),
+        ("01 A.\n++INCLUDE NOWHERE\n  05 B PIC X.", "the member NOWHERE was not found .*line 2"),
+        ("01 A.\n++INCLUDE\n  05 B PIC X.", "COPY needs the name of a member .*line 2"),
         ("78 N VALUE 2 + 3.\n01 A.\n  05 B PIC X(N).", "the value of the constant N is computed"),
         ("78 N.\n01 A.\n  05 B PIC X.", "the constant N has no VALUE"),
         ("EXEC SQL DECLARE T TABLE (A INTEGER).\n01 A PIC X.", "EXEC SQL without END-EXEC"),
@@ -220,6 +236,17 @@ WORDS: Final = st.sampled_from(
         "FALSE",
         "66",
         "RENAMES",
+        "++INCLUDE",
+        "-INC",
+        "ALSO",
+        "LAST",
+        "78",
+        "NATIONAL",
+        "+9.9E+99",
+        "ZZ9-",
+        "S9(20)",
+        "COMP-5",
+        "UNBOUNDED",
     ]
 )
 

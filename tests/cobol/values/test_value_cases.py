@@ -85,7 +85,7 @@ def test_the_oracle_reads_the_same(case: dict[str, Any]) -> None:
 
 
 def reading(field: Field, options: ValueOptions) -> naive.Reading:
-    native = field.usage in (Usage.NATIVE, Usage.FLOAT, Usage.DOUBLE)
+    native = field.usage in (Usage.NATIVE, Usage.NATIVE_SHORT, Usage.FLOAT, Usage.DOUBLE)
     order = options.dialect.native if native else options.dialect.binary
     return naive.Reading(
         page=options.dialect.code_page,

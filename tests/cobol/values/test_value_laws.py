@@ -32,7 +32,7 @@ from trailgate.cobol.values.edited import positions
 from trailgate.errors import EncodeError, OptionError
 
 MODEST = settings(max_examples=examples(150), deadline=None)
-BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT)
+BINARY = (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE)
 NUMBERS = (Usage.ZONED, Usage.PACKED, Usage.UNSIGNED_PACKED, *BINARY)
 SEPARATE = (Sign.LEADING_SEPARATE, Sign.TRAILING_SEPARATE)
 EDITED = (
@@ -46,7 +46,7 @@ def number_fields(draw: st.DrawFn) -> Field:
     """Return a field of decimal digits of any usage, width, scale and sign."""
     usage = draw(st.sampled_from(NUMBERS))
     binary = usage in BINARY
-    digits = draw(st.integers(1, 18 if binary else 38))
+    digits = draw(st.integers(1, 38))
     scale = draw(st.integers(-min(6, 38 - digits), digits))
     signed = draw(st.booleans()) and usage is not Usage.UNSIGNED_PACKED
     sign = Sign.NONE
@@ -59,7 +59,7 @@ def number_fields(draw: st.DrawFn) -> Field:
     }.get(usage, 0)
     if binary:
         bits = (10**digits - 1).bit_length() + signed
-        size = draw(st.integers((bits + 7) // 8, 8))
+        size = draw(st.integers((bits + 7) // 8, 8 if digits <= 18 else 16))
         if scale < 0 and size == 8 and not signed:
             scale = 0
     return Field("X", usage, 0, size, number=Number(digits, scale, signed, sign))
@@ -228,6 +228,27 @@ def test_what_is_read_of_any_printed_text_is_its_digits(picture: str, data: st.D
 
 
 @MODEST
+@given(
+    st.sampled_from((*EDITED, "+9(3).99E+99", "-9V9(2)E-99")), st.sampled_from(Endian), st.data()
+)
+def test_national_characters_are_read_as_those_of_one_byte(
+    picture: str, order: Endian, data: st.DataObject
+) -> None:
+    options = ValueOptions(Dialect(code_page="latin-1"), national=order)
+    narrow, wide = item(f"PIC {picture}", options), item(f"PIC {picture} NATIONAL", options)
+    text = st.text("0123456789 .,-+*$CRDB/E\u0130", min_size=narrow.size, max_size=narrow.size)
+    rows = data.draw(st.lists(text, max_size=9))
+    page = "utf-16-be" if order is Endian.BIG else "utf-16-le"
+    one = "".join(rows).encode("latin-1", "replace").replace(b"?", b"\xff")
+    two = "".join(rows).encode(page)
+
+    found = decoder(wide, options)(np.frombuffer(two, np.uint8).reshape(-1, wide.size))
+
+    expected = decoder(narrow, options)(np.frombuffer(one, np.uint8).reshape(-1, narrow.size))
+    assert found.values.equals(expected.values)
+
+
+@MODEST
 @given(st.lists(st.binary(min_size=8, max_size=8)), st.sampled_from([4, 8]), st.booleans())
 def test_floats_are_read_as_the_oracle_does(raws: list[bytes], size: int, ibm: bool) -> None:
     floats = FloatFormat.IBM if ibm else FloatFormat.IEEE
@@ -312,8 +333,8 @@ def test_a_strided_matrix_reads_as_a_copied_one() -> None:
     draw = np.random.default_rng(5)
     records = draw.integers(0, 256, (500, 40)).astype(np.uint8)
     for usage in NUMBERS:
-        for size in range(1, 9):
-            number = Number(size, 0, usage is not Usage.UNSIGNED_PACKED)
+        for size in range(1, 17):
+            number = Number(size if size <= 8 else 19, 0, usage is not Usage.UNSIGNED_PACKED)
             field = Field("X", usage, 0, size, number=number)
             part = records[:, 7 : 7 + size]
             one, other = decoder(field)(part), decoder(field)(part.copy())

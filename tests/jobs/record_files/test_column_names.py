@@ -161,3 +161,71 @@ def test_fields_of_kinds_and_of_some_columns_are_described(tmp_path: Path) -> No
     assert kinds.field("B").type.field("M").metadata[b"digits"] == b"3"
     assert kinds.field("A").type.field("G").type.field("N_2").metadata[b"offset"] == b"2"
     assert [field.metadata[b"offset"] for field in some.field("G").type] == [b"2"]
+
+
+SALES = """
+01 SHOP.
+   05 SALES OCCURS 3.
+      10 AMOUNT PIC 9.
+      10 TAG-OF PIC X OCCURS 2.
+   05 PHONE PIC X OCCURS 2.
+"""
+MONTHS = "SALES=JAN|FEB|MAR, TAG-OF=A|B, PHONE=HOME|WORK"
+
+
+def shop(tmp_path: Path, **options: Any) -> dict[str, Any]:
+    (tmp_path / "shop").write_bytes(b"1ab2cd3efxy")
+    given = {"copybook_text": SALES, "code_page": "ascii", "shape": "flat"} | options
+    (found,) = trailgate.read_records(tmp_path / "shop", **given).read_all().to_pylist()
+    return dict(found)
+
+
+def test_elements_of_an_occurs_have_names(tmp_path: Path) -> None:
+    found = shop(tmp_path, element_names=MONTHS)
+    assert [*found] == [
+        *("AMOUNT_JAN", "TAG-OF_JAN_A", "TAG-OF_JAN_B"),
+        *("AMOUNT_FEB", "TAG-OF_FEB_A", "TAG-OF_FEB_B"),
+        *("AMOUNT_MAR", "TAG-OF_MAR_A", "TAG-OF_MAR_B"),
+        *("PHONE_HOME", "PHONE_WORK"),
+    ]
+    assert [*found.values()] == [1, "a", "b", 2, "c", "d", 3, "e", "f", "x", "y"]
+    mapping = {"sales": ["JAN", "FEB", "MAR"], "phone": ["HOME", "WORK"]}
+    more = shop(tmp_path, element_names=mapping, names="sql", columns="TAG_OF_FEB_2, PHONE_WORK")
+    assert more == {"TAG_OF_FEB_2": "d", "PHONE_WORK": "y"}
+    renamed = shop(tmp_path, element_names=MONTHS, rename="PHONE_WORK=OFFICE", columns="OFFICE")
+    assert renamed == {"OFFICE": "y"}
+
+
+def test_named_elements_are_written_byte_for_byte(tmp_path: Path) -> None:
+    shop(tmp_path)
+    options: Any = {"copybook_text": SALES, "code_page": "ascii", "shape": "flat"}
+    options["element_names"] = MONTHS
+    found = trailgate.read_records(tmp_path / "shop", **options)
+
+    trailgate.write_records(found, tmp_path / "new", **options)
+
+    assert (tmp_path / "new").read_bytes() == (tmp_path / "shop").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ("SALE=A|B", "elementNames: no item SALE in the copybook.*SALES"),
+        ("PHONE=A|B|C", "3 names for PHONE, which has 2"),
+        ("PHONE=A", "1 names for PHONE, which has 2"),
+        ("AMOUNT=A", "1 names for AMOUNT, which has 1"),
+        ("PHONE=A|a", "two elements of PHONE have one name, or none"),
+        ("PHONE=A|", "two elements of PHONE have one name, or none"),
+        ("PHONE", "ITEM=NAME.NAME was expected"),
+    ],
+)
+def test_names_of_elements_that_are_not_there_are_refused(
+    tmp_path: Path, names: str, message: str
+) -> None:
+    with pytest.raises(OptionError, match=message):
+        shop(tmp_path, element_names=names)
+
+
+def test_elements_of_a_tree_have_no_names(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="elementNames: elements are columns with shape=flat"):
+        shop(tmp_path, element_names=MONTHS, shape="tree")

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import typer
 
 from trailgate.cli import output
 from trailgate.cli.layout import print_rows
-from trailgate.cli.options import takes
+from trailgate.cli.options import named_values, takes
 from trailgate.cobol.copybook.layouts import (
     COMPILERS,
     BinarySizes,
@@ -22,6 +22,7 @@ from trailgate.cobol.copybook.layouts import (
     SourceFormat,
 )
 from trailgate.cobol.copybook.reader import read_copybook
+from trailgate.errors import DefinitionError, OptionError
 from trailgate.options import Flag
 
 
@@ -29,6 +30,15 @@ from trailgate.options import Flag
 class CopybookArguments:
     """How a copybook is read and shown."""
 
+    to: Annotated[
+        Literal["spark", "arrow", "sql", "json-schema"] | None,
+        "Print the schema of its records instead: JSON of Spark's, Python that makes Arrow's, CREATE TABLE, or JSON Schema.",
+    ] = None
+    option: Annotated[
+        list[str],
+        Flag("NAME=VALUE", "--option -o"),
+        "With --to: an option of the copybook format, as kinds=... or names=sql.",
+    ] = field(default_factory=list)
     format: Annotated[Literal["table", "json"], "JSON is an object a line."] = "table"
     copy_path: Annotated[
         list[str] | None, Flag("FOLDER"), "Where COPY members are searched; repeatable."
@@ -52,35 +62,90 @@ class CopybookArguments:
 
 @takes
 def command(
-    path: Annotated[str, typer.Argument(help="The copybook.", metavar="FILE")],
+    path: Annotated[
+        list[str], typer.Argument(help="The copybook; several describe one file.", metavar="FILE")
+    ],
     given: CopybookArguments,
 ) -> None:
-    """Show the layout of a copybook's records."""
+    """Show the layout of a copybook's records, or their schema as other tools take it."""
+    if given.to is not None:
+        if given.dialects or given.format != "table":
+            raise OptionError("--to is given with --format or --dialects: it has a form of its own")
+        text = _schema_text(path, given, given.to)
+        with output.quiet_pipe():
+            print(text)
+        return
+    if given.option:
+        raise OptionError("--option applies only to schemas", hint="Add --to")
+    if given.dialects:
+        with output.quiet_pipe():
+            _print_dialects(_read_all(path, given))
+        return
+    layouts = _read(path, given, given.compiler)
+    with output.quiet_pipe():
+        if given.format == "json":
+            for layout in layouts:
+                for item in layout.root.walk():
+                    print(json.dumps(_facts(layout, item)))
+        else:
+            _print(layouts)
+
+
+def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list[Layout]:
+    """Return the layouts of copybooks as a compiler has them."""
     from trailgate.storage.files.found_files import copy_members, folder_of, read_source
 
-    folders = [*(given.copy_path or ()), folder_of(path)]
     own: dict[str, Any] = {
         "source_format": given.source_format,
         "decimal_comma": given.decimal_comma,
     }
     if given.binary_sizes is not None:
         own["binary_sizes"] = given.binary_sizes
+    dialect = Dialect(**{**COMPILERS[compiler], **own})
+    members = copy_members([*(given.copy_path or ()), *map(folder_of, paths)])
+    return [
+        layout
+        for path in paths
+        for layout in read_copybook(read_source(path), source=path, dialect=dialect, member=members)
+    ]
 
-    def read(name: str) -> list[Layout]:
-        dialect = Dialect(**{**COMPILERS[name], **own})
-        members = copy_members(folders)
-        return read_copybook(read_source(path), source=path, dialect=dialect, member=members)
 
-    layouts = read(given.compiler)
-    with output.quiet_pipe():
-        if given.dialects:
-            _print_dialects({name: read(name) for name in COMPILERS})
-        elif given.format == "json":
-            for layout in layouts:
-                for field in layout.root.walk():
-                    print(json.dumps(_facts(layout, field)))
-        else:
-            _print(layouts)
+def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[Layout]]:
+    """Return the layouts as each compiler has them, but for those that refuse the copybook, of which the reason is printed."""
+    found, refused = {}, {}
+    for name in COMPILERS:
+        try:
+            found[name] = _read(paths, given, name)
+        except DefinitionError as error:
+            refused[name] = error
+    if not found:
+        raise next(iter(refused.values()))
+    for name, reason in refused.items():
+        output.say(f"{name}: {reason}", stderr=True)
+    return found
+
+
+def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> str:
+    """Return the schema of what is read by copybooks and options: of several records, or kinds, one for each."""
+    from trailgate.cli.schemas import FORMS
+    from trailgate.cobol.records.decoding import Shape
+    from trailgate.jobs.record_files import record_schemas
+    from trailgate.jobs.record_options import OPTIONS
+
+    auto = given.source_format is SourceFormat.AUTO
+    flags = {
+        "copybook": list(paths),
+        "copy_path": given.copy_path,
+        "source_format": None if auto else given.source_format,
+        "binary_sizes": given.binary_sizes,
+        "compiler": None if given.compiler == "ibm" else given.compiler,
+        "decimal_comma": given.decimal_comma or None,
+    }
+    named = OPTIONS.match_names(named_values(given.option))
+    for name in OPTIONS.match_names(flags).keys() & named.keys():
+        raise OptionError(f"{name} is given twice, also by --option")
+    shape = Shape.FLAT if form == "sql" else Shape.TREE
+    return FORMS[form](record_schemas({**flags, **named}, shape=shape))
 
 
 def _facts(layout: Layout, field: Field) -> dict[str, Any]:

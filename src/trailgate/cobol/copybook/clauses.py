@@ -50,6 +50,8 @@ USAGES: Final[Mapping[str, str]] = MappingProxyType(
         "FLOAT-SHORT": "COMP-1",
         "FLOAT-LONG": "COMP-2",
         **{word: word for word in ("BINARY-CHAR", "BINARY-SHORT", "BINARY-LONG", "BINARY-DOUBLE")},
+        "BINARY-INT": "BINARY-LONG",
+        "BINARY-LONG-LONG": "BINARY-DOUBLE",
     }
 )
 # Words of values that are not names, so that a number before them does not begin an entry.
@@ -115,6 +117,9 @@ class _Cursor:
             words.append(more)
             self._place += 1
         text = words[0].text
+        if len(words) == 1 and words[0].upper in self._constants:
+            self._constants[name.upper] = self._constants[words[0].upper]
+            return
         is_one = len(words) == 1 and (text.isdecimal() or words[0].kind is TokenKind.LITERAL)
         if not is_one:
             hint = "A number, or a literal in quotes"
@@ -247,28 +252,29 @@ class _Cursor:
             unbounded = self._skip("UNBOUNDED")
             most = 0 if unbounded else self._number("a number", token)
         self._noise()
-        counter = None
+        counter, groups = None, None
         if self._skip("DEPENDING"):
             self._noise()
-            counter = self._qualify("the counter", token)
+            counter, groups = self._qualify("the counter", token)
             least = least if ranged else 0
         if unbounded:
             if counter is None:
                 raise token.error(f"{entry.name} occurs UNBOUNDED without DEPENDING ON")
-            entry.occurs = Occurs(least, UNBOUNDED, counter)
+            entry.occurs = Occurs(least, UNBOUNDED, counter, groups)
             self._occurs_keys()
             return
         if most < 1 or least > most:
             raise token.error(f"{entry.name} occurs {least} to {most} times")
-        entry.occurs = Occurs(least if counter else most, most, counter)
+        entry.occurs = Occurs(least if counter else most, most, counter, groups)
         self._occurs_keys()
 
-    def _qualify(self, what: str, after: Token) -> str:
-        """Return a name, without the groups that it is said to be in."""
+    def _qualify(self, what: str, after: Token) -> tuple[str, tuple[str, ...]]:
+        """Return a name, and the groups that it is qualified by, the inner ones first."""
         name = self._expect(what, after).text
+        groups = []
         while self._skip("OF", "IN"):
-            self._expect("a group", after)
-        return name
+            groups.append(self._expect("a group", after).text)
+        return name, tuple(groups)
 
     def _occurs_keys(self) -> None:
         """Skip ASCENDING KEY IS names and INDEXED BY names."""

@@ -5,7 +5,7 @@ varies, and a column of numbers, one a record, after an OCCURS DEPENDING ON of r
 
 One rule makes columns of items. An elementary item is a column named after it. A name that occurs twice is qualified by its group
 (``GROUP_NAME``), by the group around that one where it is still there twice, and so on. An element of an OCCURS has
-its index, from 1, as suffix (``NAME_1``, ``NAME_1_2``). What has the same name even so is numbered from the second one on
+its index, from 1, or the name that the element has, as suffix (``NAME_1``, ``NAME_1_2``, ``NAME_JAN``). What has the same name even so is numbered from the second one on
 (``NAME``, ``NAME_2``), as members of structs are. FILLER is skipped, and groups are not columns.
 """
 
@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from dataclasses import field as member
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -26,6 +27,8 @@ from trailgate.errors import DefinitionError, Where
 
 UNPLACED: Final = 1 << 62  # an offset that is not known
 Offset = int | Longs
+# The name of a counter, and of the groups that it is in, from the record's items down; None where only one item has the name.
+CounterKey = tuple[str, tuple[str, ...] | None]
 # What something depends on: each OCCURS DEPENDING ON, with the records whose counter is not a count for it.
 Depends = Mapping[Occurs, Mask | None]
 NOTHING: Final[Depends] = MappingProxyType({})
@@ -117,16 +120,42 @@ def place_items(
     ``names`` are those of the flat columns. ``read`` gives the counts that a counter holds; without
     it every OCCURS has all its elements. ``real`` lets it take only the bytes of those that are there.
     """
-    counted = counters(layout) if read else frozenset()
+    counted = counter_keys(layout) if read else frozenset()
     walk = _Walk(layout, None if names is None else iter(names), counted, read, real)
     node, extent = walk.all_of(layout.root, _Distance(0), _Around())
     return PlacedItems(node, tuple(walk.bad_counts), extent.bytes, _known(extent.depends))
 
 
-def counters(layout: Layout) -> frozenset[str]:
-    """Return the names of the fields that hold how often others occur."""
+def counter_key(occurs: Occurs) -> CounterKey:
+    """Return what names the counter of an OCCURS DEPENDING ON."""
+    groups = occurs.groups
+    names = None if groups is None else tuple(group.upper() for group in groups)
+    return str(occurs.counter).upper(), names
+
+
+def counter_keys(layout: Layout) -> frozenset[CounterKey]:
+    """Return what names the counters of a layout."""
     occurs = (field.occurs for field in layout.root.walk())
-    return frozenset(o.counter.upper() for o in occurs if o is not None and o.counter)
+    return frozenset(counter_key(one) for one in occurs if one is not None and one.counter)
+
+
+def key_among(
+    keys: frozenset[CounterKey], field: Field, groups: tuple[Field, ...]
+) -> CounterKey | None:
+    """Return which of some counters a field in groups is; None where it is none."""
+    name = field.name.upper()
+    if (name, None) in keys:
+        return name, None
+    if name not in _grouped(keys):
+        return None
+    own = name, tuple(group.name.upper() for group in groups[1:])
+    return own if own in keys else None
+
+
+@lru_cache(64)
+def _grouped(keys: frozenset[CounterKey]) -> frozenset[str]:
+    """Return the names of counters that their groups tell from others of the same name."""
+    return frozenset(name for name, groups in keys if groups is not None)
 
 
 def columns_below(node: ItemNode) -> Iterator[Item]:
@@ -201,10 +230,10 @@ class _Counted(NamedTuple):
 class _Walk:
     layout: Layout
     names: Iterator[str] | None
-    counters: frozenset[str]
+    counters: frozenset[CounterKey]
     read: CountReader | None
     real: bool
-    counts: dict[str, tuple[Counts, frozenset[Occurs]]] = member(default_factory=dict)
+    counts: dict[CounterKey, tuple[Counts, frozenset[Occurs]]] = member(default_factory=dict)
     bad_counts: list[BadCount] = member(default_factory=list)
     columns: int = 0
 
@@ -246,8 +275,9 @@ class _Walk:
         }
         depends = around.depends.union(at.depends)
         item = Item(name, field, at.bytes, active, around.groups, around.indexes, lost, depends)
-        if self.read is not None and field.name.upper() in self.counters:
-            self.counts[field.name.upper()] = self.read(item), depends
+        key = key_among(self.counters, field, around.groups)
+        if self.read is not None and key is not None:
+            self.counts[key] = self.read(item), depends
         return item, _Distance(field.size)
 
     def _count_column(self) -> None:
@@ -275,7 +305,7 @@ class _Walk:
     def _count(self, field: Field, occurs: Occurs, at: _Distance, active: Mask | None) -> _Counted:
         if self.read is None or occurs.counter is None:
             return _Counted()
-        found = self.counts.get(occurs.counter.upper())
+        found = self.counts.get(counter_key(occurs))
         if found is None:
             problem = f"its counter {occurs.counter} does not come before it"
             raise DefinitionError(problem, where=Where(field=field.name))
@@ -321,8 +351,15 @@ def _name(items: list[Item]) -> list[str]:
     # A nameless group does not distinguish anything.
     groups = [[group.name for group in item.groups if not group.filler] for item in items]
     names = _unique([(*path, i.field.name) for path, i in zip(groups, items, strict=True)])
-    suffixes = ("".join(f"_{index}" for index in item.indexes) for item in items)
+    suffixes = map(_suffix, items)
     return distinct_names([name + suffix for name, suffix in zip(names, suffixes, strict=True)])
+
+
+def _suffix(item: Item) -> str:
+    """Return what the name of an element's column ends with."""
+    around = [one.occurs for one in (*item.groups, item.field) if one.occurs is not None]
+    parts = zip(around, item.indexes, strict=True)
+    return "".join(f"_{occurs.names[at - 1] if occurs.names else at}" for occurs, at in parts)
 
 
 def distinct_names(names: list[str]) -> list[str]:

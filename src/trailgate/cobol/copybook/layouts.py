@@ -26,7 +26,9 @@ class BinarySizes(Enum):
 
     IBM = "ibm"  # 2, 4 or 8
     POWERS = "powers"  # 1, 2, 4 or 8 (GnuCOBOL)
-    SMALLEST = "smallest"  # 1 to 8, as few as hold the digits (Micro Focus without IBMCOMP)
+    SMALLEST = (
+        "smallest"  # as few as hold the digits; SYNC has no effect (Micro Focus without IBMCOMP)
+    )
 
 
 class Signs(Enum):
@@ -55,7 +57,7 @@ class Dialect:
     """Choices of a compiler and a platform; the defaults are IBM Enterprise COBOL on z/OS.
 
     ``decimal_comma`` is DECIMAL-POINT IS COMMA. ``code_page`` is that of text and DISPLAY numbers. ``native`` is the order of COMP-5, of which ``binary``
-    is the order of COMP and COMP-4.
+    is the order of COMP and COMP-4. A binary number has at most ``binary_digits``, and SYNC moves it to a multiple of at most ``boundary`` bytes.
     """
 
     source_format: SourceFormat = SourceFormat.AUTO
@@ -67,6 +69,8 @@ class Dialect:
     signs: Signs = Signs.LENIENT
     pointer_bytes: int = 4
     decimal_comma: bool = False
+    binary_digits: int = 18
+    boundary: int = 4
 
 
 # What a compiler does where nothing else is asked for; its code page is that of the machine.
@@ -74,8 +78,8 @@ _PC: Final = {"native": Endian.LITTLE, "floats": FloatFormat.IEEE}
 COMPILERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "ibm": {},
-        "micro-focus": {"binary_sizes": BinarySizes.SMALLEST, **_PC},
-        "gnucobol": {"binary_sizes": BinarySizes.POWERS, **_PC},
+        "micro-focus": {"binary_sizes": BinarySizes.SMALLEST, "binary_digits": 38, **_PC},
+        "gnucobol": {"binary_sizes": BinarySizes.POWERS, "boundary": 8, **_PC},
         "fujitsu": _PC,  # assumed: fujitsu-binary-sizes
     }
 )
@@ -92,7 +96,9 @@ class Usage(Enum):
     ZONED = "zoned"  # DISPLAY numbers: a digit a byte
     NATIONAL_DIGITS = "national digits"  # numbers in national characters: a digit a UTF-16 unit
     FLOAT_TEXT = "float as text"  # floating point as it is printed: +9(3).99E+99
+    NATIONAL_FLOAT = "national float as text"
     EDITED = "edited"  # numbers as they are printed
+    NATIONAL_EDITED = "national edited"
     PACKED = "packed"  # COMP-3
     UNSIGNED_PACKED = "unsigned packed"  # COMP-6: no sign nibble
     BINARY = "binary"  # COMP, COMP-4
@@ -140,11 +146,17 @@ UNBOUNDED: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Occurs:
-    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` holds."""
+    """How often a field is repeated: ``least`` to ``most`` times, as the field ``counter`` holds.
+
+    Where several fields have its name, ``groups`` are those that it is in, from the record's items down. ``names`` are those of the elements in
+    flat columns, else numbers from 1.
+    """
 
     least: int
     most: int
     counter: str | None = None
+    groups: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
 
     @property
     def fewest(self) -> int:

@@ -32,11 +32,15 @@ class Filler(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnNames:
-    """How the items of a copybook are named; ``renamed`` are names of items, or of elements of an OCCURS, and their new ones."""
+    """How the items of a copybook are named; ``renamed`` are names of items, or of elements of an OCCURS, and their new ones.
+
+    ``element_names`` are the names of all elements of an OCCURS, by the item that occurs.
+    """
 
     style: Names = Names.COBOL
     filler: Filler = Filler.DROP
     renamed: Mapping[str, str] = field(default_factory=dict)
+    element_names: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def name(self, name: str) -> str:
         """Return the new name of an item; that of what is not an item, or has its new name already, stays."""
@@ -47,9 +51,10 @@ class ColumnNames:
         return name.replace("-", "_") if self.style is Names.SQL else name
 
     def layouts(self, layouts: Sequence[Layout]) -> tuple[Layout, ...]:
-        """Return layouts with the new names; raises OptionError for two names that become one."""
+        """Return layouts with the new names; raises OptionError for two names that become one, and for elements that an item does not have."""
         if self == ColumnNames():
             return tuple(layouts)
+        self._check_elements(layouts)
         named = [Layout(_named_fillers(one.root, self.filler)) for one in layouts]
         made = tuple(Layout(self._of_field(one.root)) for one in named)
         for before, after in zip(named, made, strict=True):
@@ -78,10 +83,28 @@ class ColumnNames:
                 raise OptionError(f"rename: no item or column {old} in the copybook", hint=hint)
         return rest
 
+    def _check_elements(self, layouts: Sequence[Layout]) -> None:
+        items = [item for layout in layouts for item in layout.root.walk()]
+        for name, names in self.element_names.items():
+            named = [item for item in items if item.name.upper() == name.upper()]
+            if not named:
+                hint = did_you_mean(name, {item.name for item in items})
+                raise OptionError(f"elementNames: no item {name} in the copybook", hint=hint)
+            if any(item.repeats != len(names) or item.occurs is None for item in named):
+                occurs = " or ".join(sorted({str(item.repeats) for item in named}))
+                problem = f"elementNames: {len(names)} names for {name}, which has {occurs}"
+                raise OptionError(problem, hint="Name all elements of an OCCURS")
+            if not all(names) or len({one.upper() for one in names}) < len(names):
+                raise OptionError(f"elementNames: two elements of {name} have one name, or none")
+
     def _of_field(self, item: Field) -> Field:
         occurs = item.occurs
+        elements = {name.upper(): tuple(names) for name, names in self.element_names.items()}
+        if occurs is not None and item.name.upper() in elements:
+            occurs = replace(occurs, names=elements[item.name.upper()])
         if occurs is not None and occurs.counter:
-            occurs = replace(occurs, counter=self.name(occurs.counter))
+            groups = None if occurs.groups is None else tuple(map(self.name, occurs.groups))
+            occurs = replace(occurs, counter=self.name(occurs.counter), groups=groups)
         return replace(
             item,
             name=self.name(item.name),

@@ -6,7 +6,7 @@ function of an entry tree; the last one makes the fields of the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
@@ -29,7 +29,9 @@ from trailgate.errors import DefinitionError, Where
 
 MAX_DIGITS: Final = 38  # what a decimal column holds
 MAX_SIZE: Final = 1 << 27
-MAX_BINARY: Final = 8  # bytes
+MAX_BINARY: Final = 8  # bytes of PIC X(n) COMP-X
+# Numbers of more digits have 16 bytes where sizes are powers of two (copybooks §4.2).
+WIDE: Final = 18
 _BINARY: Final = (
     Usage.BINARY,
     Usage.NATIVE,
@@ -56,22 +58,72 @@ def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
         entries = [Entry(RECORD, name, entries[0].token, children=entries)]
     for entry in entries:
         inherit(entry)
+        _find_counters(entry)
     _bound(entries)
     return [Layout(_field(entry, dialect, 0)) for entry in entries]
 
 
+def _find_counters(record: Entry) -> None:
+    """Give every OCCURS DEPENDING ON the groups of its counter, where several items of the record have its name.
+
+    Without a qualifier it is the one of the innermost group around the OCCURS that has one alone.
+    """
+    paths = list(_paths(record, ()))
+    index: dict[str, list[tuple[Entry, ...]]] = {}
+    for path in paths:
+        index.setdefault(path[-1].name.upper(), []).append(path)
+    for path in paths:
+        occurs = path[-1].occurs
+        if occurs is None or occurs.counter is None:
+            continue
+        named = index.get(occurs.counter.upper(), [])
+        found = [other for other in named if _is_in(other, occurs.groups or ())]
+        for group in reversed(path[:-1]):
+            around = [other for other in found if any(one is group for one in other)]
+            if len(around) == 1:
+                found = around
+        groups = None
+        if len(named) > 1:
+            if len(found) != 1:
+                problem = f"{path[-1].name} depends on {occurs.counter}, which is not one item"
+                hint = "Qualify it by the group that it is in: OF GROUP"
+                raise path[-1].token.error(problem, hint)
+            groups = tuple(group.name for group in found[0][1:-1])
+        path[-1].occurs = replace(occurs, groups=groups)
+
+
+def _paths(entry: Entry, around: tuple[Entry, ...]) -> Iterator[tuple[Entry, ...]]:
+    """Yield the path from the record down to each item."""
+    yield (*around, entry)
+    for child in entry.children:
+        yield from _paths(child, (*around, entry))
+
+
+def _is_in(path: tuple[Entry, ...], qualifiers: tuple[str, ...]) -> bool:
+    """Return whether an item is in groups of these names, the inner ones first."""
+    groups = iter([entry.name.upper() for entry in reversed(path[:-1])])
+    return all(name.upper() in groups for name in qualifiers)
+
+
 def _bound(entries: list[Entry]) -> None:
     """Give every OCCURS UNBOUNDED the most elements that its counter counts, and a record can have."""
-    items = [item for entry in entries for item in entry.walk()]
-    digits = {item.name.upper(): item.picture.digits for item in items if item.picture}
-    for item in items:
+    items = [(entry, item) for entry in entries for item in entry.walk()]
+    digits = {item.name.upper(): item.picture.digits for _, item in items if item.picture}
+    for record, item in items:
         if item.occurs is not None and item.occurs.most == UNBOUNDED:
             counter = str(item.occurs.counter)
             if counter.upper() not in digits:
                 raise item.token.error(f"{item.name} depends on {counter}, which is not there")
-            leaves = sum(not below.children for below in item.walk())
-            most = min(10 ** digits[counter.upper()] - 1, MAX_COLUMNS // leaves)
+            leaves = _columns(replace(item, occurs=None))
+            left = MAX_COLUMNS - _columns(record)
+            most = min(10 ** digits[counter.upper()] - 1, left // leaves)
             item.occurs = replace(item.occurs, most=max(most, item.occurs.least, 1))
+
+
+def _columns(entry: Entry) -> int:
+    """Return how many elements an item has: none of one whose number is not known."""
+    own = sum(map(_columns, entry.children)) if entry.children else 1
+    return own * (max(entry.occurs.most, 0) if entry.occurs else 1)
 
 
 def inherit(entry: Entry, usage: str | None = None, sign: Sign | None = None) -> None:
@@ -107,7 +159,10 @@ def _form_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _Form
         size = dialect.pointer_bytes * (2 if entry.usage == "PROCEDURE-POINTER" else 1)
         return _Form(usage, size, alignment=dialect.pointer_bytes)
     words = BYTES_OF.get(entry.usage or "")
-    if words is not None and entry.picture is None:
+    if words is not None:
+        if entry.picture is not None:
+            hint = "Its usage states its size: leave out the picture, or is it COMP-5?"
+            raise entry.token.error(f"{entry.name} is {entry.usage}, and has a picture", hint)
         return _word_form(words, signed=not entry.unsigned)
     return None
 
@@ -123,15 +178,16 @@ def _form(entry: Entry, dialect: Dialect) -> _Form:
         raise entry.token.error(f"{entry.name} has neither a picture nor items", hint)
     if usage is None:
         return _display(entry, picture)
-    if usage in (Usage.SHORT, Usage.NATIVE_SHORT) and picture.category is Category.TEXT:
-        return _bytes_form(entry, picture)
+    bytes_of = (Usage.SHORT, Usage.NATIVE_SHORT, Usage.NATIVE)
+    if usage in bytes_of and picture.category is Category.TEXT:
+        return _bytes_form(entry, picture, dialect)
     if picture.category is not Category.NUMBER:
         raise entry.token.error(f"{entry.name} is {entry.usage}, but its picture is not a number")
     number = _number(entry, picture)
     number = replace(number, sign=Sign.NONE)
     if usage in _BINARY:
         size = _binary_size(entry, picture.digits, dialect)
-        return _Form(usage, size, number, _binary_alignment(size))
+        return _Form(usage, size, number, _boundary(entry, size, dialect))
     nibbles = picture.digits + (usage is Usage.PACKED)
     return _Form(usage, (nibbles + 1) // 2, number)
 
@@ -151,7 +207,9 @@ def _display(entry: Entry, picture: Picture) -> _Form:
     if picture.category in _STRINGS:
         return _Form(_STRINGS[picture.category], entry.byte_length or picture.size)
     if picture.category is Category.FLOAT:
-        return _Form(Usage.FLOAT_TEXT, picture.size)
+        wide = entry.usage == "NATIONAL"
+        usage = Usage.NATIONAL_FLOAT if wide else Usage.FLOAT_TEXT
+        return _Form(usage, (1 + wide) * picture.size)
     number = _number(entry, picture)
     if entry.usage == "NATIONAL":
         return _national(entry, picture, number)
@@ -163,14 +221,14 @@ def _display(entry: Entry, picture: Picture) -> _Form:
 def _national(entry: Entry, picture: Picture, number: Number) -> _Form:
     """Return the form of a number in national characters: two bytes a digit, and two for its sign."""
     if picture.category is Category.EDITED:
-        raise entry.token.error(f"{entry.name} is an edited number in national characters")
+        return _Form(Usage.NATIONAL_EDITED, 2 * picture.size, replace(number, sign=Sign.NONE))
     if number.signed and not number.sign.separate:
         hint = "A sign in national characters is SEPARATE"
         raise entry.token.error(f"{entry.name} has a sign on a national digit", hint)
     return _Form(Usage.NATIONAL_DIGITS, 2 * (picture.size + number.sign.separate), number)
 
 
-def _bytes_form(entry: Entry, picture: Picture) -> _Form:
+def _bytes_form(entry: Entry, picture: Picture, dialect: Dialect) -> _Form:
     """Return the form of PIC X(n) COMP-X or COMP-N: a number without a sign, of all that n bytes hold."""
     size = picture.size
     if size > MAX_BINARY:
@@ -178,12 +236,19 @@ def _bytes_form(entry: Entry, picture: Picture) -> _Form:
         raise entry.token.error(problem, f"{entry.usage} has at most {MAX_BINARY}")
     digits = len(str(256**size - 1))
     usage = USAGE_OF[str(entry.usage)]
-    return _Form(usage, size, Number(digits), _binary_alignment(size))
+    return _Form(usage, size, Number(digits), _boundary(entry, size, dialect))
 
 
-def _binary_alignment(size: int) -> int:
-    """Return the boundary that SYNC gives a binary number: a halfword or fullword (copybooks §2.6)."""
-    return 1 if size == 1 else 2 if size == 2 else 4
+def _boundary(entry: Entry, size: int, dialect: Dialect) -> int:
+    """Return the boundary that SYNC gives a binary number: that of its size, but no larger one than the compiler has (copybooks §2.6)."""
+    if size > MAX_BINARY and _aligns(entry, dialect):
+        raise entry.token.error(f"{entry.name}: SYNC of a binary number of {size} bytes")
+    return min(size, dialect.boundary) if size in (1, 2, 4, 8) else 1
+
+
+def _aligns(entry: Entry, dialect: Dialect) -> bool:
+    """Return whether SYNC moves an item: it has no effect where numbers have as few bytes as hold them."""
+    return entry.sync and dialect.binary_sizes is not BinarySizes.SMALLEST
 
 
 def _number(entry: Entry, picture: Picture) -> Number:
@@ -196,22 +261,24 @@ def _number(entry: Entry, picture: Picture) -> Number:
 
 
 def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
-    if digits > 18:
-        raise entry.token.error(f"{entry.name}: a binary number of {digits} digits")
+    if digits > dialect.binary_digits:
+        problem = f"{entry.name}: a binary number of {digits} digits"
+        hint = f"It can have {dialect.binary_digits}; with compiler=micro-focus {MAX_DIGITS}"
+        raise entry.token.error(problem, hint)
     if dialect.binary_sizes is BinarySizes.SMALLEST or entry.usage in ("COMP-X", "COMP-N"):
         signed = entry.picture is not None and entry.picture.signed
         bits = int(10**digits - 1).bit_length() + signed
         return (bits + 7) // 8
     if dialect.binary_sizes is BinarySizes.POWERS and digits <= 2:
         return 1
-    return 2 if digits <= 4 else 4 if digits <= 9 else 8
+    return 2 if digits <= 4 else 4 if digits <= 9 else 8 if digits <= WIDE else 16
 
 
 def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
     """Return the field that begins at ``offset``, and all in it."""
     if not entry.children:
         form = _form(entry, dialect)
-        if entry.sync and not entry.redefines and entry.level != STAND_ALONE:
+        if _aligns(entry, dialect) and not entry.redefines and entry.level != STAND_ALONE:
             offset += -offset % form.alignment
         children: tuple[Field, ...] = ()
     else:
@@ -247,7 +314,7 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
 
 def _alignment(entry: Entry, dialect: Dialect) -> int:
     """Return the strictest alignment that SYNC asks for in an item that occurs."""
-    leaves = [item for item in entry.walk() if not item.children and item.sync]
+    leaves = [item for item in entry.walk() if not item.children and _aligns(item, dialect)]
     return max((_form(item, dialect).alignment for item in leaves), default=1)
 
 

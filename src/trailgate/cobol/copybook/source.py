@@ -318,10 +318,14 @@ def _replace_rules(
     if named == ["OFF"]:
         return []
     own = words[1 + also :]
-    if not own or own[0].kind is not TokenKind.PSEUDO:
-        hint = "REPLACE [ALSO] ==text== BY ==text== and REPLACE [LAST] OFF are read"
+    first = own[1:] if own and own[0].upper in ("LEADING", "TRAILING") else own
+    if not first or first[0].kind is not TokenKind.PSEUDO:
+        hint = "REPLACE [ALSO] [LEADING] ==text== BY ==text== and REPLACE [LAST] OFF are read"
         raise words[-1].error("this form of REPLACE is not supported", hint)
     return [*_rules(own), *(rules if also else ())]
+
+
+_INCLUDES: Final = frozenset({"++INCLUDE", "-INC"})  # COPY of Panvalet and of Librarian, one a line
 
 
 def _with_members(tokens: Sequence[Token], members: Members, depth: int) -> list[Token]:
@@ -332,6 +336,10 @@ def _with_members(tokens: Sequence[Token], members: Members, depth: int) -> list
         if tokens[place].upper == "COPY":
             statement, place = _statement(tokens, place)
             found += _copy(statement, members, depth)
+        elif tokens[place].upper in _INCLUDES and tokens[place].first:
+            end = _end_of_line(tokens, place)
+            found += _copy(list(tokens[place:end]), members, depth)
+            place = end + (end < len(tokens) and tokens[end].kind is TokenKind.PERIOD)
         elif [token.upper for token in tokens[place : place + 2]] == ["EXEC", "SQL"]:
             statement, place = _sql_statement(tokens, place)
             found += _include(statement, members, depth)
@@ -350,6 +358,16 @@ def _statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
         if tokens[end].kind is TokenKind.PERIOD and not inside:
             return list(tokens[place:end]), end + 1
     raise tokens[place].error(f"{tokens[place].upper} without the period at its end")
+
+
+def _end_of_line(tokens: Sequence[Token], place: int) -> int:
+    """Return the place after the last word of a line."""
+    end = place
+    while end < len(tokens) and tokens[end].line == tokens[place].line:
+        if tokens[end].kind is TokenKind.PERIOD:
+            break
+        end += 1
+    return end
 
 
 def _sql_statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:

@@ -15,17 +15,21 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
+from trailgate.arrays import Mask, Octets
 from trailgate.cobol.copybook.items import (
     UNPLACED,
     BadCount,
+    CounterKey,
     Counts,
     Item,
     PlacedItems,
     column_names,
     columns_below,
-    counters,
+    counter_key,
+    counter_keys,
+    key_among,
     place_items,
 )
 from trailgate.cobol.copybook.layouts import Field, Layout, Occurs, Usage
@@ -55,6 +59,7 @@ from trailgate.cobol.records.indicators import Indicator, find_indicators
 from trailgate.cobol.values.codec import (
     Blank,
     Classify,
+    Decoded,
     Decoder,
     Explain,
     Integers,
@@ -119,7 +124,7 @@ class RecordOptions:
     """How records become columns; ``columns`` are names of columns or groups, None for all.
 
     ``added`` are the names of columns that are not of the copybook, but for that of the raw bytes. ``indicators`` are the names of items that state
-    whether other ones are NULL.
+    whether other ones are NULL. ``counts`` are the counts that values of counters state, by the counter's name in capitals.
     """
 
     values: ValueOptions = member(default_factory=ValueOptions)
@@ -133,6 +138,7 @@ class RecordOptions:
     added: tuple[str, ...] = ()
     renamed: Mapping[str, str] = member(default_factory=dict)
     indicators: Mapping[str, str] = member(default_factory=dict)
+    counts: Mapping[str, Mapping[str, int]] = member(default_factory=dict)
 
     @property
     def all_added(self) -> tuple[str, ...]:
@@ -173,9 +179,13 @@ class RecordDecoder:
         for item in columns_below(self._placed.root):
             if item.name in self._wanted:
                 self._decoder_of(item.field)
-        names = counters(layout)
-        counted = (f for f in layout.root.walk() if f.name.upper() in names)
-        self._counters = {field: _counter(field, self.options.values) for field in counted}
+        keys = counter_keys(layout)
+        counted = (
+            item.field
+            for item in columns_below(self._placed.root)
+            if key_among(keys, item.field, item.groups)
+        )
+        self._counters = {field: _counter(field, self.options) for field in set(counted)}
 
     def of_file(self, _: str) -> RecordDecoder:
         """Return the decoder of the records of one file, which is the same for all."""
@@ -278,21 +288,26 @@ class RecordDecoder:
 
         A counter that cannot be read leaves only what depends on it without a value.
         """
-        counters: dict[str, Findings] = {}
+        counters: dict[CounterKey | None, Findings] = {}
+        keys = counter_keys(self.layout)
         real = self.options.depending is Depending.REAL
         placed = place_items(
             self.layout,
             self._names,
             lambda item: self._count(
-                records, item, counters.setdefault(item.field.name.upper(), Findings(len(records)))
+                records,
+                item,
+                counters.setdefault(
+                    key_among(keys, item.field, item.groups), Findings(len(records))
+                ),
             ),
             real=real,
         )
         wanted = [item for item in columns_below(placed.root) if item.name in self._wanted]
         depends = frozenset[Occurs]().union(*{item.depends for item in wanted})
-        for name in {occurs.counter.upper() for occurs in depends if occurs.counter}:
-            found.faults.extend(counters[name].faults)
-            found.tally.update(counters[name].tally)
+        for key in {counter_key(occurs) for occurs in depends if occurs.counter}:
+            found.faults.extend(counters[key].faults)
+            found.tally.update(counters[key].tally)
         faults = found.faults
         bad_counts = [bad for bad in placed.bad_counts if bad.field.occurs in depends]
         faults += [_count_fault(bad) for bad in bad_counts]
@@ -440,6 +455,8 @@ class RecordDecoder:
         if new.any():
             values, field = self.options.values, item.field
             page, explain = shown_page(field, values), explainer(field, values)
+            if field.name.upper() in self.options.counts:
+                explain = _explain_uncounted
             why = classifier(field, values)
             fault = Fault(item.name, field.size, item.offset, new, explain, why, page)
             findings.faults.append(fault)
@@ -472,10 +489,29 @@ def _rows_of(size: int) -> int:
     return min(max(CHUNK_BYTES // size, least), most)
 
 
-def _counter(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of a field that holds how often others occur, a whole number."""
-    whole = replace(options, integers=Integers.INT64, numbers=Numbers.VALUE)
+def counts_of(values: pa.Array, counts: Mapping[str, int]) -> pa.Array:
+    """Return the counts that values of a counter state; NULL where a value states none."""
+    texts = pc.utf8_trim(pc.cast(values, pa.string()), " ")
+    found = pc.index_in(texts, pa.array(list(counts), pa.string()))
+    return pa.array(list(counts.values()), pa.int64()).take(found)
+
+
+def _explain_uncounted(_: bytes) -> Reason:
+    return Reason("a value that the option countMap has no number for")
+
+
+def _counter(field: Field, options: RecordOptions) -> Decoder:
+    """Return the decoder of a field that holds how often others occur: a whole number, or values that stand for one."""
+    whole = replace(options.values, integers=Integers.INT64, numbers=Numbers.VALUE)
     decode = decoder(field, whole)
+    counts = options.counts.get(field.name.upper())
+    if counts is not None:
+
+        def decode_counts(matrix: Octets) -> Decoded:
+            found = decode(matrix)
+            return found._replace(values=counts_of(found.values, counts))
+
+        return decode_counts
     if not pa.types.is_int64(decode(np.zeros((0, field.size), np.uint8)).values.type):
         problem = "a field that states how often others occur must be a whole number"
         raise DefinitionError(problem, where=Where(field=field.name))
@@ -484,7 +520,7 @@ def _counter(field: Field, options: ValueOptions) -> Decoder:
 
 def _kind(field: Field) -> Field:
     """Return a field with only what its decoding depends on: alike fields are equal."""
-    picture = field.picture if field.usage is Usage.EDITED else ""
+    picture = field.picture if field.usage in _PICTURED else ""
     return Field(
         "",
         field.usage,
@@ -500,7 +536,11 @@ def _kind(field: Field) -> Field:
 
 # Text, the numbers that blanks alone are not, and those of them with a byte a digit.
 _TEXTS: Final = (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS)
-_PRINTED: Final = (Usage.ZONED, Usage.EDITED, Usage.NATIONAL_DIGITS, Usage.FLOAT_TEXT)
+_PICTURED: Final = (
+    *(Usage.EDITED, Usage.NATIONAL_EDITED),
+    *(Usage.FLOAT_TEXT, Usage.NATIONAL_FLOAT),
+)  # whose codecs depend on the picture
+_PRINTED: Final = (Usage.ZONED, Usage.NATIONAL_DIGITS, *_PICTURED)
 _BLANKED: Final = (*_PRINTED, Usage.PACKED)
 
 

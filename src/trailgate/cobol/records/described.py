@@ -32,6 +32,7 @@ def facts_of(field: Field, offset: int | None = None) -> dict[str, str]:
         "length": str(field.size),
         "occurs": occurs_of(field),
         "redefines": field.redefines or "",
+        "key": "true" if field.key else "",
     }
     if field.number is not None:
         found |= {"digits": str(field.number.digits), "scale": str(field.number.scale)}

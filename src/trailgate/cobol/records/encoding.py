@@ -16,7 +16,8 @@ from trailgate.cobol.copybook.items import (
     ItemNode,
     PlacedItems,
     columns_below,
-    counters,
+    counter_keys,
+    key_among,
     place_items,
 )
 from trailgate.cobol.copybook.layouts import Field, Layout, Usage
@@ -26,6 +27,7 @@ from trailgate.cobol.records.decoding import (
     Depending,
     OnError,
     RecordOptions,
+    counts_of,
 )
 from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
@@ -114,7 +116,10 @@ class RecordEncoder:
                     where = Where(record=int(np.argmax(rows & kept.present)) + 1, field=name)
                     raise EncodeError(problem, where=where, hint=f"Leave out {RAW_COLUMN}")
         placed = place_items(
-            self.layout, self._names, lambda item: _count(columns, item), real=real
+            self.layout,
+            self._names,
+            lambda item: _count(columns, item, self.options.counts),
+            real=real,
         )
         for bad in placed.bad_counts:
             row = int(np.argmax(bad.rows if kept is None else bad.rows & ~kept.present))
@@ -278,14 +283,25 @@ def _overlaid(root: Field) -> frozenset[Field]:
 
 
 def _counter_columns(root: ItemNode, layout: Layout) -> frozenset[str]:
-    names = counters(layout)
-    return frozenset(item.name for item in columns_below(root) if item.field.name.upper() in names)
+    keys = counter_keys(layout)
+    return frozenset(
+        item.name for item in columns_below(root) if key_among(keys, item.field, item.groups)
+    )
 
 
-def _count(columns: Mapping[str, pa.Array], item: Item) -> Counts:
+def _count(
+    columns: Mapping[str, pa.Array], item: Item, stated: Mapping[str, Mapping[str, int]]
+) -> Counts:
     values = columns.get(item.name)
     if values is None:
         raise EncodeError("no column for a counter", where=Where(field=item.name))
+    table = stated.get(item.field.name.upper())
+    if table is not None:
+        values = counts_of(values, table)
+        if values.null_count:
+            row = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+            where = Where(record=row + 1, field=item.name)
+            raise EncodeError("a value that the option countMap has no number for", where=where)
     counts = pc.cast(values, pa.int64()).fill_null(0)
     return Counts(counts.to_numpy(zero_copy_only=False))
 

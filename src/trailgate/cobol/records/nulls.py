@@ -35,9 +35,15 @@ TYPES: Final[Mapping[str, tuple[tuple[Usage, ...], tuple[NullAs, ...]]]] = Mappi
             (Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS),
             (*_OF_BYTES, NullAs.BLANK),
         ),
-        "display": ((Usage.ZONED, Usage.EDITED), tuple(NullAs)),
+        "display": (
+            (Usage.ZONED, Usage.EDITED, Usage.NATIONAL_DIGITS, Usage.NATIONAL_EDITED),
+            tuple(NullAs),
+        ),
         "packed": ((Usage.PACKED, Usage.UNSIGNED_PACKED), tuple(NullAs)),
-        "binary": ((Usage.BINARY, Usage.NATIVE, Usage.SHORT), (*_OF_BYTES, NullAs.ZERO)),
+        "binary": (
+            (Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE),
+            (*_OF_BYTES, NullAs.ZERO),
+        ),
         "float": ((Usage.FLOAT, Usage.DOUBLE), (*_OF_BYTES, NullAs.ZERO)),
         "raw": ((Usage.RAW,), _OF_BYTES),
     }

@@ -16,10 +16,13 @@ import pyarrow as pa
 
 from trailgate.arrays import Longs, Octets
 from trailgate.cobol.copybook.items import (
+    CounterKey,
     Counts,
     Item,
     column_names,
+    counter_key,
     flat_columns,
+    key_among,
     place_items,
 )
 from trailgate.cobol.copybook.layouts import Dialect, Endian, Field, Layout, Usage
@@ -238,6 +241,8 @@ def _coding(field: Field, dialect: Dialect) -> int:
         Usage.BINARY: dialect.binary,
         Usage.NATIVE: dialect.native,
         Usage.SHORT: dialect.binary,
+        Usage.NATIVE_SHORT: dialect.native,
+        Usage.LITTLE: Endian.LITTLE,
     }
     if number is not None and number.scale == 0 and not number.sign.separate:
         order = binary.get(field.usage)
@@ -282,9 +287,10 @@ def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:
     """
     limits = _limits(layout)
     items, _, _ = _try_counts(layout, np.zeros((1, 0), np.int64))
-    names = [item.field.name.upper() for item in items]
-    low, high = (np.array([limits[name][side] for name in names], np.int64) for side in (0, 1))
-    count = len(names)
+    keys = frozenset(limits)
+    own = [limits[key] for one in items if (key := key_among(keys, one.field, one.groups))]
+    low, high = (np.array([limit[side] for limit in own], np.int64) for side in (0, 1))
+    count = len(items)
     draw = np.random.default_rng(count)
     tried = np.vstack(
         [low, low + np.eye(count, dtype=np.int64), draw.integers(low, high + 1, (_TRIED, count))]
@@ -300,7 +306,7 @@ def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:
     bases = values[:, 0] - slopes @ low
     terms = [
         LengthTerm(
-            name,
+            item.field.name.upper(),
             int(bases[number + 1]),
             item.field.size,
             _coding(item.field, dialect),
@@ -308,20 +314,20 @@ def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:
             int(high[number]),
             tuple(slopes[number + 1, :number].tolist()),
         )
-        for number, (name, item) in enumerate(zip(names, items, strict=True))
+        for number, item in enumerate(items)
     ]
     return LengthRule(int(bases[0]), tuple(terms))
 
 
-def _limits(layout: Layout) -> dict[str, tuple[int, int]]:
+def _limits(layout: Layout) -> dict[CounterKey, tuple[int, int]]:
     """Return the fewest and the most that each counter can hold."""
-    found: dict[str, tuple[int, int]] = {}
+    found: dict[CounterKey, tuple[int, int]] = {}
     for field in layout.root.walk():
         occurs = field.occurs
         if occurs is not None and occurs.counter:
-            name = occurs.counter.upper()
-            low, high = found.get(name, (0, occurs.most))
-            found[name] = max(low, occurs.fewest), min(high, occurs.most)
+            key = counter_key(occurs)
+            low, high = found.get(key, (0, occurs.most))
+            found[key] = max(low, occurs.fewest), min(high, occurs.most)
     return found
 
 

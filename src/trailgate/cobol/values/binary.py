@@ -1,4 +1,4 @@
-"""Binary numbers of 1 to 8 bytes in either byte order, and floating point in IBM's hexadecimal form and IEEE's.
+"""Binary numbers of 1 to 16 bytes in either byte order, and floating point in IBM's hexadecimal form and IEEE's.
 
 IBM's single has 24 bits of fraction and a range beyond that of IEEE's, so it becomes a float64, exactly. Of a
 double's 56 bits a float64 holds 53: those whose last bits are not zero become the nearest one.
@@ -26,12 +26,21 @@ from trailgate.cobol.values.codec import (
     encode_error,
     no_nulls,
 )
-from trailgate.cobol.values.digits import NumberForm, column_of, number_form, number_of, unscaled_to
-from trailgate.cobol.values.kernels import scaled_words
+from trailgate.cobol.values.digits import (
+    DECIMAL_DIGITS,
+    NumberForm,
+    column_of,
+    number_form,
+    number_of,
+    unscaled_to,
+)
+from trailgate.cobol.values.kernels import scale_pairs, scaled_words
 from trailgate.columnar.numbers import limits
 from trailgate.errors import EncodeError, OptionError
 
 _WORD: Final = 8
+_PAIR: Final = 16
+_MOST: Final = 10**DECIMAL_DIGITS - 1
 _INT64_DIGITS: Final = 18
 
 
@@ -48,12 +57,10 @@ def _is_limited(field: Field, options: ValueOptions) -> bool:
 
 
 def _bounds(field: Field, options: ValueOptions) -> tuple[int, int]:
-    """Return the least and greatest number that is taken."""
+    """Return the least and greatest number that is taken: in bytes of two words no more than a decimal column holds."""
     number = number_of(field)
     low, high = limits(field.size, number.signed)
-    if not _is_limited(field, options):
-        return low, high
-    most = 10**number.digits - 1
+    most = 10**number.digits - 1 if _is_limited(field, options) else _MOST
     return max(low, -most), min(high, most)
 
 
@@ -61,10 +68,12 @@ def binary_form(field: Field, options: ValueOptions) -> NumberForm:
     """Return the form of a binary number: digits enough for its bytes, or as its picture states.
 
     Whole numbers of up to 18 digits in the picture are int64 even so, unless decimals are asked for: 64 bits hold
-    the others too, but for eight bytes of COMP-5 or COMP-X without a sign.
+    the others too, but for eight bytes of COMP-5 or COMP-X without a sign. Of larger numbers a column has as many digits as it can.
     """
     number = number_of(field)
     _, high = limits(field.size, number.signed)
+    if field.size > _WORD:
+        high = min(high, 10 ** (DECIMAL_DIGITS - max(-number.scale, 0)) - 1)
     digits = number.digits if _is_limited(field, options) else max(len(str(high)), number.digits)
     unsigned_word = (
         field.usage not in (Usage.BINARY, Usage.LITTLE)
@@ -72,7 +81,7 @@ def binary_form(field: Field, options: ValueOptions) -> NumberForm:
         and field.size == _WORD
     )
     whole = number.scale == 0 and options.integers is not Integers.DECIMAL
-    if whole and not unsigned_word:
+    if whole and not unsigned_word and number.digits <= _INT64_DIGITS:
         digits = min(digits, _INT64_DIGITS)
     return number_form(field, options, digits)
 
@@ -82,6 +91,10 @@ def decode_binary(field: Field, options: ValueOptions) -> Decoder:
     number, form = number_of(field), binary_form(field, options)
     little = _little(field, options)
     low, high = _bounds(field, options)
+    if field.size > _WORD:
+        most = 10 ** (form.type.precision - form.zeros) - 1
+        bounds = max(low, -most), min(high, most)
+        return _pairs_decoder(form, bounds, little=little, signed=number.signed)
     high = min(high, 10**_INT64_DIGITS - 1) if _exceeds_int64(field, form) else high
     whole = (low, high) == limits(field.size, number.signed)
 
@@ -94,6 +107,45 @@ def decode_binary(field: Field, options: ValueOptions) -> Decoder:
         return Decoded(_column(form, words, bad), bad)
 
     return decode
+
+
+def _pairs_decoder(
+    form: NumberForm, bounds: tuple[int, int], *, little: bool, signed: bool
+) -> Decoder:
+    """Return the decoder of numbers of more than eight bytes, within these bounds."""
+    low, high = bounds
+
+    def decode(matrix: Octets) -> Decoded:
+        pairs = _load_pairs(matrix, little=little, signed=signed)
+        wrong = _above(pairs, high, signed=signed)
+        if signed:
+            wrong |= ~_above(pairs, low - 1, signed=True)
+        bad = wrong if wrong.any() else None
+        if form.zeros:
+            pairs[wrong] = 0
+            scale_pairs(pairs.reshape(-1), form.zeros)
+        return Decoded(column_of(form, pairs.reshape(-1), len(pairs), bad), bad)
+
+    return decode
+
+
+def _load_pairs(matrix: Octets, *, little: bool, signed: bool) -> npt.NDArray[np.uint64]:
+    """Return the rows as 128-bit integers, each a low and a high word."""
+    rows, size = matrix.shape
+    low_first = matrix if little else matrix[:, ::-1]
+    whole = np.zeros((rows, _PAIR), np.uint8)
+    whole[:, :size] = low_first
+    if signed:
+        whole[:, size:] = np.where(low_first[:, -1:] & 0x80, 0xFF, 0)
+    return whole.view("<u8").astype(np.uint64, copy=False)
+
+
+def _above(pairs: npt.NDArray[np.uint64], bound: int, *, signed: bool) -> Mask:
+    """Return the rows above a bound."""
+    high = pairs[:, 1].view(np.int64) if signed else pairs[:, 1]
+    top = high.dtype.type(bound >> 64)
+    found: Mask = (high > top) | ((high == top) & (pairs[:, 0] > np.uint64(bound & (2**64 - 1))))
+    return found
 
 
 def _exceeds_int64(field: Field, form: NumberForm) -> bool:
@@ -128,35 +180,37 @@ def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
 
 def encode_binary(field: Field, options: ValueOptions) -> Encoder:
     """Return the encoder of COMP, COMP-4, COMP-5 and COMP-X."""
-    number = number_of(field)
-    order = "<" if _little(field, options) else ">"
+    number, little = number_of(field), _little(field, options)
     low, high = _bounds(field, options)
-    kind = "i8" if number.signed else "u8"
 
     def encode(values: pa.Array) -> Octets:
         no_nulls(values)
         text = unscaled_to(values, number.scale)
-        units = pc.cast(text, pa.decimal128(38, 0))
+        units = pc.cast(text, pa.decimal128(DECIMAL_DIGITS, 0))
         outside = pc.or_(pc.less(units, _decimal(low)), pc.greater(units, _decimal(high)))
         wrong = outside.to_numpy(zero_copy_only=False)
         if wrong.any():
             row = int(np.argmax(wrong))
-            problem = f"a number outside {low} to {high} in units of 10^{-number.scale}"
+            problem = f"a number outside {low} to {high} in units of 10^-{number.scale}"
             raise encode_error(problem, row, values[row].as_py())
-        pairs = np.frombuffer(units.buffers()[1] or b"", np.int64)
-        words = pairs[2 * units.offset :][: 2 * len(units) : 2].astype(f"{order}{kind}")
-        whole = words.view(np.uint8).reshape(len(values), _WORD)
-        return whole[:, : field.size] if order == "<" else whole[:, _WORD - field.size :]
+        words = np.frombuffer(units.buffers()[1] or b"", np.int64)[2 * units.offset :]
+        low_first = words[: 2 * len(units)].astype("<i8").view(np.uint8).reshape(-1, _PAIR)
+        return low_first[:, : field.size] if little else low_first[:, field.size - 1 :: -1]
 
     return encode
 
 
 def _decimal(bound: int) -> pa.Scalar:
-    return pc.cast(pa.scalar(str(bound)), pa.decimal128(38, 0))
+    return pc.cast(pa.scalar(str(bound)), pa.decimal128(DECIMAL_DIGITS, 0))
 
 
-def explain_binary(field: Field, _: ValueOptions) -> Explain:
+def explain_binary(field: Field, options: ValueOptions) -> Explain:
     """Return what explains why bytes are not a number of the picture."""
+    if field.size > _WORD and not _is_limited(field, options):
+        problem = (
+            f"a binary number of more than {binary_form(field, options).type.precision} digits"
+        )
+        return lambda _: Reason(problem, "A decimal column holds no more")
     problem = f"a binary number of more than {number_of(field).digits} digits"
     reason = Reason(problem, "COMP-5, or lenient signs, take all that the bytes hold")
     return lambda _: reason

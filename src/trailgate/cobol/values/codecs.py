@@ -41,10 +41,9 @@ from trailgate.cobol.values.digits import (
 from trailgate.cobol.values.edited import decode_edited, encode_edited
 from trailgate.cobol.values.printed import (
     decode_float_text,
-    decode_national_digits,
     encode_float_text,
-    encode_national_digits,
     explain_float_text,
+    national,
 )
 from trailgate.cobol.values.text import (
     decode_raw,
@@ -57,6 +56,9 @@ from trailgate.cobol.values.text import (
 from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
 _TEXT = ValueCodec(decode_text, encode_text, explain_text)
+_ZONED = ValueCodec(decode_zoned, encode_zoned, explain_number)
+_EDITED = ValueCodec(decode_edited, encode_edited, explain_number)
+_PRINTED_FLOAT = ValueCodec(decode_float_text, encode_float_text, explain_float_text)
 _PACKED = ValueCodec(decode_packed, encode_packed, explain_number)
 _BINARY = ValueCodec(decode_binary, encode_binary, explain_binary)
 _FLOAT = ValueCodec(decode_float, encode_float, explain_bytes)
@@ -67,8 +69,9 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
         Usage.NATIONAL: _TEXT,
         Usage.UTF8: _TEXT,
         Usage.DBCS: _TEXT,
-        Usage.ZONED: ValueCodec(decode_zoned, encode_zoned, explain_number),
-        Usage.EDITED: ValueCodec(decode_edited, encode_edited, explain_number),
+        Usage.ZONED: _ZONED,
+        Usage.EDITED: _EDITED,
+        Usage.NATIONAL_EDITED: national(_EDITED),
         Usage.PACKED: _PACKED,
         Usage.UNSIGNED_PACKED: _PACKED,
         Usage.BINARY: _BINARY,
@@ -76,10 +79,9 @@ CODECS: Final[Mapping[Usage, ValueCodec]] = MappingProxyType(
         Usage.SHORT: _BINARY,
         Usage.NATIVE_SHORT: _BINARY,
         Usage.LITTLE: _BINARY,
-        Usage.NATIONAL_DIGITS: ValueCodec(
-            decode_national_digits, encode_national_digits, explain_number
-        ),
-        Usage.FLOAT_TEXT: ValueCodec(decode_float_text, encode_float_text, explain_float_text),
+        Usage.NATIONAL_DIGITS: national(_ZONED),
+        Usage.FLOAT_TEXT: _PRINTED_FLOAT,
+        Usage.NATIONAL_FLOAT: national(_PRINTED_FLOAT),
         Usage.FLOAT: _FLOAT,
         Usage.DOUBLE: _FLOAT,
         Usage.RAW: ValueCodec(decode_raw, encode_raw, explain_bytes),

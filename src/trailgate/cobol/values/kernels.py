@@ -250,6 +250,21 @@ def scaled_words(words: Words, signed: bool, zeros: int, numbers: Words) -> int:
     return rows
 
 
+@kernel(writes=("numbers",))
+def scale_pairs(numbers: Words, zeros: int) -> int:
+    """Multiply 128-bit numbers of two words each, the low one first, by 10 ** zeros: with two zeros -5 becomes -500."""
+    rows = len(numbers) // 2
+    for row in range(rows):
+        low, high = numbers[row * 2], numbers[row * 2 + 1]
+        negative = int(high >> _SIGN_BIT)
+        high, low = _negate(high, low, negative)
+        for _ in range(zeros):
+            high, low = _multiply_add(high, low, 10, 0)
+        high, low = _negate(high, low, negative)
+        numbers[row * 2], numbers[row * 2 + 1] = low, high
+    return rows
+
+
 @inner
 def _multiply_add(
     high: np.uint64, low: np.uint64, power: int, part: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -20,44 +21,56 @@ from trailgate.cobol.values.codec import (
     Explain,
     Note,
     Reason,
+    ValueCodec,
     ValueOptions,
     page_of,
 )
-from trailgate.cobol.values.digits import decode_zoned, encode_zoned
 from trailgate.errors import EncodeError
 
 ASCII: Final = "iso8859-1"  # in which the second byte of a national digit is read
 NO_DIGIT: Final = 0xFF
 
 
-def _zoned(field: Field) -> Field:
+# Usages of national characters, and what their second bytes are.
+_NARROW: Final = MappingProxyType(
+    {
+        Usage.NATIONAL_DIGITS: Usage.ZONED,
+        Usage.NATIONAL_EDITED: Usage.EDITED,
+        Usage.NATIONAL_FLOAT: Usage.FLOAT_TEXT,
+    }
+)
+
+
+def _narrow(field: Field) -> Field:
     """Return the field of the second bytes of national characters."""
-    return replace(field, usage=Usage.ZONED, size=field.size // 2, code_page=ASCII)
+    return replace(field, usage=_NARROW[field.usage], size=field.size // 2, code_page=ASCII)
 
 
-def decode_national_digits(field: Field, options: ValueOptions) -> Decoder:
-    """Return the decoder of a number in UTF-16."""
-    decode = decode_zoned(_zoned(field), options)
-    first = options.national is Endian.LITTLE
+def national(codec: ValueCodec) -> ValueCodec:
+    """Return the codec of numbers that are in UTF-16 as the codec reads and writes them in bytes."""
 
-    def decode_pairs(matrix: Octets) -> Decoded:
-        high, low = matrix[:, first::2], matrix[:, 1 - first :: 2]
-        return decode(np.where(high == 0, low, NO_DIGIT).astype(np.uint8))
+    def decode_national(field: Field, options: ValueOptions) -> Decoder:
+        decode = codec.decoder(_narrow(field), options)
+        first = options.national is Endian.LITTLE
 
-    return decode_pairs
+        def decode_pairs(matrix: Octets) -> Decoded:
+            high, low = matrix[:, first::2], matrix[:, 1 - first :: 2]
+            return decode(np.where(high == 0, low, NO_DIGIT).astype(np.uint8))
 
+        return decode_pairs
 
-def encode_national_digits(field: Field, options: ValueOptions) -> Encoder:
-    """Return the encoder of a number in UTF-16."""
-    encode = encode_zoned(_zoned(field), options)
+    def encode_national(field: Field, options: ValueOptions) -> Encoder:
+        encode = codec.encoder(_narrow(field), options)
 
-    def encode_pairs(values: pa.Array) -> Octets:
-        made = encode(values)
-        found = np.zeros((len(made), field.size), np.uint8)
-        found[:, options.national is Endian.BIG :: 2] = made
-        return found
+        def encode_pairs(values: pa.Array) -> Octets:
+            made = encode(values)
+            found = np.zeros((len(made), field.size), np.uint8)
+            found[:, options.national is Endian.BIG :: 2] = made
+            return found
 
-    return encode_pairs
+        return encode_pairs
+
+    return ValueCodec(decode_national, encode_national, codec.explainer)
 
 
 _SIGNS: Final = {"+": "[+-]", "-": "[ -]"}

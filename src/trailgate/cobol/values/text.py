@@ -71,7 +71,7 @@ def text_page(field: Field, options: ValueOptions) -> CodePage:
 
 def shown_page(field: Field, options: ValueOptions) -> CodePage:
     """Return the code page in which the bytes of any field are shown as text where they are not a value."""
-    if field.usage is Usage.NATIONAL_DIGITS:
+    if field.usage in (Usage.NATIONAL_DIGITS, Usage.NATIONAL_EDITED, Usage.NATIONAL_FLOAT):
         return NATIONAL_LITTLE if options.national is Endian.LITTLE else NATIONAL
     strings = (Usage.TEXT, Usage.DBCS, *_UNICODE)
     return text_page(field, options) if field.usage in strings else page_of(field, options)

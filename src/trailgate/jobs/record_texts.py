@@ -1,0 +1,134 @@
+"""What options of files of records may be: the kinds of their values, and the texts that state them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.kind_rules import RecordKinds
+from trailgate.cobol.values.codec import Trim
+from trailgate.columnar.code_pages import code_page
+from trailgate.errors import OptionError
+from trailgate.options import COUNT, Kind, choice, instance, names_in
+from trailgate.storage.files.found_files import read_source
+
+
+def _kinds(text: str) -> RecordKinds:
+    """Read ``FIELD: H=HEADER, D=DETAIL``, or such a text from a file, as ``@kinds.txt``."""
+    return RecordKinds.parse(read_source(text[1:]) if text.startswith("@") else text)
+
+
+def _passed_kinds(kinds: Any) -> RecordKinds:
+    if isinstance(kinds, RecordKinds):
+        return kinds
+    return RecordKinds.of_mapping(instance(Mapping)(kinds))
+
+
+def _parents(text: str) -> dict[str, str]:
+    """Read ``CHILD=PARENT, CHILD=PARENT``."""
+    return read_pairs(text, "CHILD=PARENT")
+
+
+def _new_names(text: str) -> dict[str, str]:
+    """Read ``ITEM=NAME, ITEM=NAME``."""
+    return read_pairs(text, "ITEM=NAME")
+
+
+def _element_names(text: str) -> dict[str, tuple[str, ...]]:
+    """Read ``ITEM=NAME|NAME, ITEM=NAME|NAME``."""
+    pairs = read_pairs(text, "ITEM=NAME|NAME").items()
+    return {item: tuple(one.strip() for one in names.split("|")) for item, names in pairs}
+
+
+def _counts(text: str) -> dict[str, dict[str, int]]:
+    """Read ``ITEM: VALUE=COUNT, VALUE=COUNT; ITEM: VALUE=COUNT``."""
+    found = {}
+    for part in text.split(";"):
+        item, colon, pairs = part.partition(":")
+        if not colon:
+            raise OptionError(f"ITEM: VALUE=COUNT was expected, not {part.strip()!r}")
+        found[item.strip()] = read_pairs(pairs, "VALUE=COUNT")
+    return _numbered(found)
+
+
+def _numbered(counts: Any) -> dict[str, dict[str, int]]:
+    """Return the counts of values as numbers; raises ValueError for another one."""
+    found: dict[str, dict[str, int]] = {}
+    for item, pairs in instance(Mapping)(counts).items():
+        texts = {str(value).strip(): str(count) for value, count in pairs.items()}
+        if not all(text.isascii() and text.isdigit() for text in texts.values()):
+            raise ValueError
+        found[str(item)] = {value: int(text) for value, text in texts.items()}
+    return found
+
+
+def _indicators(text: str) -> dict[str, str]:
+    """Read ``ITEM=INDICATOR, ITEM=INDICATOR``."""
+    return read_pairs(text, "ITEM=INDICATOR")
+
+
+def _pages(text: str) -> dict[str, str]:
+    """Read ``ITEM=PAGE, ITEM=PAGE``."""
+    return _paged_items(read_pairs(text, "ITEM=PAGE"))
+
+
+def _lengths_of(text: str) -> dict[str, int]:
+    """Read ``VALUE=LENGTH, VALUE=LENGTH``."""
+    return _counted(read_pairs(text, "VALUE=LENGTH"))
+
+
+def _counted(lengths: Any) -> dict[str, int]:
+    """Return the lengths of values."""
+    found = instance(Mapping)(lengths)
+    return {str(value): int(COUNT.read(str(length))) for value, length in found.items()}
+
+
+def read_pairs(text: str, form: str) -> dict[str, str]:
+    """Return what a text such as ``NAME=VALUE, NAME=VALUE`` states; ``form`` is the form that an error names. Raises OptionError."""
+    found = {}
+    for part in names_in(text):
+        name, equals, value = part.partition("=")
+        if not equals or not value.strip():
+            raise OptionError(f"{form} was expected, not {part!r}")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _paged_items(pages: Any) -> dict[str, str]:
+    """Return the code pages of items by their names in capitals."""
+    found = {str(name).upper(): str(page) for name, page in instance(Mapping)(pages).items()}
+    for page in found.values():
+        code_page(page)
+    return found
+
+
+DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25": b"\x25"}
+
+
+def _delimiter(text: str) -> bytes:
+    return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
+
+
+# What RECFM of a data set means in a file that was copied from it.
+RECFM: Final = {
+    "f": FrameKind.FIXED,
+    "fb": FrameKind.FIXED,
+    "v": FrameKind.RDW,
+    "vb": FrameKind.BDW,
+    "vbs": FrameKind.SPANNED,
+}
+FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
+    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, RECFM)])
+)
+KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
+PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
+LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
+INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
+PAGES: Final = Kind("code pages of items", _pages, _paged_items)
+TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
+OTHERS: Final = choice({"error": False, "skip": True})
+RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
+ELEMENTS: Final = Kind("items and names of elements", _element_names, instance(Mapping))
+COUNTS: Final = Kind("values of counters and their counts", _counts, _numbered)
+DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))
