@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -52,6 +53,11 @@ class Mapping:
     def sources(self) -> TablePatterns:
         """Return the patterns of source tables."""
         return TablePatterns(tuple(one.rule.pattern for one in self._parameters.maps))
+
+    @property
+    def responses(self) -> MappingOf[int, str]:
+        """Return what is done about errors of some numbers."""
+        return self._parameters.responses
 
     @property
     def name(self) -> str:

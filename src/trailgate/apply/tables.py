@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.faults import TOO_LARGE
 from trailgate.columnar.digits import from_hex
 from trailgate.columnar.rows import failing_row, row_error
 from trailgate.errors import DecodeError, DefinitionError, Where
@@ -168,12 +170,31 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
         ) from None
     except pa.ArrowInvalid as error:
         row = failing_row(lambda part: pc.cast(part, kind), values)
+        numbers = TOO_LARGE if _is_too_large(values[row], kind) else ()
         problem = f"the target's column is of {kind}, which does not hold this value"
         if pa.types.is_string(values.type):
-            raise row_error(problem, values, row) from None
+            raise row_error(problem, values, row).numbered(numbers) from None
         where = Where(record=row)
-        raise DecodeError(f"{problem}: {values[row]} ({error})", where=where) from None
+        problem = f"{problem}: {values[row]} ({error})"
+        raise DecodeError(problem, where=where).numbered(numbers) from None
     return found
+
+
+def _is_too_large(value: pa.Scalar, kind: pa.DataType) -> bool:
+    """Return whether a value is a number with more digits before the point than a type of numbers holds; digits after it are another matter."""
+    try:
+        number = Decimal(str(value.as_py()))
+    except InvalidOperation:
+        return False
+    if not number.is_finite():
+        return False
+    if pa.types.is_decimal(kind):
+        return bool(number) and number.adjusted() >= kind.precision - kind.scale
+    if not pa.types.is_integer(kind):
+        return False
+    bits = kind.bit_width - pa.types.is_signed_integer(kind)
+    least = -(1 << bits) if pa.types.is_signed_integer(kind) else 0
+    return not least <= number < 1 << bits
 
 
 WIDER: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())

@@ -20,7 +20,7 @@ import pyarrow as pa
 from trailgate.apply.batch import Effects
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.column_types import ColumnTypes
-from trailgate.apply.faults import Faults
+from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.modes import MODES, WITH_META
 from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations
@@ -112,12 +112,14 @@ class TargetTables:
         source: str,
         collisions: Callable[[str], Collisions | None] = lambda _: None,
         bounded: BoundedTarget | None = None,
+        responses: Responses | None = None,
     ) -> None:
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
         self._options, self._mode = options, WITH_META if options.meta else MODES[options.mode]
         self._collisions = collisions
         self._policy = Collisions(options.on_collision)
+        self._responses = responses or Responses(options.on_error)
         if bounded is not None and bounded.collisions is not None:
             policy = self._policy = bounded.collisions
             self._collisions = lambda _: policy
@@ -161,7 +163,7 @@ class TargetTables:
     @property
     def keeps(self) -> bool:
         """Return whether operations that cannot be applied are discarded: they are kept as the trail has them."""
-        return self._options.on_error != "stop"
+        return not self._responses.always_stop
 
     @property
     def folds(self) -> bool:
@@ -265,7 +267,7 @@ class TargetTables:
         try:
             return self._apply(batch, policy)
         except RowRefusedError as error:
-            if not self.keeps:
+            if self._responses.stops(error):
                 raise
             refusal = error
         middle = _middle(batch)
@@ -363,9 +365,12 @@ class TargetTables:
     ) -> tuple[list[TableEffects], Faults, frozenset[int]]:
         """Return what is written to each table, the operations that cannot be applied, and the transactions that are left out for these."""
         reasons = dict(batch.errors)
+        for number in sorted(reasons):
+            if self._responses.stops(reasons[number]):
+                raise reasons[number]
         left_out = self._left_out(batch, reasons)
         while True:
-            faults = Faults(stop=not self.keeps)
+            faults = Faults(stop=not self.keeps, stops=self._responses.stops)
             found: list[TableEffects] = []
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
@@ -381,16 +386,18 @@ class TargetTables:
                 return found, faults, left_out
             left_out = more
 
-    def _left_out(self, batch: SplitRead, errors: Iterable[int]) -> frozenset[int]:
+    def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
         """Return the transactions that are not applied since operations of them cannot be."""
-        if self._options.on_error != "discard-transaction":
-            return frozenset()
-        wanted = list(errors)
+        wanted = self._answered(errors, DISCARD_TRANSACTION)
         return frozenset(
             number
             for block, own in batch.blocks
             for number in own[np.isin(block.order, wanted)].tolist()
         )
+
+    def _answered(self, errors: Mapping[int, TrailgateError], response: str) -> list[int]:
+        """Return the operations whose errors have a response."""
+        return [number for number, one in errors.items() if self._responses.to(one) == response]
 
     def _effects_on(
         self, operations: Operations, policy: Collisions, faults: Faults
@@ -406,13 +413,16 @@ class TargetTables:
 
     def _discard(self, batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> None:
         """Write the operations that are not applied to the file of discards."""
-        if not faults.errors or self._options.on_error == "ignore":
+        ignored = self._answered(faults.errors, IGNORE)
+        if len(ignored) == len(faults.errors):
             return
         if self._discards is None:
             path = self._options.discards or f"{self._options.group}.discards.jsonl"
             self._discards = DiscardFile(path)
         for block, transactions in batch.blocks:
-            rows = np.flatnonzero(_gone(block.order, transactions, faults, left_out))
+            gone = _gone(block.order, transactions, faults, left_out)
+            kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(left_out))
+            rows = np.flatnonzero(gone & ~kept)
             if len(rows):
                 self._discards.add(block.take(rows), faults.errors)
         self._discards.flush()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import psycopg
@@ -16,6 +17,7 @@ import pyarrow.csv
 from psycopg import sql as psycopg_sql
 
 from trailgate.apply.batch import Effects
+from trailgate.apply.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
 from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.columnar.digits import to_hex
 from trailgate.errors import ApplyError, OptionError, StorageError, Where, mask_logins
@@ -26,6 +28,16 @@ STAGING: Final = "trailgate_staging"
 KEYS: Final = "trailgate_keys"
 EVERY: Final = ""  # the table's name in the row of all tables
 FETCHED: Final = 50_000  # rows of one part of a scan
+REFUSALS: Final = MappingProxyType(
+    {
+        "22001": TOO_LONG,
+        "22003": TOO_LARGE,
+        "23502": NULL,
+        "23503": FOREIGN_KEY,
+        "23505": DUPLICATE,
+        "23514": CHECK,
+    }
+)  # by SQLSTATE
 LONGEST: Final = 63  # bytes of a name; PostgreSQL cuts longer ones off without a word
 DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this order: make foreign keys and further unique constraints DEFERRABLE"
 
@@ -221,7 +233,9 @@ class TableTarget:
         hint = DEFERRABLE if isinstance(error, psycopg.IntegrityError) else ""
         is_of_row = isinstance(error, psycopg.IntegrityError | psycopg.DataError)
         kind = RowRefusedError if is_of_row else ApplyError
-        return kind(f"PostgreSQL refuses: {_line(error)}", where=where, hint=hint)
+        numbers = REFUSALS.get(error.sqlstate or "", ())
+        refusal = kind(f"PostgreSQL refuses: {_line(error)}", where=where, hint=hint)
+        return refusal.numbered(numbers)
 
 
 # Types of Arrow in PostgreSQL, and back.
