@@ -82,6 +82,10 @@ class Mapping:
                 raise error.with_place(source=self._parameters.source or None)
         return named[0].collisions if named else None
 
+    def tables(self, table: Table) -> Sequence[Table]:
+        """Return the target tables of a source table, a definition for each statement; raises OptionError."""
+        return [one.table for one in self._of_table(table)]
+
     def blocks(self, block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
         """Return the operations of a source table as those of its target tables.
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from trailgate.apply.collisions import Collisions
-from trailgate.apply.faults import Responses
 from trailgate.apply.mapping import Mapping
 from trailgate.apply.replicat_files import parse_replicat
 from trailgate.errors import OptionError, Where
@@ -27,17 +24,6 @@ class MappedOptions:
     mapping: Mapping | None = None
     definitions: str | None = None
     unused: tuple[Remark, ...] = ()
-
-    @property
-    def collisions(self) -> Callable[[str], Collisions | None]:
-        """Return what is done at collisions of a table, where its statement states it."""
-        return (lambda _: None) if self.mapping is None else self.mapping.collisions
-
-    @property
-    def responses(self) -> Responses:
-        """Return what is done about operations that cannot be applied."""
-        given = {} if self.mapping is None else self.mapping.responses
-        return Responses(self.options.on_error, given)
 
     @property
     def prepare(self) -> Prepare:

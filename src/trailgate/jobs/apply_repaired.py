@@ -63,8 +63,7 @@ def apply_repaired(
     group = replace(mapped.options, group=f"{mapped.options.group}.discards")
     source = f"discards of {mapped.source(trail)}"
     digest = hashlib.sha256(content).hexdigest()
-    target = TargetTables(to, group, source, mapped.collisions, responses=mapped.responses)
-    with closing(target) as tables:
+    with closing(TargetTables(to, group, source, mapped.mapping)) as tables:
         done = tables.done
         if done is not None and done.csn == digest:
             raise OptionError("this file is applied", where=Where(source=str(file)))

@@ -21,21 +21,26 @@ from trailgate.apply.batch import Effects
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.column_types import ColumnTypes
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
+from trailgate.apply.mapping import Mapping as MapStatements
 from trailgate.apply.modes import MODES, WITH_META
 from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations
-from trailgate.apply.tables import TargetTable, with_columns_of
+from trailgate.apply.redefinition import check_redefinition, wider_columns
+from trailgate.apply.tables import TargetTable, target_table, with_columns_of
 from trailgate.arrays import Longs, Mask
+from trailgate.columnar.digits import short_position
 from trailgate.errors import DefinitionError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.apply_discards import OTHERS, DiscardFile, reason_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
     KnownTable,
     SplitRead,
+    join_defined,
     join_reads,
     joined_tables,
     position_at,
 )
+from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
 from trailgate.targets.target import Position, RowRefusedError, Target, open_target
 
@@ -89,6 +94,15 @@ class ApplyReport:
         return ApplyReport(tables, self.batches + other.batches, position, reasons)
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a table of the target needs before rows are written: it is created, or gets columns, or integers of more bytes."""
+
+    is_new: bool = False
+    added: tuple[str, ...] = ()
+    wider: tuple[str, ...] = ()
+
+
 TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its name
 
 
@@ -110,16 +124,19 @@ class TargetTables:
         to: str,
         options: ApplyOptions,
         source: str,
-        collisions: Callable[[str], Collisions | None] = lambda _: None,
+        mapping: MapStatements | None = None,
         bounded: BoundedTarget | None = None,
-        responses: Responses | None = None,
     ) -> None:
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
         self._options, self._mode = options, WITH_META if options.meta else MODES[options.mode]
-        self._collisions = collisions
+        self._collisions: Callable[[str], Collisions | None] = lambda _: None
         self._policy = Collisions(options.on_collision)
-        self._responses = responses or Responses(options.on_error)
+        self._responses = Responses(options.on_error)
+        self._mapped: Callable[[Table], Sequence[Table]] = lambda table: (table,)
+        if mapping is not None:
+            self._collisions, self._mapped = mapping.collisions, mapping.tables
+            self._responses = Responses(options.on_error, mapping.responses)
         if bounded is not None and bounded.collisions is not None:
             policy = self._policy = bounded.collisions
             self._collisions = lambda _: policy
@@ -127,9 +144,8 @@ class TargetTables:
         self._target: Target = bounded or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
         self._known: dict[str, KnownTable] = {}
-        self._missing: dict[
-            str, tuple[str, ...]
-        ] = {}  # columns that a table lacks yet; none: it is not there
+        self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
+        self._defined: dict[str, Table] = {}  # the last definition of each source table
         self._discards: DiscardFile | None = None
         self.done = self._target.position(None)
         if self.done is not None and self.done.trail != source:
@@ -182,9 +198,14 @@ class TargetTables:
             reads = list(read())
             for name, one in joined_tables(reads).items():
                 self._meet(name, one.table)
+            defined = self._follow(join_defined(reads))
             if all(
                 self._is_known(name, one) for read in reads for name, one in read.tables.items()
             ):
+                failed = next((read.failed for read in reads if read.failed is not None), None)
+                if failed is not None:
+                    raise failed
+                self._defined = defined
                 joined = join_reads(reads)
                 return replace(
                     joined,
@@ -217,17 +238,54 @@ class TargetTables:
             until = "" if self._bound is None else self._bound(wanted)
             known = KnownTable(wanted if held is None else held, done, until)
             if held is None:
-                self._missing[name] = ()
+                self._changes[name] = _Change(is_new=True)
         whole = with_columns_of(known.table, wanted)
         added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
-        if added and self._missing.get(name) != ():
+        change = self._changes.get(name, _Change())
+        if added and not change.is_new:
             if self._options.schema_changes == "strict":
                 problem = f"the trail has columns that the target's table lacks: {', '.join(added)}"
                 raise DefinitionError(
                     problem, where=Where(table=name), hint="--schema-changes evolve adds them"
                 )
-            self._missing[name] = self._missing.get(name, ()) + added
+            self._changes[name] = replace(change, added=change.added + added)
         self._known[name] = replace(known, table=whole)
+
+    def _follow(self, found: Mapping[str, Mapping[Table, str]]) -> dict[str, Table]:
+        """Return the last definition of each source table; raises DefinitionError where the target does not follow from one to the next."""
+        last = dict(self._defined)
+        for source, own in found.items():
+            for table, first in sorted(own.items(), key=lambda one: one[1]):
+                before = last.get(source, table)
+                last[source] = table
+                if before == table:
+                    continue
+                pairs = zip(self._mapped(before), self._mapped(table), strict=True)
+                try:
+                    for old, new in pairs:
+                        self._redefine(old, new)
+                except DefinitionError as error:
+                    raise error.with_place(source=f"position {short_position(first)}") from None
+        return last
+
+    def _redefine(self, old: Table, new: Table) -> None:
+        """Let a target table follow from one definition to the next."""
+        name = str(self.extend(target_table(new)))
+        known = self._known.get(name)
+        if known is None:
+            return
+        strict, keyed = self._options.schema_changes == "strict", self._options.mode != "append"
+        chosen = self._types.chosen_for(known.table)
+        check_redefinition(old, new, known.table, chosen, strict=strict, keyed=keyed)
+        change = self._changes.get(name, _Change())
+        wider = wider_columns(old, new, known.table)
+        if wider and self._target.widens and not change.is_new:
+            columns = (
+                replace(one, type=pa.int64()) if one.name in wider else one
+                for one in known.table.columns
+            )
+            self._known[name] = replace(known, table=replace(known.table, columns=tuple(columns)))
+            self._changes[name] = replace(change, wider=change.wider + wider)
 
     def _check_mode(self, held: TargetTable) -> None:
         """Raise DefinitionError where a table is one of another mode."""
@@ -242,13 +300,15 @@ class TargetTables:
 
     def _make(self) -> None:
         """Create the tables, and add the columns, that operations are on and the target lacks."""
-        for name, columns in self._missing.items():
+        for name, change in self._changes.items():
             table = self._known[name].table
-            if columns:
-                self._target.add_columns(table, columns)
-            else:
+            if change.is_new:
                 self._target.create(self._mode.stored(table))
-        self._missing.clear()
+            if change.wider:
+                self._target.widen(table, change.wider)
+            if change.added:
+                self._target.add_columns(table, change.added)
+        self._changes.clear()
 
     def apply(self, batch: SplitRead) -> ApplyReport:
         """Apply a batch of whole transactions."""
@@ -302,14 +362,14 @@ class TargetTables:
 
     def _refusal_of(self, batch: SplitRead, policy: Collisions) -> RowRefusedError | None:
         """Return the error with which the target refuses to write operations; nothing of them stays."""
-        known, missing = dict(self._known), dict(self._missing)
+        known, changes = dict(self._known), dict(self._changes)
         try:
             with self._undone_where_it_fails():
                 self._write(batch, policy)
         except RowRefusedError as error:
             return error
         self._target.rollback()
-        self._known, self._missing = known, missing
+        self._known, self._changes = known, changes
         return None
 
     def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
@@ -326,13 +386,13 @@ class TargetTables:
     @contextmanager
     def _undone_where_it_fails(self) -> Iterator[None]:
         """Forget what was written where an error is raised; tables are looked up again then, but where a row was refused."""
-        known, missing = dict(self._known), dict(self._missing)
+        known, changes = dict(self._known), dict(self._changes)
         try:
             yield
         except BaseException as error:
             self._target.rollback()
             refused = isinstance(error, RowRefusedError)
-            self._known, self._missing = (known, missing) if refused else ({}, {})
+            self._known, self._changes = (known, changes) if refused else ({}, {})
             raise
 
     def _write(

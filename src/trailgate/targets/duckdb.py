@@ -30,6 +30,8 @@ REFUSALS: Final = (
 class TableTarget:
     """The tables of a DuckDB file."""
 
+    widens = True
+
     def __init__(self, path: str, group: str) -> None:
         self._path, self._group = path, group
         self._connection = _attached(path)
@@ -80,6 +82,13 @@ class TableTarget:
                 self._execute(
                     f"ALTER TABLE {sql.quoted(*_parts(table))} ADD COLUMN {sql.quoted(column.name)} {kind}"
                 )
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Give columns of integers eight bytes."""
+        self._begin()
+        for name in names:
+            alter = f"ALTER TABLE {sql.quoted(*_parts(table))} ALTER {sql.quoted(name)} TYPE BIGINT"
+            self._execute(alter, table=table)
 
     def _type(self, column: TargetColumn) -> str:
         """Return the type that DuckDB gives an Arrow column."""

@@ -45,6 +45,8 @@ DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this
 class TableTarget:
     """The tables of a database."""
 
+    widens = True
+
     def __init__(self, rest: str, group: str) -> None:
         self._address, self._group = f"postgresql:{rest}", group
         self._types: dict[str, dict[str, str]] = {}
@@ -120,6 +122,13 @@ class TableTarget:
                 self._execute(
                     f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quoted(column.name)} {_type_of(column)}"
                 )
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Give columns of integers eight bytes."""
+        for name in names:
+            alter = f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quoted(name)} TYPE bigint"
+            self._execute(alter, table=table)
+            self._types.get(str(table), {}).pop(name, None)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
