@@ -12,24 +12,33 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.batch import Effects
+from trailgate.apply.batch import Effects, key_table
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.column_types import ColumnTypes
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.mapping import Mapping as MapStatements
+from trailgate.apply.meta import POSITION
 from trailgate.apply.modes import MODES, WITH_META
 from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations
 from trailgate.apply.redefinition import check_redefinition, wider_columns
+from trailgate.apply.replay import keys_of
 from trailgate.apply.tables import TargetTable, target_table, with_columns_of
 from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import short_position
-from trailgate.errors import DefinitionError, OptionError, StorageError, TrailgateError, Where
+from trailgate.errors import (
+    ApplyError,
+    DefinitionError,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    Where,
+)
 from trailgate.jobs.apply_discards import OTHERS, DiscardFile, reason_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
@@ -103,6 +112,7 @@ class _Change:
     wider: tuple[str, ...] = ()
 
 
+CHANGED_SINCE: Final = "Look whether the operation is still right, and apply it with --force"
 TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its name
 
 
@@ -250,6 +260,35 @@ class TargetTables:
                 )
             self._changes[name] = replace(change, added=change.added + added)
         self._known[name] = replace(known, table=whole)
+
+    def check_unchanged(self, batch: SplitRead) -> None:
+        """Raise ApplyError where a row of a batch's operations was written by one after it, or does not state its position."""
+        for name, own in batch.operations.items():
+            if self._changes.get(name, _Change()).is_new:
+                continue
+            keys = keys_of(own)
+            rows = self._target.rows(own.table, key_table(own.table, keys), keys_alone=False)
+            names = own.table.key_names
+            written = {
+                tuple(row[one] for one in names): row.get(POSITION) for row in rows.to_pylist()
+            }
+            images = zip(*(column.to_pylist() for column in (*own.key, *own.old_key)), strict=True)
+            for number, both in enumerate(images):
+                there = [one for one in (both[: len(names)], both[len(names) :]) if one in written]
+                place = own.position[number].as_py()
+                late = next(
+                    (one for one in there if place is None or _is_after(written[one], place)), None
+                )
+                if late is not None:
+                    at = written[late]
+                    since = (
+                        "nothing states when" if at is None else f"position {short_position(at)}"
+                    )
+                    problem = (
+                        f"the row of {own.shown_key(number)} may have been changed since: {since}"
+                    )
+                    where = Where(source=None if place is None else own.place(number), table=name)
+                    raise ApplyError(problem, where=where, hint=CHANGED_SINCE)
 
     def _follow(self, found: Mapping[str, Mapping[Table, str]]) -> dict[str, Table]:
         """Return the last definition of each source table; raises DefinitionError where the target does not follow from one to the next."""
@@ -486,6 +525,11 @@ class TargetTables:
             if len(rows):
                 self._discards.add(block.take(rows), faults.errors)
         self._discards.flush()
+
+
+def _is_after(written: str | None, place: str) -> bool:
+    """Return whether a row was written after a position, or does not state it."""
+    return written is None or written > place
 
 
 def _reasons(batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> Mapping[str, int]:
