@@ -16,9 +16,9 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.digits import short_position
 from trailgate.errors import ApplyError, OptionError, Where
 from trailgate.expressions.evaluation import evaluated, no_rows
+from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
 from trailgate.expressions.syntax import ColumnName, Expression
 from trailgate.expressions.values import Environment
-from trailgate.messages.selection import MISSING_HINT, TableSelection, column_index
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
 from trailgate.model.operations_table import image_of
 from trailgate.model.table_patterns import NAME_PART, TablePatterns

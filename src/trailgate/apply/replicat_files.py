@@ -16,9 +16,7 @@ from trailgate.apply.collisions import Collisions
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
 from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
 from trailgate.errors import OptionError, Where, nearest
-from trailgate.expressions.parser import parse_value
-from trailgate.expressions.syntax import Expression
-from trailgate.messages.extract_files import (
+from trailgate.expressions.extract_files import (
     OPERATIONS,
     Remark,
     by_reason,
@@ -26,7 +24,9 @@ from trailgate.messages.extract_files import (
     read_condition,
     table_pattern,
 )
-from trailgate.messages.selection import TableRule
+from trailgate.expressions.parser import parse_value
+from trailgate.expressions.selection import TableRule
+from trailgate.expressions.syntax import Expression
 from trailgate.model.table_patterns import name_parts
 
 NOTED: Final = by_reason(

@@ -8,9 +8,9 @@ from typing import Any
 from trailgate.apply.mapping import Mapping
 from trailgate.apply.replicat_files import parse_replicat
 from trailgate.errors import OptionError, Where
+from trailgate.expressions.extract_files import Remark
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import Prepare, as_it_is
-from trailgate.messages.extract_files import Remark
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_whole
 from trailgate.trail.reading.images import Wanted
