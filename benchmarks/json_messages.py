@@ -13,6 +13,7 @@ import pyarrow as pa
 from benchmarks.report import Figure, Target
 
 from trailgate.capture.capture import Capture
+from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.debezium.options import DebeziumPublishOptions, debezium_options
 from trailgate.formats.debezium.writer import DebeziumWriter
 from trailgate.formats.json.documents import Scanner
@@ -21,7 +22,6 @@ from trailgate.formats.json.writer import JsonWriter
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.messages.publishing import MessageWriter
-from trailgate.messages.selection import CaptureRules
 from trailgate.model.changes import WHOLE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
 

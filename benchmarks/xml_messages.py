@@ -17,12 +17,12 @@ from benchmarks.report import Figure, Target, fastest
 from lxml import etree
 
 from trailgate.capture.capture import Capture
+from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.xml.automaton import compile_rules
 from trailgate.formats.xml.options import XmlOptions, xml_options
 from trailgate.formats.xml.scanner import Scanner
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Column, Definitions, Table
 from trailgate.trail.writing.writer import encode
 

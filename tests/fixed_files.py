@@ -10,8 +10,8 @@ from trailgate.capture.formats import parser_of
 from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.definitions.defgen import read_sourcedefs
+from trailgate.expressions.selection import CaptureRules
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Definitions
 
 ALL_COLUMNS = CaptureRules(compress_updates=False, compress_deletes=False)

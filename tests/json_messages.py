@@ -12,9 +12,9 @@ from fixed_files import ALL_COLUMNS, HeldFiles
 from message_cases import NOW
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of
+from trailgate.expressions.selection import CaptureRules
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules
 
 EVENTS: Final = "parser.type=debezium\ndebezium.sourcedefs=shop.def\ndebezium.txid=source.txId\n"
 NONE: Final = np.zeros(0, np.int64)

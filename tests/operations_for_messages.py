@@ -11,8 +11,8 @@ from trail.batches import operations_of
 from trail.operation_strategies import DEFINITIONS, runs
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of
+from trailgate.expressions.selection import CaptureRules
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Definitions
 
 ALL: Final = CaptureRules(compress_updates=False, compress_deletes=False, update_befores=True)

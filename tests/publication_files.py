@@ -14,11 +14,11 @@ from message_cases import Case, rows_of
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of
 from trailgate.definitions.defgen import complete
+from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.publications.options import EventPublishingOptions
 from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Column, Definitions, Table
 
 EVERYTHING: Final = CaptureRules(

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.capture.formats import parser_of
+from trailgate.expressions.selection import CaptureRules
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.messages.bounds import TransactionState
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table

@@ -9,8 +9,8 @@ from fixed_files import ALL_COLUMNS, HeldFiles
 from message_cases import NOW
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of
+from trailgate.expressions.selection import CaptureRules
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules
 
 DEFINITIONS: Final = Path(__file__).parent / "formats" / "delimited" / "cases" / "shop.def"
 

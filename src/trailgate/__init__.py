@@ -29,6 +29,7 @@ from trailgate.errors import (
 
 if TYPE_CHECKING:
     from trailgate.capture.capture import Capture, Parsed
+    from trailgate.expressions.selection import CaptureRules
     from trailgate.jobs.apply import apply_trail
     from trailgate.jobs.apply_repaired import apply_repaired
     from trailgate.jobs.apply_tables import ApplyReport
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
     from trailgate.jobs.redacting import RedactSummary, redact_trail
     from trailgate.messages.bounds import Problem, TransactionState
     from trailgate.messages.messages import MessageBatch
-    from trailgate.messages.selection import CaptureRules
     from trailgate.model.changes import ChangeBatch
     from trailgate.model.tables import Column, Definitions, Table
     from trailgate.storage.files.trail_files import TrailFiles, find_trail
@@ -122,7 +122,7 @@ _MODULES = MappingProxyType(
         "verify_tables": "trailgate.jobs.apply_verify",
         "ByteOrder": "trailgate.trail.format.tokens",
         "Capture": "trailgate.capture.capture",
-        "CaptureRules": "trailgate.messages.selection",
+        "CaptureRules": "trailgate.expressions.selection",
         "CaptureSummary": "trailgate.jobs.capture.job",
         "ChangeBatch": "trailgate.model.changes",
         "Column": "trailgate.model.tables",

@@ -90,7 +90,12 @@ def _hex(raw: bytes, shown: int = 32) -> str:
 
 
 class TrailgateError(Exception):
-    """Root of all errors of Trailgate: a problem, a place and a hint."""
+    """Root of all errors of Trailgate: a problem, a place and a hint.
+
+    ``numbers`` are those that Oracle's errors of an operation that is applied have, by which REPERROR names them; most errors have none.
+    """
+
+    numbers: tuple[int, ...] = ()
 
     def __init__(self, problem: str, *, where: Where | None = None, hint: str = "") -> None:
         self.problem, self.where, self.hint = problem, where or Where(), hint
@@ -110,12 +115,19 @@ class TrailgateError(Exception):
         self.where = replace(self.where, **known)  # type: ignore[arg-type]
         return self
 
+    def numbered(self, numbers: tuple[int, ...]) -> Self:
+        """Return the same error with the numbers that Oracle gives it."""
+        self.numbers = numbers
+        return self
+
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.problem, self.where, self.hint)
+        return _rebuild, (type(self), self.problem, self.where, self.hint, self.numbers)
 
 
-def _rebuild(kind: type[TrailgateError], problem: str, where: Where, hint: str) -> TrailgateError:
-    return kind(problem, where=where, hint=hint)
+def _rebuild(
+    kind: type[TrailgateError], problem: str, where: Where, hint: str, numbers: tuple[int, ...]
+) -> TrailgateError:
+    return kind(problem, where=where, hint=hint).numbered(numbers)
 
 
 class DefinitionError(TrailgateError):

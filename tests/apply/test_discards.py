@@ -180,6 +180,27 @@ def test_repaired_operations_are_applied_and_the_position_stays(place: Path) -> 
         apply_repaired("ot", "duckdb:hr.duckdb", "repaired.jsonl", force=True)
 
 
+@pytest.mark.parametrize("to", ["duckdb:hr.duckdb", "delta:lake"])
+def test_rows_that_keep_their_positions_need_no_force(place: Path, to: str) -> None:
+    apply_trail("ot", to, meta=True, on_error="discard", discards="d.jsonl")
+    (line,) = discards(place / "d.jsonl")
+
+    def repaired(key: str) -> str:
+        own = json.loads(json.dumps(line))
+        for image in (own["before"], own["after"]):
+            image["ID"] = key
+        (place / f"{key}.jsonl").write_text(json.dumps(own) + "\n")
+        return f"{key}.jsonl"
+
+    # Row 1 was updated after the operation that is repaired, row 2 inserted before it.
+    with pytest.raises(ApplyError, match=r"row of id=1 may have been changed since: position 0:"):
+        apply_repaired("ot", to, repaired("1"), meta=True)
+    with pytest.raises(OptionError, match=r"--force; tables of --meta"):
+        apply_repaired("ot", to, repaired("2"))
+    assert apply_repaired("ot", to, repaired("2"), meta=True).operations == 1
+    assert apply_repaired("ot", to, repaired("1"), meta=True, force=True).operations == 1
+
+
 def test_the_command_applies_repaired_operations_to_delta(
     place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

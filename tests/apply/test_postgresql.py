@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -20,7 +21,7 @@ from apply.test_net_effects import FULL, history
 from apply.test_soft_delete import marked, soft_deleted
 from laws import chance, examples, kills
 from oracles.apply_naive import COLUMNS, Operation, Source
-from trailgate import ApplyError, OptionError, apply_trail, verify_tables
+from trailgate import ApplyError, OptionError, TrailgateError, apply_trail, verify_tables
 from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.targets.target import Position, open_target
 
@@ -142,6 +143,72 @@ def test_what_the_database_refuses_is_our_error_and_nothing_lands(
         apply_trail(tmp_path / "ot", database)
 
     assert rows(database) == {}
+
+
+REFUSED = {
+    "a null": ("a bigint NOT NULL", None, "1400", "null value in column"),
+    "a text too long": ("a varchar(3)", 12345, "12899", "value too long"),
+    "a number that we see": ("a smallint", 70000, "1438", "does not hold this value"),
+    "a number that the server sees": ("a oid", 5_000_000_000, "1438", "out of range"),
+    "a check": ("a bigint CHECK (a < 5)", 7, "2290", "check constraint"),
+    "a duplicate": ("a bigint UNIQUE", 0, "1", "duplicate key value"),
+    "a check at the commit": (
+        "a bigint REFERENCES hr.known DEFERRABLE INITIALLY DEFERRED",
+        999,
+        "2291",
+        "foreign key",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("whole", [False, True])
+def test_rows_that_the_database_refuses_are_found(
+    database: str, tmp_path: Path, name: str, whole: bool
+) -> None:
+    """Batches are halved until each operation is found; by DEFAULT and by the number of its error."""
+    column, value, number, problem = REFUSED[name]
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE SCHEMA hr")
+        connection.execute("CREATE TABLE hr.known (a bigint PRIMARY KEY)")
+        connection.execute("INSERT INTO hr.known SELECT generate_series(0, 400)")
+        connection.execute(
+            f"CREATE TABLE hr.t (id bigint PRIMARY KEY, {column}, b bigint, c bigint)".encode()
+        )
+    unique, small = "UNIQUE" in column, "CHECK" in column
+    bad = {key for key in range(100, 124) if key % 7 == 0}
+    log = [
+        Operation(
+            "I",
+            key,
+            key,
+            {**FULL, "a": value if key in bad else key if unique else 1 + small},
+            key if "REFERENCES" in column else 10 + key // 3,
+        )
+        for key in range(100, 124)
+    ]
+    if unique:
+        log.insert(0, Operation("I", 1, 1, {**FULL, "a": 0}, 1))
+    write_log(tmp_path / "ot", log)
+    with pytest.raises(TrailgateError, match=problem):
+        apply_trail(tmp_path / "ot", database)
+    numbers = {"1400": ["1400", "1407"], "2291": ["2291", "2292"]}.get(number, [number])
+    response = "TRANSDISCARD" if whole else "DISCARD"
+    params = tmp_path / "rep.prm"
+    lines = [f"REPERROR ({one}, {response})" for one in numbers]
+    params.write_text("\n".join(["REPLICAT r", *lines, "MAP hr.t, TARGET hr.t;"]))
+    discards = tmp_path / "d.jsonl"
+    apply_trail(tmp_path / "ot", database, params=str(params), discards=str(discards))
+
+    torn = {one.transaction for one in log if one.key in bad}
+    gone = {one.key for one in log if one.key in bad or (whole and one.transaction in torn)}
+    with psycopg.connect(database) as connection:
+        found = {row[0] for row in connection.execute("SELECT id FROM hr.t")}
+    assert found == {one.key for one in log} - gone
+    reasons = [json.loads(line)["reason"] for line in discards.read_text().splitlines()]
+    assert len(reasons) == len(gone)
+    assert sum(problem in one for one in reasons) >= len(torn)
+    assert apply_trail(tmp_path / "ot", database, params=str(params)).operations == 0
 
 
 def test_a_name_that_would_be_cut_off_is_refused() -> None:

@@ -19,12 +19,12 @@ from oracles.delimited_naive import images, split
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.columnar.delimited import Dialect
 from trailgate.errors import TrailgateError
+from trailgate.expressions.selection import CaptureRules, TableRule
 from trailgate.formats.delimited.options import DelimitedOptions, delimited_options
 from trailgate.messages.bounds import RawOperations, TransactionState
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules, TableRule
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from trailgate.apply.faults import DUPLICATE, MISSING
 from trailgate.apply.nets import Effect, Nets
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
@@ -107,4 +108,7 @@ def collision(
             f"{name} of {key}: {'there is no such row' if expected else 'the row is there already'}"
         )
     where = Where(source=operations.place(row), table=str(operations.table))
-    return ApplyError(problem, where=where, hint=HINT)
+    error = ApplyError(problem, where=where, hint=HINT)
+    if column is not None:
+        return error
+    return error.numbered(DUPLICATE if twice or not expected else MISSING)

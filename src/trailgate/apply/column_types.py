@@ -39,13 +39,17 @@ class ColumnTypes:
         """Return the types of texts; raises OptionError."""
         return cls(tuple(map(_chosen, given)))
 
-    def of(self, table: TargetTable) -> TargetTable:
-        """Return a table with the chosen types of its columns."""
-        own = {
+    def chosen_for(self, table: TargetTable) -> Mapping[str, pa.DataType]:
+        """Return the chosen types of a table's columns by their names in lower case."""
+        return {
             column.casefold(): kind
             for patterns, column, kind in self.chosen
             if patterns.fits_end(str(table))
         }
+
+    def of(self, table: TargetTable) -> TargetTable:
+        """Return a table with the chosen types of its columns."""
+        own = self.chosen_for(table)
         columns = tuple(
             replace(column, type=own[column.name.casefold()], number=False)
             if column.name.casefold() in own

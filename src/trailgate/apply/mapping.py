@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping as MappingOf
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,9 +16,9 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.digits import short_position
 from trailgate.errors import ApplyError, OptionError, Where
 from trailgate.expressions.evaluation import evaluated, no_rows
+from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
 from trailgate.expressions.syntax import ColumnName, Expression
 from trailgate.expressions.values import Environment
-from trailgate.messages.selection import MISSING_HINT, TableSelection, column_index
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
 from trailgate.model.operations_table import image_of
 from trailgate.model.table_patterns import NAME_PART, TablePatterns
@@ -54,6 +55,11 @@ class Mapping:
         return TablePatterns(tuple(one.rule.pattern for one in self._parameters.maps))
 
     @property
+    def responses(self) -> MappingOf[int, str]:
+        """Return what is done about errors of some numbers."""
+        return self._parameters.responses
+
+    @property
     def name(self) -> str:
         """Return what sets positions by these statements apart from others."""
         mapped = {f"{one.rule.pattern}>{one.target}" for one in self._parameters.maps}
@@ -75,6 +81,10 @@ class Mapping:
                 error = one.rule.error(problem, "MAP", "State HANDLECOLLISIONS alike in both")
                 raise error.with_place(source=self._parameters.source or None)
         return named[0].collisions if named else None
+
+    def tables(self, table: Table) -> Sequence[Table]:
+        """Return the target tables of a source table, a definition for each statement; raises OptionError."""
+        return [one.table for one in self._of_table(table)]
 
     def blocks(self, block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
         """Return the operations of a source table as those of its target tables.

@@ -17,7 +17,8 @@ from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.model.changes import StateColumn
 
 TIME: Final = pa.timestamp("us")
-COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn("_position", pa.string()))
+POSITION: Final = "_position"
+COLUMNS: Final = (TargetColumn("_op_ts", TIME), TargetColumn(POSITION, pa.string()))
 
 
 def meta_table(table: TargetTable) -> TargetTable:

@@ -227,11 +227,13 @@ def replay_operations(
     """
     late: dict[int, ApplyError] = {}
     while True:
-        own = Faults(stop=faults.stop)
+        own = Faults(stop=faults.stop, stops=faults.stops)
         replay = begin(own)
         try:
             replay.run(operations, unended)
         except _TwiceError as found:
+            if faults.stops(found.error):
+                raise found.error from None
             late[int(operations.order[found.row])] = found.error
             rows = np.arange(len(operations))
             operations = operations.take(rows[rows != found.row])

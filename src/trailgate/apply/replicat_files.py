@@ -13,11 +13,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from trailgate.apply.collisions import Collisions
+from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
 from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
 from trailgate.errors import OptionError, Where, nearest
-from trailgate.expressions.parser import parse_value
-from trailgate.expressions.syntax import Expression
-from trailgate.messages.extract_files import (
+from trailgate.expressions.extract_files import (
     OPERATIONS,
     Remark,
     by_reason,
@@ -25,7 +24,9 @@ from trailgate.messages.extract_files import (
     read_condition,
     table_pattern,
 )
-from trailgate.messages.selection import TableRule
+from trailgate.expressions.parser import parse_value
+from trailgate.expressions.selection import TableRule
+from trailgate.expressions.syntax import Expression
 from trailgate.model.table_patterns import name_parts
 
 NOTED: Final = by_reason(
@@ -57,16 +58,27 @@ REFUSED: Final = by_reason(
         "records are applied as they are": "REPLACEBADCHAR REPLACEBADNUM SPACESTONULL TRIMSPACES NOTRIMSPACES CHARSET COLCHARSET DECRYPTTRAIL",
         "it belongs to Extract: write MAP": "TABLE",
         "the whole trail is read": "PASSTHRU FILTERDUPS",
+        "write it before the first MAP, and it holds for all": "REPERROR",
         "a delay would have to outlive the run": "DEFERAPPLYINTERVAL",
     }
 )
 ALTERED: Final = "Leaving it out would change the data that are applied"
 POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "ABEND": "stop",
+        "ABEND": STOP,
         "DISCARD": "discard",
-        "IGNORE": "ignore",
-        "TRANSDISCARD": "discard-transaction",
+        "IGNORE": IGNORE,
+        "TRANSDISCARD": DISCARD_TRANSACTION,
+    }
+)
+NO_EXCEPTIONS: Final = "there is no exceptions table"
+NO_RETRIES: Final = "nothing is tried again: a run that stopped is started again"
+UNANSWERED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "EXCEPTION": NO_EXCEPTIONS,
+        "TRANSEXCEPTION": NO_EXCEPTIONS,
+        "RETRYOP": NO_RETRIES,
+        "TRANSABORT": NO_RETRIES,
     }
 )
 TYPES: Final[Mapping[str, tuple[str, str]]] = MappingProxyType(
@@ -84,7 +96,7 @@ COLLISIONS: Final[Mapping[str, Collisions]] = MappingProxyType(
 )
 _ASSIGNMENT: Final = re.compile(r"(\"[^\"]+\"|[^\s=]+)\s*=\s*(.+)", re.DOTALL)
 _TARGET: Final = re.compile(r"[\s,]*TARGET\b\s*", re.IGNORECASE)
-_ERROR: Final = re.compile(r"\(?\s*(\w+)\s*,\s*(\w+)\s*(.*?)\)?\s*", re.DOTALL)
+_ERROR: Final = re.compile(r"\(?\s*(-?\w+)\s*,\s*(\w+)\s*(.*?)\)?\s*", re.DOTALL)
 DISCARD_OPTIONS: Final = frozenset({"APPEND", "PURGE", "MAXBYTES", "MEGABYTES", "MAXLINES"})
 
 
@@ -113,6 +125,7 @@ class ReplicatParameters:
     sourcedefs: str | None = None
     discards: str | None = None
     on_error: str | None = None
+    responses: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     mode: str | None = None
     unused: tuple[Remark, ...] = ()
     source: str = ""  # the file, for errors
@@ -126,6 +139,7 @@ class _Draft:
     not_taken: set[str] = field(default_factory=set)
     types: dict[str, tuple[str, str]] = field(default_factory=dict)
     collisions: Collisions | None = None
+    errors: dict[str, tuple[Statement, str]] = field(default_factory=dict)  # of REPERROR
 
     def set_once(self, statement: Statement, **members: Any) -> None:
         for name in members:
@@ -146,7 +160,10 @@ def parse_replicat(text: str, source: str = "") -> ReplicatParameters:
     if not draft.parameters.maps:
         hint = "As in MAP HR.*, TARGET HR.*;"
         raise OptionError("no MAP statement", where=Where(source=source or None), hint=hint)
-    return replace(draft.parameters, source=source)
+    try:
+        return replace(_with_responses(draft), source=source)
+    except OptionError as error:
+        raise error.with_place(source=source or None) from None
 
 
 def _nothing_more(statement: Statement, rest: str) -> None:
@@ -298,19 +315,72 @@ def _discardfile(draft: _Draft, statement: Statement) -> None:
 
 
 def _reperror(draft: _Draft, statement: Statement) -> None:
+    """Note a response to an error; what it comes to is known when all are."""
+    if draft.parameters.maps:
+        hint = "Write it before the first MAP: it holds for all here"
+        raise statement.error("REPERROR follows a MAP, and would not hold for that", hint)
+    if statement.rest.strip("() ").upper() == "RESET":
+        draft.errors.clear()
+        return
     found = _ERROR.fullmatch(statement.rest)
     if found is None:
-        raise statement.error("expected (DEFAULT, ABEND) or another response after REPERROR")
-    which, response, more = found[1].upper(), found[2].upper(), found[3]
-    policy = POLICIES.get(response)
-    if which != "DEFAULT":
-        problem = f"REPERROR ({which}, {response}) is not obeyed: errors of a database's numbers are not distinguished"
-        raise statement.error(problem, "One response holds for all: REPERROR (DEFAULT, ...)")
-    if policy is None or more.strip(" ,"):
-        known = ", ".join(POLICIES)
+        problem = "expected (DEFAULT, ABEND) or another response after REPERROR"
+        raise statement.error(problem)
+    which, response, more = found[1].upper().lstrip("0"), found[2].upper(), found[3]
+    if not (which in ("DEFAULT", "DEFAULT2") or which.lstrip("-").isdecimal()):
+        raise statement.error(f"expected DEFAULT or the number of an error, found {found[1]}")
+    later = which == "DEFAULT" and response == "EXCEPTION"  # DEFAULT2 may state what it is
+    if (response not in POLICIES and not later) or more.strip(" ,"):
+        reason = UNANSWERED.get(response, "")
         problem = f"the response {response} {more}".rstrip()
-        raise statement.error(f"{problem} is not obeyed", f"There are {known}")
-    draft.set_once(statement, on_error=policy)
+        raise statement.error(
+            f"{problem} is not obeyed{reason and ': '}{reason}", f"There are {', '.join(POLICIES)}"
+        )
+    if which in draft.errors:
+        raise statement.error(f"the response to {which} is given twice")
+    draft.errors[which] = statement, response
+
+
+def _with_responses(draft: _Draft) -> ReplicatParameters:
+    """Return the parameters with the responses of REPERROR; raises OptionError for a number that would be answered otherwise than in Replicat."""
+    given, unused = dict(draft.errors), []
+    second = given.pop("DEFAULT2", None)
+    if "DEFAULT" in given and given["DEFAULT"][1] == "EXCEPTION":
+        # The reference: DEFAULT2 holds for tables without a MAP statement of exceptions, and such are refused here.
+        if second is None:
+            problem = f"the response EXCEPTION is not obeyed: {NO_EXCEPTIONS}"
+            hint = "REPERROR (DEFAULT2, ...) states what holds without one"
+            raise given["DEFAULT"][0].error(problem, hint)
+        given["DEFAULT"], second = second, None
+    if second is not None:
+        reason = "it holds where the response of DEFAULT is EXCEPTION"
+        unused.append(Remark(second[0].line, second[0].text.rstrip("; \t"), reason))
+    default = given.pop("DEFAULT", (None, "ABEND"))[1]
+    responses: dict[int, str] = {}
+    for text, (statement, response) in given.items():
+        number = int(text)
+        group = next((own for own in NUMBERS if number in own), None)
+        if group is None and response == default:
+            reason = "the response is that of all errors"
+            unused.append(Remark(statement.line, statement.text.rstrip("; \t"), reason))
+            continue
+        if group is None:
+            known = ", ".join(str(one) for own in NUMBERS for one in own)
+            problem = f"REPERROR ({number}, {response}) is not obeyed: the error is not distinguished from others"
+            raise statement.error(problem, f"Errors of Oracle that are: {known}")
+        for other in group:
+            others = given.get(str(other), (None, default))[1]
+            if others != response:
+                problem = f"REPERROR ({number}, {response}) is not obeyed: {number} and {other} are one error here, and the response to {other} is {others}"
+                raise statement.error(problem, "Give both the same response")
+        responses[number] = POLICIES[response]
+    found = draft.parameters
+    return replace(
+        found,
+        on_error=POLICIES[default] if draft.errors else None,
+        responses=MappingProxyType(responses),
+        unused=tuple(sorted((*found.unused, *unused), key=lambda one: one.line)),
+    )
 
 
 def _insertallrecords(draft: _Draft, statement: Statement) -> None:

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.faults import TOO_LARGE
 from trailgate.columnar.digits import from_hex
 from trailgate.columnar.rows import failing_row, row_error
 from trailgate.errors import DecodeError, DefinitionError, Where
@@ -22,6 +25,7 @@ from trailgate.model.types import Family
 from trailgate.model.values import typed_for
 
 Convert = Callable[[pa.Array], pa.Array]
+TYPES_HINT: Final = "The trail has it as {}: give the target's column a type that holds it, or leave the operation out, --on-error discard"
 MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 
 
@@ -136,7 +140,11 @@ def conversion(column: Column, kind: pa.DataType) -> Convert:
         return convert
 
     def cast(values: pa.Array) -> pa.Array:
-        return _cast(convert(values), kind)
+        try:
+            return _cast(convert(values), kind)
+        except DecodeError as error:
+            error.hint = error.hint or TYPES_HINT.format(column.type_row.name)
+            raise
 
     return cast
 
@@ -162,21 +170,50 @@ def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
         values = pc.cast(values, pa.string())
     try:
         found = pc.cast(values, kind)
+        if kind == pa.float32() and pa.types.is_float64(values.type):
+            _check_rounded(values, found)
     except pa.ArrowNotImplementedError:
         raise DefinitionError(
             f"the target's column is of {kind}, which {values.type} does not become"
         ) from None
     except pa.ArrowInvalid as error:
         row = failing_row(lambda part: pc.cast(part, kind), values)
+        numbers = TOO_LARGE if _is_too_large(values[row], kind) else ()
         problem = f"the target's column is of {kind}, which does not hold this value"
         if pa.types.is_string(values.type):
-            raise row_error(problem, values, row) from None
+            raise row_error(problem, values, row).numbered(numbers) from None
         where = Where(record=row)
-        raise DecodeError(f"{problem}: {values[row]} ({error})", where=where) from None
+        problem = f"{problem}: {values[row]} ({error})"
+        raise DecodeError(problem, where=where).numbered(numbers) from None
     return found
 
 
-WIDER: Final = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
+def _check_rounded(values: pa.Array, found: pa.Array) -> None:
+    """Raise DecodeError where a number of eight bytes is another one in four, which Arrow rounds without a word."""
+    back = pc.cast(found, pa.float64())
+    same = pc.or_(pc.equal(values, back), pc.and_(pc.is_nan(values), pc.is_nan(back)))
+    rounded = np.flatnonzero(~np.asarray(pc.fill_null(same, True)))
+    if len(rounded):
+        row = int(rounded[0])
+        problem = f"the target's column is of float, which does not hold this value: {values[row]}"
+        raise DecodeError(problem, where=Where(record=row))
+
+
+def _is_too_large(value: pa.Scalar, kind: pa.DataType) -> bool:
+    """Return whether a value is a number with more digits before the point than a type of numbers holds; digits after it are another matter."""
+    try:
+        number = Decimal(str(value.as_py()))
+    except InvalidOperation:
+        return False
+    if not number.is_finite():
+        return False
+    if pa.types.is_decimal(kind):
+        return bool(number) and number.adjusted() >= kind.precision - kind.scale
+    if not pa.types.is_integer(kind):
+        return False
+    bits = kind.bit_width - pa.types.is_signed_integer(kind)
+    least = -(1 << bits) if pa.types.is_signed_integer(kind) else 0
+    return not least <= number < 1 << bits
 
 
 def with_columns_of(held: TargetTable, wanted: TargetTable) -> TargetTable:

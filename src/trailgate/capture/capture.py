@@ -19,6 +19,7 @@ from trailgate.columnar.digits import with_numbers
 from trailgate.columnar.gather import take_text
 from trailgate.columnar.rows import Isolation
 from trailgate.errors import OptionError, TrailgateError
+from trailgate.expressions.selection import CaptureRules, TableSelections
 from trailgate.messages.bounds import (
     Problem,
     RawOperations,
@@ -39,7 +40,6 @@ from trailgate.messages.messages import (
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.records import BadMessagesError
-from trailgate.messages.selection import CaptureRules, TableSelections
 from trailgate.model.changes import BEGIN, ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Definitions

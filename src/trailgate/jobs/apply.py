@@ -93,7 +93,7 @@ class ApplyRun:
         self._source = mapped.source(self._find().prefix)
         self._stream = TrailStream(self._find)
         self._notices = Notices()
-        self._tables = TargetTables(to, self._options, self._source, mapped.collisions, target)
+        self._tables = TargetTables(to, self._options, self._source, mapped.mapping, target)
         known = self._tables.done
         self._place = self._stream.initial(EARLIEST if known is None else known.position)
 

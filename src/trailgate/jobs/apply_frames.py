@@ -58,7 +58,7 @@ class FrameOperations:
         _check_whole(batch)
         mapped = mapped_options(self.options)
         source = mapped.source(self.trail)
-        with closing(TargetTables(self.to, mapped.options, source, mapped.collisions)) as tables:
+        with closing(TargetTables(self.to, mapped.options, source, mapped.mapping)) as tables:
             positions = batch.in_order("position")
             first, last = positions[0].as_py(), positions[-1].as_py()
             done = tables.done_before

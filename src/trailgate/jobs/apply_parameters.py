@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from trailgate.apply.collisions import Collisions
 from trailgate.apply.mapping import Mapping
 from trailgate.apply.replicat_files import parse_replicat
 from trailgate.errors import OptionError, Where
+from trailgate.expressions.extract_files import Remark
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import Prepare, as_it_is
-from trailgate.messages.extract_files import Remark
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_whole
 from trailgate.trail.reading.images import Wanted
@@ -26,11 +24,6 @@ class MappedOptions:
     mapping: Mapping | None = None
     definitions: str | None = None
     unused: tuple[Remark, ...] = ()
-
-    @property
-    def collisions(self) -> Callable[[str], Collisions | None]:
-        """Return what is done at collisions of a table, where its statement states it."""
-        return (lambda _: None) if self.mapping is None else self.mapping.collisions
 
     @property
     def prepare(self) -> Prepare:

@@ -21,6 +21,7 @@ from trailgate.apply.tables import TargetTable, target_table, with_columns_of
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import TrailgateError
 from trailgate.model.changes import ChangeBatch, ChangeBlock
+from trailgate.model.tables import Table
 from trailgate.model.transactions import begins_of
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.options import above_csn
@@ -53,16 +54,19 @@ class KnownTable:
 class SplitRead:
     """The operations of a split, by the names of target tables; ``order`` and ``transaction`` count over the split.
 
-    ``blocks`` are the operations as the trail has them, where they are kept. ``last`` is the position of the last one.
+    ``blocks`` are the operations as the trail has them, where they are kept. ``last`` is the position of the last one. ``defined`` are the definitions of each source table with operations
+    in the split, with the position of the first of these, in their order. Where an operation ``failed``, what follows it was not read.
     """
 
     operations: dict[str, Operations] = field(default_factory=dict)
     tables: dict[str, KnownTable] = field(default_factory=dict)
     blocks: list[Part] = field(default_factory=list)
     errors: dict[int, TrailgateError] = field(default_factory=dict)
+    defined: dict[str, dict[Table, str]] = field(default_factory=dict)
     rows: int = 0
     transactions: int = 0
     last: Position | None = None
+    failed: TrailgateError | None = None
 
     def shifted(self, rows: int, transactions: int) -> SplitRead:
         """Return the split as one that follows operations and transactions of earlier ones."""
@@ -120,18 +124,12 @@ class SplitWork:
         last: ChangeBatch | None = None
         for batch in batches:
             transactions = found.transactions + np.cumsum(_begins(batch))
-            for block in batch.blocks:
-                if not len(block):
-                    continue
-                moved = replace(block, order=block.order + found.rows)
-                own = transactions[block.order]
-                if self.keep:
-                    found.blocks.append((moved, own))
-                for mapped in self.prepare(moved, faults):
-                    chosen = own
-                    if mapped is not moved:
-                        chosen = transactions[mapped.order - found.rows]
-                    self._add(found, parts, (mapped, chosen), faults)
+            for block in filter(len, batch.blocks):
+                try:
+                    self._add_block(found, parts, (block, transactions), faults)
+                except TrailgateError as error:
+                    found.failed = error
+                    return found
             if batch.rows:
                 found.rows += batch.rows
                 found.transactions = int(transactions[-1])
@@ -145,17 +143,35 @@ class SplitWork:
         found.errors = faults.errors
         return found
 
-    def _add(
+    def _add_block(
         self, found: SplitRead, parts: dict[str, list[Operations]], part: Part, faults: Faults
     ) -> None:
-        """Add the operations of a part that its table does not have yet."""
+        """Add a block, with the transactions of its batch, to the tables that it is mapped to."""
+        block, transactions = part
+        moved = replace(block, order=block.order + found.rows)
+        own = transactions[block.order]
+        if self.keep:
+            found.blocks.append((moved, own))
+        for mapped in self.prepare(moved, faults):
+            chosen = own
+            if mapped is not moved:
+                chosen = transactions[mapped.order - found.rows]
+            self._add(found, parts, (mapped, chosen), faults, block.table)
+
+    def _add(
+        self,
+        found: SplitRead,
+        parts: dict[str, list[Operations]],
+        part: Part,
+        faults: Faults,
+        source: Table,
+    ) -> None:
+        """Add the operations of a part, of a source table, that its target does not have yet."""
         block, transactions = part
         wanted = self.extend(target_table(block.table))
         name = str(wanted)
         known = found.tables.get(name) or self.tables.get(name)
         known = KnownTable(wanted, self.done) if known is None else known
-        known = replace(known, table=with_columns_of(known.table, wanted))
-        found.tables[name] = known
         keep = np.ones(len(block), bool)
         if known.done:
             keep &= pc.greater(block.position, known.done).to_numpy(zero_copy_only=False)
@@ -167,11 +183,20 @@ class SplitWork:
         rows = np.flatnonzero(keep)
         if not len(rows):
             return
+        known = replace(known, table=with_columns_of(known.table, wanted))
+        found.tables[name] = known
+        _note(found.defined, source, block.position[rows[0]].as_py())
         operations = operations_on(known.table, [block.take(rows)], [transactions[rows]], faults)
         own = parts.setdefault(name, [])
         own.append(operations)
         if self.fold_rows and sum(map(len, own)) > self.fold_rows:
             own[:] = [fold(join_operations([one.on(known.table) for one in own]))]
+
+
+def _note(defined: dict[str, dict[Table, str]], table: Table, first: str) -> None:
+    """Note a definition of a table with operations, the first of which is at a position."""
+    own = defined.setdefault(table.name, {})
+    own[table] = min(first, own.get(table, first))
 
 
 def join_reads(reads: Sequence[SplitRead]) -> SplitRead:
@@ -196,6 +221,7 @@ def join_reads(reads: Sequence[SplitRead]) -> SplitRead:
         tables,
         [block for part in parts for block in part.blocks],
         reduce(lambda one, other: one | other, (part.errors for part in parts), {}),
+        join_defined(reads),
         parts[-1].rows if parts else 0,
         parts[-1].transactions if parts else 0,
         next((part.last for part in reversed(parts) if part.last), None),
@@ -209,6 +235,16 @@ def joined_tables(reads: Iterable[SplitRead]) -> dict[str, KnownTable]:
         for name, known in one.tables.items():
             first = found.setdefault(name, known)
             found[name] = replace(first, table=with_columns_of(first.table, known.table))
+    return found
+
+
+def join_defined(reads: Iterable[SplitRead]) -> dict[str, dict[Table, str]]:
+    """Return the definitions of source tables that splits have operations of, each with the position of the first."""
+    found: dict[str, dict[Table, str]] = {}
+    for one in reads:
+        for own in one.defined.values():
+            for table, first in own.items():
+                _note(found, table, first)
     return found
 
 

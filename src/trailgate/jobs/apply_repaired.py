@@ -1,7 +1,7 @@
 """Discarded operations that were repaired, applied from their file of JSON lines.
 
-They are applied by a group of their own, ``GROUP.discards``, so that the position in the trail stays. Nothing states whether their rows were changed since, so they are applied only where
-that is asked for. The digest of a file that was applied is kept with the position: the same file is not applied twice in a row.
+They are applied by a group of their own, ``GROUP.discards``, so that the position in the trail stays. Where rows keep the position of what wrote them (``meta``), an operation on a row that was
+changed since is refused; else nothing states whether it was, and operations are applied only where that is asked for. The digest of a file that was applied is kept with the position: the same file is not applied twice in a row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from trailgate.storage.reading.trail_file import find_table
 
 REASON: Final = "reason"
 NAMES: Final = frozenset((REASON, *OPERATIONS_SCHEMA.names))
-ASKED: Final = "Their rows may have been changed since: look, and then apply them with --force"
+ASKED: Final = "Their rows may have been changed since: look, and then apply them with --force; tables of --meta state it"
 
 
 @list_names(ApplyKeywords, OPTIONS)
@@ -51,11 +51,13 @@ def apply_repaired(
 
     Lines of one ``tx_id`` that follow one another are a transaction. The options are those that the trail was applied with.
 
-    Raises OptionError without ``force``, and for a file that was the last one to be applied; DecodeError with the line for what is not an operation; and what ``apply_trail`` raises.
+    Without ``force`` rows have to keep their positions (``meta``), and none may have been changed since by an operation after the repaired one; a row that is not there counts as not changed.
+
+    Raises OptionError without ``force`` and ``meta``, ApplyError for a row that was changed since, OptionError for a file that was the last one to be applied; DecodeError with the line for what is not an operation; and what ``apply_trail`` raises.
     """
-    if not force:
-        raise OptionError("repaired operations are not applied unasked", hint=ASKED)
     given = ApplyOptions(**OPTIONS.read(options))
+    if not (force or given.meta):
+        raise OptionError("repaired operations are not applied unasked", hint=ASKED)
     mapped = mapped_options(replace(given, after_csn=None, overlay_until=None))
     content = read_whole(file, "file of discards")
     files = find_trail(trail, definitions or mapped.definitions)
@@ -63,7 +65,7 @@ def apply_repaired(
     group = replace(mapped.options, group=f"{mapped.options.group}.discards")
     source = f"discards of {mapped.source(trail)}"
     digest = hashlib.sha256(content).hexdigest()
-    with closing(TargetTables(to, group, source, mapped.collisions)) as tables:
+    with closing(TargetTables(to, group, source, mapped.mapping)) as tables:
         done = tables.done
         if done is not None and done.csn == digest:
             raise OptionError("this file is applied", where=Where(source=str(file)))
@@ -85,6 +87,8 @@ def apply_repaired(
         read = tables.read(lambda: [replace(work, tables=tables.known).read_batches([batch])])
         if read.last is None:
             return ApplyReport()
+        if not force:
+            tables.check_unchanged(read)
         return tables.apply(replace(read, last=replace(read.last, position=at, csn=digest)))
 
 

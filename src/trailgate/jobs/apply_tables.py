@@ -12,30 +12,44 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.batch import Effects
+from trailgate.apply.batch import Effects, key_table
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.column_types import ColumnTypes
-from trailgate.apply.faults import Faults
+from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
+from trailgate.apply.mapping import Mapping as MapStatements
+from trailgate.apply.meta import POSITION
 from trailgate.apply.modes import MODES, WITH_META
 from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations
-from trailgate.apply.tables import TargetTable, with_columns_of
+from trailgate.apply.redefinition import check_redefinition, wider_columns
+from trailgate.apply.replay import keys_of
+from trailgate.apply.tables import TargetTable, target_table, with_columns_of
 from trailgate.arrays import Longs, Mask
-from trailgate.errors import DefinitionError, OptionError, StorageError, TrailgateError, Where
+from trailgate.columnar.digits import short_position
+from trailgate.errors import (
+    ApplyError,
+    DefinitionError,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    Where,
+)
 from trailgate.jobs.apply_discards import OTHERS, DiscardFile, reason_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
     KnownTable,
     SplitRead,
+    join_defined,
     join_reads,
     joined_tables,
     position_at,
 )
+from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
 from trailgate.targets.target import Position, RowRefusedError, Target, open_target
 
@@ -89,6 +103,16 @@ class ApplyReport:
         return ApplyReport(tables, self.batches + other.batches, position, reasons)
 
 
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What a table of the target needs before rows are written: it is created, or gets columns, or integers of more bytes."""
+
+    is_new: bool = False
+    added: tuple[str, ...] = ()
+    wider: tuple[str, ...] = ()
+
+
+CHANGED_SINCE: Final = "Look whether the operation is still right, and apply it with --force"
 TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its name
 
 
@@ -110,14 +134,19 @@ class TargetTables:
         to: str,
         options: ApplyOptions,
         source: str,
-        collisions: Callable[[str], Collisions | None] = lambda _: None,
+        mapping: MapStatements | None = None,
         bounded: BoundedTarget | None = None,
     ) -> None:
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
         self._options, self._mode = options, WITH_META if options.meta else MODES[options.mode]
-        self._collisions = collisions
+        self._collisions: Callable[[str], Collisions | None] = lambda _: None
         self._policy = Collisions(options.on_collision)
+        self._responses = Responses(options.on_error)
+        self._mapped: Callable[[Table], Sequence[Table]] = lambda table: (table,)
+        if mapping is not None:
+            self._collisions, self._mapped = mapping.collisions, mapping.tables
+            self._responses = Responses(options.on_error, mapping.responses)
         if bounded is not None and bounded.collisions is not None:
             policy = self._policy = bounded.collisions
             self._collisions = lambda _: policy
@@ -125,9 +154,8 @@ class TargetTables:
         self._target: Target = bounded or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
         self._known: dict[str, KnownTable] = {}
-        self._missing: dict[
-            str, tuple[str, ...]
-        ] = {}  # columns that a table lacks yet; none: it is not there
+        self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
+        self._defined: dict[str, Table] = {}  # the last definition of each source table
         self._discards: DiscardFile | None = None
         self.done = self._target.position(None)
         if self.done is not None and self.done.trail != source:
@@ -161,7 +189,7 @@ class TargetTables:
     @property
     def keeps(self) -> bool:
         """Return whether operations that cannot be applied are discarded: they are kept as the trail has them."""
-        return self._options.on_error != "stop"
+        return not self._responses.always_stop
 
     @property
     def folds(self) -> bool:
@@ -180,9 +208,14 @@ class TargetTables:
             reads = list(read())
             for name, one in joined_tables(reads).items():
                 self._meet(name, one.table)
+            defined = self._follow(join_defined(reads))
             if all(
                 self._is_known(name, one) for read in reads for name, one in read.tables.items()
             ):
+                failed = next((read.failed for read in reads if read.failed is not None), None)
+                if failed is not None:
+                    raise failed
+                self._defined = defined
                 joined = join_reads(reads)
                 return replace(
                     joined,
@@ -215,17 +248,83 @@ class TargetTables:
             until = "" if self._bound is None else self._bound(wanted)
             known = KnownTable(wanted if held is None else held, done, until)
             if held is None:
-                self._missing[name] = ()
+                self._changes[name] = _Change(is_new=True)
         whole = with_columns_of(known.table, wanted)
         added = tuple(column.name for column in whole.columns[len(known.table.columns) :])
-        if added and self._missing.get(name) != ():
+        change = self._changes.get(name, _Change())
+        if added and not change.is_new:
             if self._options.schema_changes == "strict":
                 problem = f"the trail has columns that the target's table lacks: {', '.join(added)}"
                 raise DefinitionError(
                     problem, where=Where(table=name), hint="--schema-changes evolve adds them"
                 )
-            self._missing[name] = self._missing.get(name, ()) + added
+            self._changes[name] = replace(change, added=change.added + added)
         self._known[name] = replace(known, table=whole)
+
+    def check_unchanged(self, batch: SplitRead) -> None:
+        """Raise ApplyError where a row of a batch's operations was written by one after it, or does not state its position."""
+        for name, own in batch.operations.items():
+            if self._changes.get(name, _Change()).is_new:
+                continue
+            keys = keys_of(own)
+            rows = self._target.rows(own.table, key_table(own.table, keys), keys_alone=False)
+            names = own.table.key_names
+            written = {
+                tuple(row[one] for one in names): row.get(POSITION) for row in rows.to_pylist()
+            }
+            images = zip(*(column.to_pylist() for column in (*own.key, *own.old_key)), strict=True)
+            for number, both in enumerate(images):
+                there = [one for one in (both[: len(names)], both[len(names) :]) if one in written]
+                place = own.position[number].as_py()
+                late = next(
+                    (one for one in there if place is None or _is_after(written[one], place)), None
+                )
+                if late is not None:
+                    at = written[late]
+                    since = (
+                        "nothing states when" if at is None else f"position {short_position(at)}"
+                    )
+                    problem = (
+                        f"the row of {own.shown_key(number)} may have been changed since: {since}"
+                    )
+                    where = Where(source=None if place is None else own.place(number), table=name)
+                    raise ApplyError(problem, where=where, hint=CHANGED_SINCE)
+
+    def _follow(self, found: Mapping[str, Mapping[Table, str]]) -> dict[str, Table]:
+        """Return the last definition of each source table; raises DefinitionError where the target does not follow from one to the next."""
+        last = dict(self._defined)
+        for source, own in found.items():
+            for table, first in sorted(own.items(), key=lambda one: one[1]):
+                before = last.get(source, table)
+                last[source] = table
+                if before == table:
+                    continue
+                pairs = zip(self._mapped(before), self._mapped(table), strict=True)
+                try:
+                    for old, new in pairs:
+                        self._redefine(old, new)
+                except DefinitionError as error:
+                    raise error.with_place(source=f"position {short_position(first)}") from None
+        return last
+
+    def _redefine(self, old: Table, new: Table) -> None:
+        """Let a target table follow from one definition to the next."""
+        name = str(self.extend(target_table(new)))
+        known = self._known.get(name)
+        if known is None:
+            return
+        strict, keyed = self._options.schema_changes == "strict", self._options.mode != "append"
+        chosen = self._types.chosen_for(known.table)
+        check_redefinition(old, new, known.table, chosen, strict=strict, keyed=keyed)
+        change = self._changes.get(name, _Change())
+        wider = wider_columns(old, new, known.table)
+        if wider and self._target.widens and not change.is_new:
+            columns = (
+                replace(one, type=pa.int64()) if one.name in wider else one
+                for one in known.table.columns
+            )
+            self._known[name] = replace(known, table=replace(known.table, columns=tuple(columns)))
+            self._changes[name] = replace(change, wider=change.wider + wider)
 
     def _check_mode(self, held: TargetTable) -> None:
         """Raise DefinitionError where a table is one of another mode."""
@@ -240,13 +339,15 @@ class TargetTables:
 
     def _make(self) -> None:
         """Create the tables, and add the columns, that operations are on and the target lacks."""
-        for name, columns in self._missing.items():
+        for name, change in self._changes.items():
             table = self._known[name].table
-            if columns:
-                self._target.add_columns(table, columns)
-            else:
+            if change.is_new:
                 self._target.create(self._mode.stored(table))
-        self._missing.clear()
+            if change.wider:
+                self._target.widen(table, change.wider)
+            if change.added:
+                self._target.add_columns(table, change.added)
+        self._changes.clear()
 
     def apply(self, batch: SplitRead) -> ApplyReport:
         """Apply a batch of whole transactions."""
@@ -265,7 +366,7 @@ class TargetTables:
         try:
             return self._apply(batch, policy)
         except RowRefusedError as error:
-            if not self.keeps:
+            if self._responses.stops(error):
                 raise
             refusal = error
         middle = _middle(batch)
@@ -300,14 +401,14 @@ class TargetTables:
 
     def _refusal_of(self, batch: SplitRead, policy: Collisions) -> RowRefusedError | None:
         """Return the error with which the target refuses to write operations; nothing of them stays."""
-        known, missing = dict(self._known), dict(self._missing)
+        known, changes = dict(self._known), dict(self._changes)
         try:
             with self._undone_where_it_fails():
                 self._write(batch, policy)
         except RowRefusedError as error:
             return error
         self._target.rollback()
-        self._known, self._missing = known, missing
+        self._known, self._changes = known, changes
         return None
 
     def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
@@ -324,13 +425,13 @@ class TargetTables:
     @contextmanager
     def _undone_where_it_fails(self) -> Iterator[None]:
         """Forget what was written where an error is raised; tables are looked up again then, but where a row was refused."""
-        known, missing = dict(self._known), dict(self._missing)
+        known, changes = dict(self._known), dict(self._changes)
         try:
             yield
         except BaseException as error:
             self._target.rollback()
             refused = isinstance(error, RowRefusedError)
-            self._known, self._missing = (known, missing) if refused else ({}, {})
+            self._known, self._changes = (known, changes) if refused else ({}, {})
             raise
 
     def _write(
@@ -363,9 +464,12 @@ class TargetTables:
     ) -> tuple[list[TableEffects], Faults, frozenset[int]]:
         """Return what is written to each table, the operations that cannot be applied, and the transactions that are left out for these."""
         reasons = dict(batch.errors)
+        for number in sorted(reasons):
+            if self._responses.stops(reasons[number]):
+                raise reasons[number]
         left_out = self._left_out(batch, reasons)
         while True:
-            faults = Faults(stop=not self.keeps)
+            faults = Faults(stop=not self.keeps, stops=self._responses.stops)
             found: list[TableEffects] = []
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
@@ -381,16 +485,18 @@ class TargetTables:
                 return found, faults, left_out
             left_out = more
 
-    def _left_out(self, batch: SplitRead, errors: Iterable[int]) -> frozenset[int]:
+    def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
         """Return the transactions that are not applied since operations of them cannot be."""
-        if self._options.on_error != "discard-transaction":
-            return frozenset()
-        wanted = list(errors)
+        wanted = self._answered(errors, DISCARD_TRANSACTION)
         return frozenset(
             number
             for block, own in batch.blocks
             for number in own[np.isin(block.order, wanted)].tolist()
         )
+
+    def _answered(self, errors: Mapping[int, TrailgateError], response: str) -> list[int]:
+        """Return the operations whose errors have a response."""
+        return [number for number, one in errors.items() if self._responses.to(one) == response]
 
     def _effects_on(
         self, operations: Operations, policy: Collisions, faults: Faults
@@ -406,16 +512,24 @@ class TargetTables:
 
     def _discard(self, batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> None:
         """Write the operations that are not applied to the file of discards."""
-        if not faults.errors or self._options.on_error == "ignore":
+        ignored = self._answered(faults.errors, IGNORE)
+        if len(ignored) == len(faults.errors):
             return
         if self._discards is None:
             path = self._options.discards or f"{self._options.group}.discards.jsonl"
             self._discards = DiscardFile(path)
         for block, transactions in batch.blocks:
-            rows = np.flatnonzero(_gone(block.order, transactions, faults, left_out))
+            gone = _gone(block.order, transactions, faults, left_out)
+            kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(left_out))
+            rows = np.flatnonzero(gone & ~kept)
             if len(rows):
                 self._discards.add(block.take(rows), faults.errors)
         self._discards.flush()
+
+
+def _is_after(written: str | None, place: str) -> bool:
+    """Return whether a row was written after a position, or does not state it."""
+    return written is None or written > place
 
 
 def _reasons(batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> Mapping[str, int]:

@@ -101,6 +101,7 @@ class _Expected(Target):
     whole: Position
     collisions: Collisions | None
     tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
+    widens: bool = True
 
     def position(self, table: TargetTable | None) -> Position | None:
         return self.scratch.position(table)
@@ -133,6 +134,9 @@ class _Expected(Target):
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         self.scratch.add_columns(table, names)
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        self.scratch.widen(table, names)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         return self.scratch.rows(table, keys, keys_alone=keys_alone)

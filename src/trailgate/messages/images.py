@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Mask
 from trailgate.columnar.rows import differing, without
-from trailgate.messages.selection import CaptureRules
+from trailgate.expressions.selection import CaptureRules
 from trailgate.model.changes import (
     ABSENT,
     DELETE,

@@ -19,6 +19,12 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import format_positions
 from trailgate.columnar.rows import group
 from trailgate.errors import DecodeError, DefinitionError, TrailgateError
+from trailgate.expressions.selection import (
+    MISSING_HINT,
+    CaptureRules,
+    TableSelections,
+    find_excluded,
+)
 from trailgate.messages.bounds import RawOperations
 from trailgate.messages.images import with_operation_types
 from trailgate.messages.messages import MessageBatch
@@ -32,7 +38,6 @@ from trailgate.messages.records import (
     Records,
     check_keys,
 )
-from trailgate.messages.selection import MISSING_HINT, CaptureRules, TableSelections, find_excluded
 from trailgate.model.changes import END, INSERT, MIDDLE, UPDATE, ChangeBlock, Image
 from trailgate.model.tables import Definitions, Table
 

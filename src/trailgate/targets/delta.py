@@ -46,6 +46,8 @@ Result = TypeVar("Result")
 class TableTarget:
     """The Delta tables below a folder, on a disk or in a store that delta-rs knows."""
 
+    widens = False
+
     def __init__(self, root: str, group: str) -> None:
         self._root, self._group = root.rstrip("/"), group
         _check_name(root if "://" in root else str(Path(root).absolute()))
@@ -111,6 +113,9 @@ class TableTarget:
         added = pa.schema([table.schema.field(name) for name in names])
         fields = deltalake.Schema.from_arrow(added).fields
         _refusing(path, lambda: self._tables[path].alter.add_columns(fields))
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Do nothing: delta-rs changes no type."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""

@@ -9,6 +9,7 @@ import duckdb
 import pyarrow as pa
 
 from trailgate.apply.batch import Effects
+from trailgate.apply.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL
 from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.errors import ApplyError, OptionError, StorageError, Where
 from trailgate.targets import sql
@@ -18,10 +19,18 @@ STAGING: Final = "trailgate_staging"
 WHOLE: Final = "trailgate_whole_rows"
 DATABASE: Final = "trailgate_target"
 EVERY: Final = ""  # the table's name in the row of all tables
+REFUSALS: Final = (
+    ("Duplicate key", DUPLICATE),
+    ("NOT NULL constraint failed", NULL),
+    ("CHECK constraint failed", CHECK),
+    ("Violates foreign key constraint", FOREIGN_KEY),
+)
 
 
 class TableTarget:
     """The tables of a DuckDB file."""
+
+    widens = True
 
     def __init__(self, path: str, group: str) -> None:
         self._path, self._group = path, group
@@ -73,6 +82,13 @@ class TableTarget:
                 self._execute(
                     f"ALTER TABLE {sql.quoted(*_parts(table))} ADD COLUMN {sql.quoted(column.name)} {kind}"
                 )
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Give columns of integers eight bytes."""
+        self._begin()
+        for name in names:
+            alter = f"ALTER TABLE {sql.quoted(*_parts(table))} ALTER {sql.quoted(name)} TYPE BIGINT"
+            self._execute(alter, table=table)
 
     def _type(self, column: TargetColumn) -> str:
         """Return the type that DuckDB gives an Arrow column."""
@@ -207,7 +223,9 @@ class TableTarget:
             where = Where(source=self._path, table=None if table is None else str(table))
             is_of_row = isinstance(error, duckdb.IntegrityError | duckdb.DataError)
             kind = RowRefusedError if is_of_row else ApplyError
-            raise kind(f"DuckDB refuses: {_line(error)}", where=where) from None
+            numbers = next((own for text, own in REFUSALS if text in str(error)), ())
+            problem = f"DuckDB refuses: {_line(error)}"
+            raise kind(problem, where=where).numbered(numbers) from None
         return rows
 
 

@@ -30,6 +30,8 @@ ENDING: Final = ".parquet"
 class TableTarget:
     """The tables below a folder of this machine."""
 
+    widens = False
+
     def __init__(self, root: str, group: str) -> None:
         if "://" in root:
             hint = "Name a folder, or delta:, which stores have too"
@@ -96,6 +98,9 @@ class TableTarget:
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Do nothing: the next file has the columns."""
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Do nothing: files stay as they are."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Refuse to look for rows."""

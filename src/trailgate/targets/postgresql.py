@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Final
 
 import psycopg
@@ -16,6 +17,7 @@ import pyarrow.csv
 from psycopg import sql as psycopg_sql
 
 from trailgate.apply.batch import Effects
+from trailgate.apply.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import to_hex
 from trailgate.errors import ApplyError, OptionError, StorageError, Where, mask_logins
@@ -26,11 +28,23 @@ STAGING: Final = "trailgate_staging"
 KEYS: Final = "trailgate_keys"
 EVERY: Final = ""  # the table's name in the row of all tables
 FETCHED: Final = 50_000  # rows of one part of a scan
+REFUSALS: Final = MappingProxyType(
+    {
+        "22001": TOO_LONG,
+        "22003": TOO_LARGE,
+        "23502": NULL,
+        "23503": FOREIGN_KEY,
+        "23505": DUPLICATE,
+        "23514": CHECK,
+    }
+)  # by SQLSTATE
 DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this order: make foreign keys and further unique constraints DEFERRABLE"
 
 
 class TableTarget:
     """The tables of a database."""
+
+    widens = True
 
     def __init__(self, rest: str, group: str) -> None:
         self._address, self._group = f"postgresql:{rest}", group
@@ -99,6 +113,13 @@ class TableTarget:
                 self._execute(
                     f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quoted(column.name)} {sql.type_of(column)}"
                 )
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Give columns of integers eight bytes."""
+        for name in names:
+            alter = f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quoted(name)} TYPE bigint"
+            self._execute(alter, table=table)
+            self._types.get(str(table), {}).pop(name, None)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
@@ -212,7 +233,9 @@ class TableTarget:
         hint = DEFERRABLE if isinstance(error, psycopg.IntegrityError) else ""
         is_of_row = isinstance(error, psycopg.IntegrityError | psycopg.DataError)
         kind = RowRefusedError if is_of_row else ApplyError
-        return kind(f"PostgreSQL refuses: {_line(error)}", where=where, hint=hint)
+        numbers = REFUSALS.get(error.sqlstate or "", ())
+        refusal = kind(f"PostgreSQL refuses: {_line(error)}", where=where, hint=hint)
+        return refusal.numbered(numbers)
 
 
 UNCONSTRAINED: Final = -1  # the modifier of a numeric without digits

@@ -42,7 +42,12 @@ class TablePosition(NamedTuple):
 
 
 class Target(Protocol):
-    """The tables that changes land in. All methods raise TrailgateError for what the target refuses."""
+    """The tables that changes land in. All methods raise TrailgateError for what the target refuses.
+
+    ``widens``: columns of integers can get more bytes.
+    """
+
+    widens: bool
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table was applied, or with None how far all tables were; None where nothing was."""
@@ -58,6 +63,10 @@ class Target(Protocol):
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Add columns of a table, NULL in all rows."""
+        ...
+
+    def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
+        """Give columns of integers eight bytes, where the target ``widens``."""
         ...
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:

@@ -17,8 +17,8 @@ import pytest
 from message_cases import NOW, Case, check
 from trailgate.capture.capture import Capture
 from trailgate.definitions.defgen import read_sourcedefs
+from trailgate.expressions.extract_files import parse_extract
 from trailgate.formats.delimited.options import delimited_options
-from trailgate.messages.extract_files import parse_extract
 from trailgate.messages.properties import parse_properties
 
 CASES = Path(__file__).parent / "cases"

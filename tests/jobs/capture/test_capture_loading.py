@@ -11,8 +11,8 @@ import pytest
 
 import trailgate
 from trailgate.errors import DefinitionError, OptionError, TrailgateError
+from trailgate.expressions.selection import CaptureRules
 from trailgate.jobs.capture.loading import load
-from trailgate.messages.selection import CaptureRules
 
 SAMPLE = Path(str(resources.files("trailgate") / "samples"))
 DELETE = (

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from trailgate.expressions.environment_items import ITEMS
-from trailgate.expressions.functions import FUNCTIONS
-from trailgate.messages.extract_files import (
+from trailgate.expressions.extract_files import (
     CLAUSES,
     NOTED,
     OBEYED,
@@ -15,6 +14,7 @@ from trailgate.messages.extract_files import (
     REFUSED,
     TRANSACTION_LOG,
 )
+from trailgate.expressions.functions import FUNCTIONS
 
 PAGE = (Path(__file__).parents[3] / "docs/extract.md").read_text()
 ROWS = re.findall(r"^\| ([A-Z][^|]*) \| (obeyed|noted|refused) \|", PAGE, re.MULTILINE)

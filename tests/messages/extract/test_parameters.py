@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import OptionError
+from trailgate.expressions.extract_files import NOTED, OBEYED, REFUSED, parse_extract
+from trailgate.expressions.selection import CaptureRules, TableRule
 from trailgate.expressions.values import Environment
-from trailgate.messages.extract_files import NOTED, OBEYED, REFUSED, parse_extract
-from trailgate.messages.selection import CaptureRules, TableRule
 
 LEAST = "EXTRACT jmsvam\nVAM lib.so, PARAMS a.properties\n"
 MANUAL = """EXTRACT jmsvam

@@ -22,9 +22,9 @@ from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.expressions.environment_items import OS_VARIABLE
+from trailgate.expressions.selection import CaptureRules, environment_of
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules, environment_of
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import absolute, is_file, read_whole
 from trailgate.storage.files.found_files import copy_members, folder_of, read_source
@@ -36,8 +36,8 @@ from trailgate.trail.writing.tokens import UNNAMED
 from trailgate.trail.writing.trail_format import TrailFormat
 
 if TYPE_CHECKING:
+    from trailgate.expressions.extract_files import ExtractParameters
     from trailgate.jobs.capture.options import CaptureArguments
-    from trailgate.messages.extract_files import ExtractParameters
 
 RESERVED: Final = frozenset(
     {UNREAD, UNDO_TOKEN, SYSTEM_KEY_TOKEN, *(row.name for row in GGS_TOKEN_ROWS)}
@@ -164,7 +164,7 @@ def load(
     parameters = None
     base = None if base is None else absolute(base)
     if extract is not None:
-        from trailgate.messages.extract_files import parse_extract  # noqa: PLC0415  seldom needed
+        from trailgate.expressions.extract_files import parse_extract  # noqa: PLC0415  seldom needed
 
         parameters = parse_extract(
             _read_named(extract, "parameter", base).decode("utf-8", "replace"),

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
 from trailgate.errors import OptionError, Where, did_you_mean, nearest
 from trailgate.expressions.parser import parse_condition, parse_value
+from trailgate.expressions.selection import ALL, CaptureRules, Condition, TableRule, Token
 from trailgate.expressions.values import Environment
-from trailgate.messages.selection import ALL, CaptureRules, Condition, TableRule, Token
 from trailgate.model.table_patterns import NAME_PART
 
 
