@@ -24,11 +24,11 @@ from trailgate.columnar.kernels.delimited import QUOTED
 from trailgate.columnar.rows import octets
 from trailgate.columnar.temporal import compile_format, parse_timestamps
 from trailgate.errors import DecodeError, OptionError, TrailgateError
+from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import ColumnPairing
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.messages.properties import parse_properties
-from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Definitions
 
 RECORDS: Final = 2000  # that are looked at

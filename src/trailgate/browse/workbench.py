@@ -23,13 +23,13 @@ from trailgate.capture.formats import parser_of, row_of
 from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import DefinitionError, OptionError, StorageError, TrailgateError, Where
+from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import Properties, parse_properties
 from trailgate.messages.property_rows import ValueKind
 from trailgate.messages.property_table import row_of as property_row
-from trailgate.messages.selection import CaptureRules
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.addresses import read_whole
 from trailgate.storage.files.found_files import copy_members, folder_of
