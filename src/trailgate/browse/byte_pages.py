@@ -33,7 +33,7 @@ SHOWN: Final = 160  # characters of a text beside the tree
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class Piece:
     """Bytes with one meaning: their number among all, their place in the file, and whether they are damaged."""
 
     number: int
@@ -49,7 +49,7 @@ class Leaf:
 
 @dataclass(slots=True)
 class Node:
-    """An element of the tree, or bytes: what it is, what it has, and the leaves from ``first`` to ``last``."""
+    """An element of the tree, or bytes: what it is, what it has, and the pieces from ``first`` to ``last``."""
 
     name: str
     value: str = ""
@@ -64,10 +64,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the dump: its offset, and its leaves with their bytes as hex and as text."""
+    """A line of the dump: its offset, and its pieces with their bytes as hex and as text."""
 
     offset: int
-    parts: tuple[tuple[Leaf, str, str, bool], ...]  # the last: whether the leaf begins here
+    parts: tuple[tuple[Piece, str, str, bool], ...]  # the last: whether the piece begins here
 
     @property
     def missing(self) -> str:
@@ -88,8 +88,8 @@ def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
         raise OptionError(problem)
     start, previous = _around(index, place)
     found = _object(file, start, place)
-    leaves: list[Leaf] = []
-    root = _damaged(found, leaves) if isinstance(found, Damage) else _node(found, leaves)
+    pieces: list[Piece] = []
+    root = _damaged(found, pieces) if isinstance(found, Damage) else _node(found, pieces)
     end = found.offset + found.length
     rows = _operation(index, TrailPlace(place.number, found.offset))
     if rows:
@@ -103,7 +103,7 @@ def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
         "reads_on": place_text(TrailPlace(place.number, end)),
         "problems": [] if isinstance(found, Damage) else [one.problem for one in problems(found)],
         "root": root,
-        "lines": list(_lines(leaves)),
+        "lines": list(_lines(pieces)),
         "rows": rows,
         "previous": link_to("bytes", at=place_text(previous)) if previous else "",
         "next": link_to("bytes", at=place_text(following)) if following else "",
@@ -120,7 +120,7 @@ def _around(index: TrailIndex, place: TrailPlace) -> tuple[int, TrailPlace | Non
     source, view = records_of(index, spans[at])
     row = int(np.searchsorted(view.offsets, place.offset - source.base, "right")) - 1
     start = source.base + int(view.offsets[row])
-    if place.offset >= spans[at].end:  # in what is no record
+    if place.offset >= spans[at].end:  # in what is not a record
         return start, TrailPlace(place.number, start)
     if row:
         return start, TrailPlace(place.number, source.base + int(view.offsets[row - 1]))
@@ -139,33 +139,33 @@ def _object(file: TrailFile, start: int, place: TrailPlace) -> Element | Damage:
     raise OptionError(f"file {place.number} has neither a record nor damage at {place.offset}")
 
 
-def _node(part: Part, leaves: list[Leaf]) -> Node:
-    """Return a part as a node, and add its bytes to the leaves."""
+def _node(part: Part, pieces: list[Piece]) -> Node:
+    """Return a part as a node, and add its bytes to the pieces."""
     if isinstance(part, Bytes):
-        leaf = Leaf(len(leaves), part.offset, part.raw, bool(part.problem))
-        leaves.append(leaf)
+        piece = Piece(len(pieces), part.offset, part.raw, bool(part.problem))
+        pieces.append(piece)
         name = part.note or part.label or "bytes"
         value = part.text if part.text is not None else ""
         return Node(
             name,
             value if len(value) <= SHOWN else f"{value[:SHOWN]}...",
             part.problem,
-            leaf.number,
-            leaf.number,
+            piece.number,
+            piece.number,
             part.offset,
             len(part.raw),
-            leaf.style,
+            piece.style,
         )
-    first = len(leaves)
-    leaves.append(Leaf(first, part.offset, part.frame))
-    inner = [_node(one, leaves) for one in part.parts]
+    first = len(pieces)
+    pieces.append(Piece(first, part.offset, part.frame))
+    inner = [_node(one, pieces) for one in part.parts]
     if part.trailer:
         end = part.offset + part.length
-        leaves.append(Leaf(len(leaves), end - len(part.trailer), part.trailer))
+        pieces.append(Piece(len(pieces), end - len(part.trailer), part.trailer))
     name = f"{part.name or 'token'} {part.tag}"
-    last = len(leaves) - 1
+    last = len(pieces) - 1
     return Node(
-        name, part.value, "", first, last, part.offset, part.length, leaves[first].style, inner
+        name, part.value, "", first, last, part.offset, part.length, pieces[first].style, inner
     )
 
 
@@ -178,7 +178,7 @@ def _name_columns(node: Node, names: list[str]) -> None:
         _name_columns(one, names)
 
 
-def _damaged(found: Damage, leaves: list[Leaf]) -> Node:
+def _damaged(found: Damage, pieces: list[Piece]) -> Node:
     """Return damage as a node of two parts: what is before it, and its first bytes."""
     parts = []
     for name, offset, raw, bad in (
@@ -186,24 +186,26 @@ def _damaged(found: Damage, leaves: list[Leaf]) -> Node:
         ("its first bytes", found.offset, found.raw, True),
     ):
         if raw:
-            leaf = Leaf(len(leaves), offset, raw, bad)
-            leaves.append(leaf)
-            parts.append(Node(name, "", "", leaf.number, leaf.number, offset, len(raw), leaf.style))
+            piece = Piece(len(pieces), offset, raw, bad)
+            pieces.append(piece)
+            parts.append(
+                Node(name, "", "", piece.number, piece.number, offset, len(raw), piece.style)
+            )
     return Node(
-        "damage", "", found.problem, 0, len(leaves) - 1, found.offset, found.length, inner=parts
+        "damage", "", found.problem, 0, len(pieces) - 1, found.offset, found.length, inner=parts
     )
 
 
-def _lines(leaves: list[Leaf]) -> Iterator[Line]:
-    """Yield the lines of the dump; a leaf goes on over as many as it needs."""
-    begin = leaves[0].offset if leaves else 0
-    parts: list[tuple[Leaf, str, str, bool]] = []
+def _lines(pieces: list[Piece]) -> Iterator[Line]:
+    """Yield the lines of the dump; a piece continues over as many as it needs."""
+    begin = pieces[0].offset if pieces else 0
+    parts: list[tuple[Piece, str, str, bool]] = []
     filled = 0
-    for leaf in leaves:
+    for piece in pieces:
         at = 0
-        while at < len(leaf.raw):
-            taken = leaf.raw[at : at + ROW - filled]
-            parts.append((leaf, taken.hex(" "), _text(taken), not at))
+        while at < len(piece.raw):
+            taken = piece.raw[at : at + ROW - filled]
+            parts.append((piece, taken.hex(" "), _text(taken), not at))
             at, filled = at + len(taken), filled + len(taken)
             if filled == ROW:
                 yield Line(begin, tuple(parts))

@@ -222,7 +222,7 @@ class TrailIndex:
         self._unchecked: FileBegun | None = None
         self._ended: FileEnded | None = None
         self._state = ReaderState()
-        self._sound: ReaderState | None = None  # before bytes at the end that are no record
+        self._sound: ReaderState | None = None  # before bytes at the end that are not record
         self._known: object = None
         self._defined: dict[int, TrailTable] = {}  # by their indexes in the file
 

@@ -1,7 +1,7 @@
 """Operations as the pages show them: those that pass filters, from a place on or before one, a page at a time.
 
-The index tells which spans may have what is sought; only those are read, in whole columns, and only the rows of the page become text. A search ends after
-a fifth of a second, whatever it has found, with the place at which it goes on: a page is never waited for.
+The index knows which spans may have what is sought; only those are read, in whole columns, and only the rows of the page become text. A search ends after
+a fifth of a second, whatever it has found, with the place at which it continues: a page is never waited for.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search came to: rows in the trail's order, and where it goes on; None where there is nothing more in that direction.
+    """What a search came to: rows in the trail's order, and where it continues; None where there is nothing more in that direction.
 
     ``hurried``: it ended for its time and not for its rows.
     """

@@ -255,7 +255,7 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
             "problem": index.problem,
             "rate": index.growth.rate,
             "latest": index.latest,
-            "behind": max(0, round(time() * SECOND) - (index.latest or 0)),
+            "age": max(0, round(time() * SECOND) - (index.latest or 0)),
             "operations": index.operations,
             "untimely": index.operations - sum(kinds),
             "by_kind": list(zip(KINDS, by_kind, strict=True)),

@@ -208,7 +208,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Where the last sound record of a file ends, and what is known there: reading goes on there when the file has grown."""
+    """Where the last sound record of a file ends, and what is known there: reading continues there when the file has grown."""
 
     at: int
     order: ByteOrder
