@@ -100,7 +100,7 @@ OF_STREAMS = {
 def test_a_function_takes_the_options_of_its_format(
     function: Callable[..., Any], options: Options, left_out: set[str]
 ) -> None:
-    named = {*signature(function).parameters} - {"spark", "path"}
+    named = {*signature(function).parameters} - {"spark", "path", "counts"}
     assert named == {row.name for row in options} - left_out
 
 

@@ -194,8 +194,8 @@ class TrailIndex:
         self.lock = RLock()
         self.growth = Growth()
         self._stop = Event()
-        self._ids = {kind: tempfile.TemporaryFile() for kind in ("tx", "csn")}  # noqa: SIM115  open as long as the index
         self._begin()
+        self._ids = {kind: tempfile.TemporaryFile() for kind in ("tx", "csn")}  # noqa: SIM115  open as long as the index
 
     def _begin(self) -> None:
         """Look at what is there; nothing of it is read."""
@@ -222,7 +222,7 @@ class TrailIndex:
         self._unchecked: FileBegun | None = None
         self._ended: FileEnded | None = None
         self._state = ReaderState()
-        self._sound: ReaderState | None = None  # before bytes at the end that are not record
+        self._sound: ReaderState | None = None  # before bytes at the end that are not a record
         self._known: object = None
         self._defined: dict[int, TrailTable] = {}  # by their indexes in the file
 
