@@ -122,7 +122,7 @@ $(READY): $(SPARK)
 	@touch $(READY)
 
 $(SERVERS): $(READY)
-	@$(INSTALL) --quiet -e '.[$(EXTRAS),$(SERVER_EXTRAS)]' $(GROUPS) || { \
+	@$(INSTALL) --quiet -e '.[$(EXTRAS),$(SERVER_EXTRAS)]' $(GROUPS) --group browser || { \
 		echo "The library for AMQP is compiled here. On Debian: apt install gcc pkg-config python3-dev libssl-dev" >&2; \
 		exit 1; \
 	}

@@ -31,4 +31,5 @@ function watch(link) {
 
 const link = document.querySelector("a[rel=next]");
 if (link && document.querySelector("table.ops")) watch(link);
+else if (document.querySelector("[data-again]")) setTimeout(() => location.reload(), 500); // nothing is read yet
 else if (link && !("newer" in link.dataset)) location.replace(link.href); // nothing was found yet

@@ -1,0 +1,201 @@
+"""The pages in a real Chromium: their layout, their scripts, their names for a screen reader, and hostile texts. They need Debian's chromium, and are skipped without it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from browse.trails import hostile_trail, plain_trail
+from sample_trail import Op, write_trail
+from trailgate.cli.main import run
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="needs playwright: the group browser"
+)
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs the group browser")
+CHROMIUM: Final = shutil.which("chromium")
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt install chromium"),
+    pytest.mark.xdist_group("chromium"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+FLAGS: Final = ("--disable-background-networking", "--disable-component-update", "--disable-sync")
+PAGES: Final = (
+    "",
+    "operations",
+    "operations?kinds=U",
+    "transaction?at=0:583",
+    "bytes?at=0:583",
+    "bytes?at=0:0",
+    "table?name=MY.ORDERS",
+    "sql?sql=SELECT+*+FROM+operations",
+    "quarantine",
+)
+BAD: Final = {"body": "X,<b>one</b>", "reason": "unknown optype value 'X' (1.txt, record 1)"}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", *FLAGS])
+        yield found
+        found.close()
+
+
+@contextmanager
+def served(*arguments: str) -> Iterator[str]:
+    """Serve pages and yield their address."""
+    command = [sys.executable, "-m", "trailgate", "browse", *arguments, "--no-open"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def trail(tmp_path_factory: pytest.TempPathFactory) -> str:
+    prefix = plain_trail(tmp_path_factory.mktemp("chromium"))
+    Path(f"{prefix}.quarantine.jsonl").write_text(json.dumps(BAD) + "\n")
+    return prefix
+
+
+@pytest.fixture(scope="module")
+def address(trail: str) -> Iterator[str]:
+    with served(trail) as found:
+        yield found
+
+
+@contextmanager
+def opened(browser: Any, url: str, width: int = 1280, **options: Any) -> Iterator[Any]:
+    """Open a page; what its console or its scripts report is an error."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    page, problems = context.new_page(), list[str]()
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda one: problems.append(one.text) if one.type == "error" else None)
+
+    def refuse(dialog: Any) -> None:
+        problems.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", refuse)
+    page.goto(url, wait_until="load")
+    try:
+        yield page
+        assert problems == []
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1280, "light")])
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_fits_and_has_names_for_a_screen_reader(
+    browser: Any, address: str, name: str, width: int, scheme: str
+) -> None:
+    with opened(browser, address + name, width, color_scheme=scheme) as page:
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        found = axe.Axe().run(page).response["violations"]
+        serious = [one for one in found if one["impact"] in ("serious", "critical")]
+        assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
+
+
+def test_the_keyboard_alone_leads_from_the_overview_to_a_byte(browser: Any, address: str) -> None:
+    with opened(browser, address) as page:
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        for _ in range(2):
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/operations")
+        page.locator("table.ops a").first.focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/bytes?at=*")
+        page.locator("a.leaf").nth(3).focus()
+        assert page.locator(".dump .lit").count() == 2  # as hex and as text
+
+
+def test_a_byte_lights_its_element_and_an_element_its_bytes(browser: Any, address: str) -> None:
+    with opened(browser, f"{address}bytes?at=0:583") as page:
+        page.locator(".dump [data-leaf='5']").first.hover()
+        assert page.locator(".tree .lit").get_attribute("data-first") == "5"
+        page.locator("summary[data-first='0']").hover()
+        assert page.locator(".dump .lit").count() == page.locator(".dump [data-leaf]").count()
+
+
+def test_markup_of_a_trail_runs_nowhere(browser: Any, tmp_path: Path) -> None:
+    with served(hostile_trail(tmp_path)) as address:
+        for name in PAGES[:8]:
+            with opened(browser, address + name) as page:
+                assert page.locator("script:not([src])").count() == 0
+
+
+def test_damage_is_a_link_from_the_overview(browser: Any, tmp_path: Path) -> None:
+    prefix = plain_trail(tmp_path)
+    first = Path(f"{prefix}000000000")
+    data = bytearray(first.read_bytes())
+    data[690:700] = b"\xde\xad\xbe\xef" * 2 + b"!!"
+    first.write_bytes(data)
+    with served(prefix) as address, opened(browser, address) as page:
+        page.get_by_role("region", name="Findings of the check").get_by_role("link").first.click()
+        page.wait_for_url("**/bytes?at=*")
+        assert "de ad be ef" in page.inner_text(".dump")
+
+
+def test_operations_that_are_added_appear(browser: Any, tmp_path: Path) -> None:
+    prefix = plain_trail(tmp_path)
+    with served(prefix) as address, opened(browser, f"{address}operations") as page:
+        playwright.expect(page.locator("table.ops tbody tr")).to_have_count(7)
+        other = write_trail(tmp_path / "bb", [[[Op("I", 99, "added")]]])
+        Path(f"{other}000000000").rename(f"{prefix}000000002")
+        playwright.expect(page.locator("table.ops tbody tr")).to_have_count(8, timeout=20_000)
+        assert "added" in page.locator("table.ops tbody tr").last.inner_text()
+
+
+def test_rows_come_as_the_table_is_scrolled(browser: Any, tmp_path: Path) -> None:
+    prefix = str(write_trail(tmp_path / "aa", [[[Op("I", n, str(n))] for n in range(250)]]))
+    with served(prefix) as address, opened(browser, f"{address}operations") as page:
+        rows = page.locator("table.ops tbody tr")
+        for _ in range(40):
+            page.mouse.wheel(0, 20_000)
+            page.wait_for_timeout(100)
+            if rows.count() == 250:
+                break
+        assert rows.count() == 250
+
+
+def test_a_repaired_message_is_downloaded(browser: Any, address: str) -> None:
+    with opened(browser, f"{address}quarantine") as page:
+        page.get_by_text("Repair it").click()
+        page.locator("textarea").fill("I,two")
+        with page.expect_download() as download:
+            page.locator("#download").click()
+        line = json.loads(Path(download.value.path()).read_text())
+        assert line == {"body": "I,two"}
+
+
+def test_the_workbench_leads_from_a_message_to_a_capture(browser: Any, tmp_path: Path) -> None:
+    messages, kept = tmp_path / "messages", tmp_path / "dirprm"
+    messages.mkdir()
+    kept.mkdir()
+    (messages / "1.txt").write_text("I;GG.ORDERS;2026-01-05 09:00:00;1;boat\n")
+    arguments = ("--messages", str(messages), "--save-to", str(kept))
+    with served(*arguments) as address, opened(browser, f"{address}workbench") as page:
+        page.get_by_role("button", name="Propose properties").click()
+        playwright.expect(page.locator("#result")).to_contain_text("GG.ORDERS", timeout=20_000)
+        page.locator("#save_name").fill("orders.properties")
+        page.get_by_role("button", name="Save").click()
+        page.get_by_text("Saved as").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+    properties, target = str(kept / "orders.properties"), str(tmp_path / "dirdat/ot")
+    options = ["--properties", properties, "--from", str(messages), "--to", target]
+    assert run(["capture", *options]) == 0
