@@ -27,6 +27,7 @@ BENCHMARKS: Final = (
     "memory",
     "logdump",
     "check",
+    "browse",
     "fixed",
     "fixed_messages",
     "xml_messages",

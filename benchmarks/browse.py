@@ -1,0 +1,116 @@
+"""The pages of ``trailgate browse``: their index beside the check that it is made by, and what a page waits for, as a share of that."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from benchmarks.memory import peak
+from benchmarks.report import Figure, Target, fastest
+from benchmarks.trail_codec import DEFINITIONS, sample
+from starlette.testclient import TestClient
+
+from trailgate.browse.index import TrailIndex
+from trailgate.browse.server import application
+from trailgate.browse.workbench import Workbench, examine
+from trailgate.cli.commands.demo import unpack
+from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.jobs.checking import check_trail
+from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
+from trailgate.trail.writing.writer import encode
+
+OPERATIONS: Final = 1_000_000  # of a file
+FILES: Final = 4
+MESSAGE: Final = 10_000  # bytes
+# Pages after the index is built, and the milliseconds that they may take.
+PAGES: Final = (
+    ("a jump to a position", "operations?at={number}:100000000", 100),
+    ("a jump to a transaction", "transaction?at={number}:100000000", 100),
+    ("a record's bytes", "bytes?at={number}:100000000", 100),
+    ("a filter by kind and text", "operations?kinds=I&text=1", 300),
+    ("a filter that nothing passes", "operations?text=%00none", 300),
+)
+
+
+def run(*, quick: bool) -> list[Figure]:
+    """Return the time of the index beside the check's, milliseconds of pages, and memory of much beside little."""
+    operations, files = (OPERATIONS // 10, 2) if quick else (OPERATIONS, FILES)
+    with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
+        trail = write(Path(folder) / "ot", operations, files)
+        check = fastest(lambda: check_trail(trail), 3)
+        figures = [*_pages(trail, check, files), _keystroke(Path(folder))]
+        little = write(Path(folder) / "little", operations, 1)
+        peaks = [_peak_of(one) for one in (trail, little)]
+        figures.append(
+            Figure("an index", peaks[0], "MB peak", "one file", peaks[1], Target(1.2, at_most=True))
+        )
+    return figures
+
+
+def write(prefix: Path, operations: int, files: int) -> str:
+    """Write a trail of equal files, and return its prefix."""
+    body = encode(sample(operations)).body
+    Path(f"{prefix}.def").write_bytes(write_sourcedefs(DEFINITIONS))
+    for number in range(files):
+        with Path(f"{prefix}{number:09d}").open("wb") as file:
+            file.write(encode_header(FileHeader(TrailInfo(seqno=number))))
+            file.write(body)
+    return str(prefix)
+
+
+def _index(trail: str) -> None:
+    with TrailIndex(trail) as index:
+        index.build()
+        assert not index.problem
+
+
+def _pages(trail: str, check: float, files: int) -> list[Figure]:
+    built = fastest(lambda: _index(trail), 3)
+    seconds = Target(1.2, at_most=True)
+    figures = [Figure("the overview of a trail", built, "s", "check", check, seconds)]
+    with TrailIndex(trail) as index:
+        client = TestClient(application(index, "t"), base_url="http://127.0.0.1")
+        figures.append(_page("first paint", client, "", 1000, check))
+        index.build()
+        for name, page, most in PAGES:
+            figures.append(_page(name, client, page.format(number=files // 2), most, check))
+    return figures
+
+
+def _page(name: str, client: TestClient, page: str, most: int, check: float) -> Figure:
+    def ask() -> None:
+        assert client.get(f"/t/{page}").status_code == 200
+
+    taken = 1000 * fastest(ask, 5)
+    return Figure(name, taken, "ms", "check", 1000 * check, Target(most, "figure", at_most=True))
+
+
+def _keystroke(folder: Path) -> Figure:
+    """Return how long a message of 10 KB takes after a keystroke, beside one of a line."""
+    unpack(folder / "demo")
+    bench = Workbench(str(folder / "demo/dirprm/shop.properties"), str(folder / "demo/messages"))
+    sheet = bench.read()
+    line = sheet.message.splitlines()[0] + "\n"
+    times = []
+    for text in (line * (MESSAGE // len(line)), line):
+        own = replace(sheet, message=text)
+        assert not examine(bench, own).faults
+        times.append(1000 * fastest(lambda own=own: examine(bench, own), 5))
+    target = Target(100, "figure", at_most=True)
+    return Figure("the workbench, a message of 10 KB", times[0], "ms", "one line", times[1], target)
+
+
+def _peak_of(trail: str) -> float:
+    command = [sys.executable, "-m", "benchmarks.browse", trail]
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=root)
+    return float(done.stdout)
+
+
+if __name__ == "__main__":
+    _index(sys.argv[1])
+    print(peak())
