@@ -16,8 +16,7 @@ from starlette.testclient import TestClient
 
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.server import application
-from trailgate.browse.workbench import Workbench, examine
-from trailgate.cli.commands.demo import unpack
+from trailgate.browse.workbench import Sheet, Workbench, examine
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.checking import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
@@ -26,11 +25,24 @@ from trailgate.trail.writing.writer import encode
 OPERATIONS: Final = 1_000_000  # of a file
 FILES: Final = 4
 MESSAGE: Final = 10_000  # bytes
+PROPERTIES: Final = """\
+parser.type=delim
+delim.header=optype,tablename,ts
+delim.optype=optype
+delim.schemaandtable=tablename
+delim.timestamp=ts
+delim.timestamp.format=YYYY-MM-DD HH:MI:SS
+delim.fielddelim=;
+delim.userdefs.tables=GG.ORDERS
+delim.userdefs.GG.ORDERS.columns=COL1,COL2
+delim.userdefs.GG.ORDERS.COL1=vchar 10 key
+delim.userdefs.GG.ORDERS.COL2=vchar 40
+"""
 # Pages after the index is built, and the milliseconds that they may take.
 PAGES: Final = (
-    ("a jump to a position", "operations?at={number}:100000000", 100),
-    ("a jump to a transaction", "transaction?at={number}:100000000", 100),
-    ("a record's bytes", "bytes?at={number}:100000000", 100),
+    ("a jump to a position", "operations?at={place}", 100),
+    ("a jump to a transaction", "transaction?at={place}", 100),
+    ("a record's bytes", "bytes?at={place}", 100),
     ("a filter by kind and text", "operations?kinds=I&text=1", 300),
     ("a filter that nothing passes", "operations?text=%00none", 300),
 )
@@ -42,7 +54,7 @@ def run(*, quick: bool) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as folder:
         trail = write(Path(folder) / "ot", operations, files)
         check = fastest(lambda: check_trail(trail), 3)
-        figures = [*_pages(trail, check, files), _keystroke(Path(folder))]
+        figures = [*_pages(trail, check, files), _keystroke()]
         little = write(Path(folder) / "little", operations, 1)
         peaks = [_peak_of(one) for one in (trail, little)]
         figures.append(
@@ -76,8 +88,9 @@ def _pages(trail: str, check: float, files: int) -> list[Figure]:
         client = TestClient(application(index, "t"), base_url="http://127.0.0.1")
         figures.append(_page("first paint", client, "", 1000, check))
         index.build()
+        place = f"{files // 2}:{index.bytes // files // 2}"
         for name, page, most in PAGES:
-            figures.append(_page(name, client, page.format(number=files // 2), most, check))
+            figures.append(_page(name, client, page.format(place=place), most, check))
     return figures
 
 
@@ -89,17 +102,15 @@ def _page(name: str, client: TestClient, page: str, most: int, check: float) -> 
     return Figure(name, taken, "ms", "check", 1000 * check, Target(most, "figure", at_most=True))
 
 
-def _keystroke(folder: Path) -> Figure:
+def _keystroke() -> Figure:
     """Return how long a message of 10 KB takes after a keystroke, beside one of a line."""
-    unpack(folder / "demo")
-    bench = Workbench(str(folder / "demo/dirprm/shop.properties"), str(folder / "demo/messages"))
-    sheet = bench.read()
-    line = sheet.message.splitlines()[0] + "\n"
+    sheet = Sheet(properties=PROPERTIES)
+    line = "I;GG.ORDERS;2026-01-05 09:00:00;1;boat\n"
     times = []
     for text in (line * (MESSAGE // len(line)), line):
         own = replace(sheet, message=text)
-        assert not examine(bench, own).faults
-        times.append(1000 * fastest(lambda own=own: examine(bench, own), 5))
+        assert not examine(Workbench(), own).faults
+        times.append(1000 * fastest(lambda own=own: examine(Workbench(), own), 5))
     target = Target(100, "figure", at_most=True)
     return Figure("the workbench, a message of 10 KB", times[0], "ms", "one line", times[1], target)
 
