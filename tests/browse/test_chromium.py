@@ -154,7 +154,7 @@ def test_damage_is_a_link_from_the_overview(browser: Any, tmp_path: Path) -> Non
 def test_operations_that_are_added_appear(browser: Any, tmp_path: Path) -> None:
     prefix = plain_trail(tmp_path)
     with served(prefix) as address, opened(browser, f"{address}operations") as page:
-        playwright.expect(page.locator("table.ops tbody tr")).to_have_count(7)
+        playwright.expect(page.locator("table.ops tbody tr")).to_have_count(7, timeout=20_000)
         other = write_trail(tmp_path / "bb", [[[Op("I", 99, "added")]]])
         Path(f"{other}000000000").rename(f"{prefix}000000002")
         playwright.expect(page.locator("table.ops tbody tr")).to_have_count(8, timeout=20_000)

@@ -59,13 +59,13 @@ def plain(page: str) -> str:
 
 
 def places(index: TrailIndex, **filters: Any) -> list[TrailPlace]:
-    return [row.place for row in Search(index, Filters(**filters), seconds=60).run().rows]
+    return [row.place for row in Search(index, Filters(**filters)).run().rows]
 
 
 def test_all_operations_are_shown_in_their_order(index: TrailIndex, ask: Ask) -> None:
     expected = read_trail(index.found.prefix).read_all().to_pylist()
 
-    shown = Search(index, Filters(), seconds=60).run().rows
+    shown = Search(index, Filters()).run().rows
 
     assert [f"{row.place.number:010}{row.place.offset:010}" for row in shown] == [
         row["position"] for row in expected
@@ -215,21 +215,21 @@ def test_pages_lead_through_all_rows_both_ways(tmp_path: Path) -> None:
         backward: list[Any] = []
         place: TrailPlace | None = None
         while True:
-            found = Search(index, Filters(), place, rows=30, seconds=60).run()
+            found = Search(index, Filters(), place, rows=30).run()
             forward += found.rows
             place = found.after
             if place is None:
                 break
         place = index.spans[-1].stop
         while place is not None:
-            found = Search(index, Filters(), place, back=True, rows=30, seconds=60).run()
+            found = Search(index, Filters(), place, back=True, rows=30).run()
             backward = [*found.rows, *backward]
             place = found.before
 
         assert (
             [row.place for row in forward]
             == [row.place for row in backward]
-            == [row.place for row in Search(index, Filters(), rows=1000, seconds=60).run().rows]
+            == [row.place for row in Search(index, Filters(), rows=1000).run().rows]
         )
         ask = asking(index)
         assert 'rel="next"' in ask("operations")

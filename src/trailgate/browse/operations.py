@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from time import monotonic
 from typing import Final, Self
@@ -229,7 +229,7 @@ class Search:
     place: TrailPlace | None = None
     back: bool = False
     rows: int = ROWS
-    seconds: float = SECONDS
+    seconds: float = field(default_factory=lambda: SECONDS)
 
     def run(self) -> Found:
         """Return what is found in so many seconds, and no less than one span has."""
