@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operations import Filters, Operation, Search, place_of
-from trailgate.browse.pages import link_to, place_text
+from trailgate.browse.pages import Query, link_to, place_text
 from trailgate.browse.spans import records_of
 from trailgate.errors import OptionError, mask_logins
 from trailgate.storage.files.listing import TrailFile
@@ -25,7 +24,6 @@ from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.trail.annotation.elements import Bytes, Damage, Element, Part, problems
 from trailgate.trail.annotation.walk import analyze
 
-Query = Mapping[str, str]
 ROW: Final = 16  # bytes of a line
 COLOURS: Final = 6
 _COLUMN: Final = re.compile(r"Column (\d+)")
@@ -220,5 +218,5 @@ def _text(raw: bytes) -> str:
 
 def _operation(index: TrailIndex, place: TrailPlace) -> tuple[Operation, ...]:
     """Return the operation that begins at a record, if one does."""
-    rows = islice(Search(index, Filters(), place, rows=1).run().rows, 1)
+    rows = Search(index, Filters(), place, rows=1).run().rows
     return tuple(row for row in rows if isinstance(row, Operation) and row.place == place)

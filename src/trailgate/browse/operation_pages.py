@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any, Final
 
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operations import BEGINS, ENDS, Filters, Found, Operation, Search, place_of
-from trailgate.browse.pages import link_to, place_text
+from trailgate.browse.pages import Query, link_to, place_text
 from trailgate.browse.spans import Unread
 from trailgate.errors import OptionError
 from trailgate.storage.files.trail_files import TrailPlace
 
-Query = Mapping[str, str]
 NAMED: Final = 500  # tables that are offered as a choice
 PLACES: Final = ("at", "before")  # of an address: where its rows begin, and where they end
 

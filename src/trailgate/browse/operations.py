@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Final, Self
 
@@ -35,7 +35,6 @@ SECONDS: Final = 0.2  # of a search
 OTHER_KINDS: Final = 1 << NO_KIND
 BEGINS: Final = "BW"  # transaction indicators of first operations
 ENDS: Final = "EW"
-MICROSECONDS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,8 +147,7 @@ def _time(text: str) -> int | None:
         problem = f"{text!r} is not a time"
         raise OptionError(problem, hint="As in 2026-07-01 12:30:00, in UTC") from None
     at = found if found.tzinfo else found.replace(tzinfo=UTC)
-    since = at - datetime(1970, 1, 1, tzinfo=UTC)
-    return (since.days * 86_400 + since.seconds) * MICROSECONDS + since.microseconds
+    return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 
 
 def place_of(text: str) -> TrailPlace | None:
@@ -333,7 +331,7 @@ def _rows(index: TrailIndex, block: ChangeBlock) -> Iterator[Operation]:
             name or "",
             tuple((str(key), str(value)) for key, value in tokens or ()),
             tuple(
-                _cell(column, before[row], after[row], kinds[row])
+                cell_of(column, before[row], after[row], kinds[row])
                 for column, before, after in images
             ),
             undone=any(begin <= place < end for begin, end in index.undone),
@@ -346,12 +344,18 @@ def _sides(convert: object, state: StateColumn, rows: int) -> list[Side]:
         return [MISSING] * rows
     missing = state.is_missing(rows).tolist()
     return [
-        MISSING if gone else NULL if text is None else Side("value" if text else "empty", str(text))
+        MISSING if gone else side_of(text)
         for gone, text in zip(missing, convert(state.values).to_pylist(), strict=True)
     ]
 
 
-def _cell(column: Column, before: Side, after: Side, kind: str) -> Cell:
+def side_of(text: str | None) -> Side:
+    """Return a value that is logged as it is shown; None is NULL."""
+    return NULL if text is None else Side("value" if text else "empty", text)
+
+
+def cell_of(column: Column, before: Side, after: Side, kind: str) -> Cell:
+    """Return a column of an operation of a kind, with one value or both."""
     name, key = column.name, column.key
     if kind == "D":
         return Cell(name, before, key=key)

@@ -46,6 +46,7 @@ LISTED: Final = 500  # tables and files of a page
 SECOND: Final = 1_000_000
 
 Link = Callable[..., str]
+Query = Mapping[str, str]  # of an address
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.pages import link_to
+from trailgate.browse.pages import Query, link_to
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import DecodeError, OptionError, mask_logins
 from trailgate.storage.files.listing import list_trail
 from trailgate.storage.files.opened_file import OpenedFile
 from trailgate.storage.files.quarantine import read_line
 
-Query = Mapping[str, str]
 MESSAGES: Final = 20  # of a page
 LOOKED_AT: Final = 64 << 20  # bytes of a quarantine that is counted
 _QUOTED: Final = re.compile(r"(?:text|value) '(.*?)'")

@@ -25,7 +25,7 @@ from trailgate.browse.byte_pages import record_bytes
 from trailgate.browse.guard import App, Guard
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operation_pages import operations, transaction
-from trailgate.browse.pages import asset, link_to, overview, render
+from trailgate.browse.pages import Query, asset, link_to, overview, render
 from trailgate.browse.quarantine_pages import quarantine
 from trailgate.browse.sql_pages import answer_file, sql
 from trailgate.browse.table_pages import table
@@ -33,7 +33,6 @@ from trailgate.browse.workbench import Workbench
 from trailgate.browse.workbench_pages import ADDRESS, WorkbenchPage
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where, mask_logins
 
-Query = Mapping[str, str]
 Page = Callable[[TrailIndex, Query], dict[str, Any]]
 
 TYPES: Final = {"css": "text/css", "js": "text/javascript"}

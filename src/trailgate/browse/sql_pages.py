@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.pages import link_to
+from trailgate.browse.pages import Query, link_to
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.jobs.query import Rows, answer
 from trailgate.storage.reading.trails import read_trail
 
-Query = Mapping[str, str]
 SHOWN: Final = 500  # rows of a page
 OPERATIONS: Final = "operations"  # the name of all of them
 EXAMPLE: Final = "SELECT * FROM '{}' LIMIT 100"

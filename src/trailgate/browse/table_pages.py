@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import Filters, Search
-from trailgate.browse.pages import KIND_NAMES, link_to, place_text, time_chart
+from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
 from trailgate.errors import OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailPlace
 
-Query = Mapping[str, str]
 LATEST: Final = 20  # operations that are shown
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
 from trailgate.browse.message_views import MessageView, errors_of, view_of
-from trailgate.browse.operations import MISSING, NULL, Cell, Side
+from trailgate.browse.operations import MISSING, Cell, Side, cell_of, side_of
 from trailgate.browse.proposals import propose
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of, row_of
@@ -501,13 +501,10 @@ def _operation(row: dict[str, Any], capture: Capture) -> Made:
     """Return a row of the operations table for the page."""
     before, after = (dict(row[name] or ()) for name in ("before", "after"))
     kind = row["op_type"]
-    cells = []
-    for column in capture.definitions.table(row["table"]).columns:
-        old, new = (_side(image, column.name) for image in (before, after))
-        if kind == "D":
-            old, new = MISSING, old
-        own = None if old in (MISSING, new) else old
-        cells.append(Cell(column.name, new, own, column.key))
+    cells = tuple(
+        cell_of(column, _side(before, column.name), _side(after, column.name), kind)
+        for column in capture.definitions.table(row["table"]).columns
+    )
     time_text = "" if row["op_ts"] is None else f"{row['op_ts']:%Y-%m-%d %H:%M:%S.%f}"
     tokens = tuple(((row["tokens"] and dict(row["tokens"])) or {}).items())
     return Made(
@@ -516,19 +513,14 @@ def _operation(row: dict[str, Any], capture: Capture) -> Made:
         row["tx_ind"],
         time_text.removesuffix(".000000"),
         row["tx_id"],
-        tuple(cells),
+        cells,
         tokens,
     )
 
 
 def _side(image: Mapping[str, str | None], name: str) -> Side:
     """Return a value of an image as it is shown."""
-    if name not in image:
-        return MISSING
-    value = image[name]
-    if value is None:
-        return NULL
-    return Side("value", value) if value else Side("empty")
+    return side_of(image[name]) if name in image else MISSING
 
 
 def examine(bench: Workbench, sheet: Sheet) -> Found:
