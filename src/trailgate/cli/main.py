@@ -26,21 +26,21 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "apply": "Apply the operations of a trail to tables.",
         "publish": "Publish the operations of a trail as messages.",
         "show": "Show the operations of a trail.",
-        "sql": "Show what a SELECT statement gives over trails.",
+        "sql": "Run a SELECT statement over trails.",
         "analyze": "Show every byte of a trail file with its meaning.",
-        "check": "Check whether a trail is whole, and save what is.",
+        "check": "Check whether a trail is whole, and salvage what is.",
         "browse": "Show a trail in a browser.",
-        "report": "Write what a trail holds as one HTML file.",
-        "redact": "Write a trail with other values, to be shown to somebody.",
+        "report": "Write an overview of a trail as one HTML file.",
+        "redact": "Write a copy of a trail with its values replaced, to share.",
         "copybook": "Show the layout of a copybook's records.",
-        "explain": "Show what rules find in an XML message.",
+        "explain": "Show what XML rules match in a message.",
         "gendef": "Write the definitions file of a capture's tables.",
         "logdump": "Inspect trail files with Logdump's commands.",
-        "assumptions": "List what is assumed about formats, with reasons and tests.",
-        "journal": "Show what was received from a broker and stored.",
-        "records": "Show files of fixed-width records, or write them as Parquet.",
+        "assumptions": "List the assumptions about formats, with reasons and tests.",
+        "journal": "Show the messages received from a broker.",
+        "records": "Show files of fixed-width records, convert, verify or edit them.",
         "demo": "Capture the sample messages into a trail and show it.",
-        "warm": "Compile all loops ahead, for this machine.",
+        "warm": "Compile everything ahead of time, for this machine.",
     }
 )
 
@@ -154,8 +154,8 @@ def _program(arguments: list[str]) -> Callable[..., object]:
     words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")
     for name, summary in COMMANDS.items():
-        function = _import(name) if name == asked else _stub
-        program.command(name, help=summary)(function)
+        function, examples = _import(name) if name == asked else (_stub, "")
+        program.command(name, help=summary, epilog=examples)(function)
     version = typer.Option(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     )
@@ -166,7 +166,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
     made: Any = typer.main.get_command(program)
     for command in (made, *made.commands.values()):
-        for parameter in command.params:
+        for parameter in (*command.params, command.get_help_option(typer.Context(command))):
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""  # the type of a switch is not shown
     usage: Any = typer.BadParameter.__base__  # whichever package it is from
@@ -200,16 +200,18 @@ def _complete() -> list[str]:
     return line.split()[1:] if "_TRAILGATE_COMPLETE" in os.environ else []
 
 
-def _import(name: str) -> Callable[..., object]:
+def _import(name: str) -> tuple[Callable[..., object], str]:
+    """Return a command and its examples, one a line, which its help ends with."""
     module = importlib.import_module(f"trailgate.cli.commands.{name}")
     function: Callable[..., object] = module.command
+    lines = ("Examples:", *module.EXAMPLES) if hasattr(module, "EXAMPLES") else ()
 
     @wraps(function)
     def printing(*arguments: object, **options: object) -> object:
         with quiet_pipe():
             return function(*arguments, **options)
 
-    return printing
+    return printing, "\n".join(lines)
 
 
 def _stub() -> None:

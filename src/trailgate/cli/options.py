@@ -7,7 +7,7 @@ command takes, or a name below that several commands share. ``takes`` makes the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
 from functools import wraps
@@ -39,33 +39,33 @@ TrailPath = Annotated[
     str,
     typer.Argument(metavar="TRAIL", help="The trail: its prefix (dirdat/ot), file or folder."),
 ]
-DefinitionsFile = Annotated[str | None, Flag("FILE"), "Definitions, if not in PREFIX.def."]
-RowFormat = Annotated[Format, "JSON is an object a line."]
+DefinitionsFile = Annotated[str | None, Flag("FILE"), "The definitions file; default PREFIX.def."]
+RowFormat = Annotated[Format, "How to print rows; json is one object per line."]
 RowsFile = Annotated[
     str | None, Flag("FILE"), "Write the rows to a new file: .parquet, .csv or .jsonl."
 ]
 Limit = Annotated[
-    int | None, Flag("N", least=0), "The maximum number of rows; default all, of a table 100."
+    int | None, Flag("N", least=0), "The maximum number of rows; default 100 as a table, else all."
 ]
 FewRows = Annotated[
-    int | None, Flag("N", least=0), "The maximum number of rows; default all, of a table 20."
+    int | None, Flag("N", least=0), "The maximum number of rows; default 20 as a table, else all."
 ]
 Records = Annotated[
     int | None, Flag("N", "--limit", least=0), "The maximum number of records; default all."
 ]
 Position = Annotated[str | None, Flag("POSITION")]
-After = Annotated[Position, "Only what is after this position, as 0:679."]
-FromPosition = Annotated[Position, "Only what is at this position or after it."]
-ToPosition = Annotated[Position, "Only what is at this position or before it."]
+After = Annotated[Position, "Start after this position, such as 0:679."]
+FromPosition = Annotated[Position, "Start at this position."]
+ToPosition = Annotated[Position, "End at this position."]
 Tables = Annotated[
-    list[str] | None, Flag("PATTERNS"), "Only these tables, as HR.*,SALES.ORD?; repeatable."
+    list[str] | None, Flag("PATTERNS"), "Only these tables, such as HR.*,SALES.ORD?; repeatable."
 ]
-Properties = Annotated[str, Flag("FILE"), "The capture's properties."]
-Base = Annotated[str | None, Flag("FOLDER"), "The folder that relative paths are from."]
-Threads = Annotated[int | None, Flag("N", least=1), "Threads of this process; default one a core."]
-Wide = Annotated[bool, "One line a row, however long, with all that is known."]
+Properties = Annotated[str, Flag("FILE"), "The properties file of the capture."]
+Base = Annotated[str | None, Flag("FOLDER"), "The folder that relative paths start from."]
+Threads = Annotated[int | None, Flag("N", least=1), "The number of threads; default one per core."]
+Wide = Annotated[bool, "Print every column, one line per row, however long."]
 AsJson = Annotated[bool, Flag(name="--json"), "Print the summary as a JSON object."]
-JsonLines = Annotated[bool, Flag(name="--json"), "Print one JSON object a line."]
+JsonLines = Annotated[bool, Flag(name="--json"), "Print one JSON object per line."]
 
 
 def named_values(given: Iterable[str]) -> dict[str, str]:
@@ -104,8 +104,11 @@ def named_fields(given: Any, *others: str) -> dict[str, Any]:
     }
 
 
-def takes(function: Command) -> Command:
-    """Return a command whose flags are those that its parameters, and the fields of dataclasses among them, declare."""
+def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) -> Command:
+    """Return a command whose flags are those that its parameters, and the fields of dataclasses among them, declare.
+
+    ``panels`` are the parts of its help after the first one: each has a title and the names of its options.
+    """
     plain = signature(function, eval_str=True)
     own: list[Parameter] = []
     flags: list[Parameter] = []
@@ -119,6 +122,10 @@ def takes(function: Command) -> Command:
             own.append(one.replace(annotation=_typer_option(one.name, one.annotation)))
 
     flags.sort(key=lambda one: one.default is not Parameter.empty)  # what is required is first
+    by_name = {one.name: get_args(one.annotation)[1] for one in flags}
+    for title, names in (panels or {}).items():
+        for name in names:
+            by_name[name].rich_help_panel = title
 
     @wraps(function)
     def command(*arguments: Any, **given: Any) -> None:

@@ -32,59 +32,74 @@ class ApplyOptions:
     """How a trail is applied: each field is a flag of ``trailgate apply``, in the order of its help."""
 
     params: Annotated[
-        str | None, PATH, Flag("FILE"), "A Replicat parameter file, which states what lands where."
+        str | None,
+        PATH,
+        Flag("FILE"),
+        "A Replicat parameter file that maps source tables to target tables.",
     ] = None
     tables: Annotated[
-        list[str] | None, NAMES, Flag("PATTERNS"), "Only these tables, as HR.*; repeatable."
+        list[str] | None,
+        NAMES,
+        Flag("PATTERNS"),
+        "Apply only these tables, such as HR.*; repeatable.",
     ] = None
-    group: Annotated[str, TEXT, Flag("NAME"), "What positions in the target are kept by."] = GROUP
+    group: Annotated[
+        str, TEXT, Flag("NAME"), "The name under which the target keeps its position in the trail."
+    ] = GROUP
     mode: Annotated[
         ModeName,
-        "What tables hold: current rows, those that are deleted too, marked, every version of a row, or a row an operation.",
+        "What the tables hold: the current rows; deleted rows too, marked as deleted; every version of each row; or one row for each operation.",
     ] = "current"
     meta: Annotated[
-        bool, "Current rows have _op_ts and _position, of the operation that wrote them last."
+        bool,
+        "Add the columns _op_ts and _position: the time and position of the last operation on each row.",
     ] = False
     on_collision: Annotated[
         OnCollision,
-        "Where a row is there that should not be, or is not there: stop, overlay (HANDLECOLLISIONS) or insert-missing (INSERTMISSINGUPDATES).",
+        "What to do when an inserted row already exists, or an updated or deleted row does not: stop, overlay it (HANDLECOLLISIONS), or insert rows missing for an update (INSERTMISSINGUPDATES).",
     ] = "stop"
     after_csn: Annotated[
-        str | None, TEXT, Flag("CSN"), "The tables were loaded with all up to this CSN."
+        str | None,
+        TEXT,
+        Flag("CSN"),
+        "Skip operations up to this CSN: the tables were loaded as of it.",
     ] = None
     overlay_until: Annotated[
         str | None,
         TEXT,
         Flag("CSN"),
-        "Overlay collisions up to this CSN: the tables were loaded while they changed.",
+        "Overlay collisions up to this CSN: the tables changed while they were loaded.",
     ] = None
     on_error: Annotated[
         OnError,
-        "What an operation does that cannot be applied: it stops the run, it, or its whole transaction, goes to the file of --discards, or it is ignored.",
+        "What to do with an operation that cannot be applied: stop; write it, or its whole transaction, to the discard file; or ignore it.",
     ] = "stop"
     discards: Annotated[
-        str | None, PATH, Flag("FILE"), "Where discards go; default GROUP.discards.jsonl."
+        str | None, PATH, Flag("FILE"), "The discard file; default GROUP.discards.jsonl."
     ] = None
-    no_create: Annotated[bool, "Create no tables: those that are missing are an error."] = False
+    no_create: Annotated[bool, "Fail if a target table does not exist, instead of creating it."] = (
+        False
+    )
     column: Annotated[
         list[str] | None,
         COLUMN_TYPES,
         Flag("TABLE.COLUMN=TYPE"),
-        "The type of a column of a created table, as decimal(18,2); repeatable.",
+        "The type of a column in created tables, such as decimal(18,2); repeatable.",
     ] = None
     sizes: Annotated[
-        bool, "Text columns of tables created in PostgreSQL are varchar of the defined length."
+        bool, "Create text columns in PostgreSQL as varchar with their defined lengths."
     ] = False
     schema_changes: Annotated[
-        SchemaChanges, "What new columns do: they are added, or are an error."
+        SchemaChanges,
+        "When the trail redefines a table: change the target as far as that is safe (evolve), or stop (strict).",
     ] = "evolve"
     batch_bytes: Annotated[
         int | None,
         COUNT,
         Flag("N", least=1),
-        "Bytes of the trail that are applied at once, default 256 MiB; a longer transaction is not torn.",
+        "How many bytes of the trail make a batch; default 256 MiB. Transactions are never split.",
     ] = None
-    dry_run: Annotated[bool, "Count what would be written, and write nothing."] = False
+    dry_run: Annotated[bool, "Count what would be written, without writing it."] = False
 
 
 class ApplyKeywords(TypedDict, total=False):

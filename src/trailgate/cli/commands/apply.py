@@ -38,6 +38,18 @@ COLUMNS: Final = (
 )
 RANKED: Final = 10  # reasons that are shown
 SELDOM: Final = ("ignored", "discarded")  # shown where there are any
+EXAMPLES: Final = (
+    "trailgate apply dirdat/ot --to delta:lake/",
+    "trailgate apply dirdat/ot --params dirprm/rshop.prm --to duckdb:shop.duckdb",
+    "trailgate apply dirdat/ot --to postgresql://etl@db/shop --follow",
+)
+PANELS: Final = {
+    "What the tables hold": ("mode", "meta", "column", "sizes", "no_create", "schema_changes"),
+    "Rows that exist, or do not": ("on_collision", "after_csn", "overlay_until"),
+    "Operations that cannot be applied": ("on_error", "discards", "repaired", "force"),
+    "Looking without applying": ("dry_run", "status", "verify"),
+    "How it runs": ("follow", "batch_seconds", "batch_bytes", "threads", "as_json"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,22 +61,25 @@ class ApplyArguments(ApplyOptions):
         Flag("ADDRESS", "--to"),
         "The tables: delta:lake/, duckdb:shop.duckdb or postgresql://USER@HOST/DATABASE.",
     ]
-    follow: Annotated[bool, "Continue with what the trail grows by, until stopped."] = False
+    follow: Annotated[bool, "Keep applying as the trail grows, until stopped."] = False
     batch_seconds: Annotated[
         int | None,
         COUNT,
         Flag("N", least=1),
-        "With --follow: the seconds from one look at the trail to the next one, default 1.",
+        "With --follow: how often to look for new operations, in seconds; default 1.",
     ] = None
-    status: Annotated[bool, "Show how far the tables are applied, and apply nothing."] = False
+    status: Annotated[bool, "Show the position of each table, without applying anything."] = False
     repaired: Annotated[
         str | None,
         Flag("FILE", "--from"),
-        "Apply the repaired operations of a file of discards, and nothing of the trail.",
+        "Apply the repaired operations of a discard file instead of the trail.",
     ] = None
-    force: Annotated[bool, "Apply them though their rows may have been changed since."] = False
+    force: Annotated[bool, "With --from: apply them even if their rows may have changed since."] = (
+        False
+    )
     verify: Annotated[
-        bool, "Compare the tables with what the trail makes of them, and apply nothing."
+        bool,
+        "Compare the tables with the trail, without applying anything; exit code 1 if they differ.",
     ] = False
     definitions: DefinitionsFile = None
     threads: Threads = None
@@ -76,7 +91,7 @@ class ApplyArguments(ApplyOptions):
         return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
 
 
-@takes
+@partial(takes, panels=PANELS)
 def command(trail: TrailPath, given: ApplyArguments) -> None:
     """Apply the operations of a trail to tables."""
     ways = {name: getattr(given, name) for name in ("follow", "dry_run", "status", "verify")}

@@ -6,7 +6,7 @@ import webbrowser
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Timer
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -16,6 +16,11 @@ from trailgate.options import Flag
 
 AFTER: float = 0.5  # seconds until the browser is opened, which the server answers by then
 
+EXAMPLES: Final = (
+    "trailgate browse dirdat/ot",
+    "trailgate browse --properties shop.properties --messages messages",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class BrowseArguments:
@@ -23,16 +28,16 @@ class BrowseArguments:
 
     definitions: DefinitionsFile = None
     properties: Annotated[
-        str | None, Flag("FILE"), "The properties of a capture, for the workbench."
+        str | None, Flag("FILE"), "The properties file of a capture, for the workbench."
     ] = None
-    messages: Annotated[str | None, Flag("FOLDER"), "Messages to choose from in the workbench."] = (
-        None
-    )
+    messages: Annotated[
+        str | None, Flag("FOLDER"), "A folder of messages to choose from in the workbench."
+    ] = None
     save_to: Annotated[
-        str | None, Flag("FOLDER"), "The folder that the workbench may save properties in."
+        str | None, Flag("FOLDER"), "The folder that the workbench may save properties to."
     ] = None
-    host: Annotated[str, Flag("ADDRESS"), "The address at which the pages are."] = "127.0.0.1"
-    port: Annotated[int, Flag("N", least=0), "Its port; 0 is any that is free."] = 0
+    host: Annotated[str, Flag("ADDRESS"), "The address to listen at."] = "127.0.0.1"
+    port: Annotated[int, Flag("N", least=0), "The port to listen at; 0 is any free port."] = 0
     open_browser: Annotated[
         bool, Flag(name="--open/--no-open"), "Open the pages in the browser."
     ] = True
@@ -44,7 +49,7 @@ def command(
         str | None,
         typer.Argument(
             metavar="TRAIL",
-            help="The trail: its prefix (dirdat/ot), file or folder. The workbench needs none.",
+            help="The trail: its prefix (dirdat/ot), file or folder; not needed for the workbench.",
         ),
     ] = None,
     *,

@@ -26,9 +26,36 @@ if TYPE_CHECKING:
 FROM_BROKER: Final = "Name one: --from stomp://HOST/QUEUE"
 OF_FILES: Final = ("dry_run", "again", "max_bad", "master", "threads", "message_per")
 OF_BROKERS: Final = ("follow", "until_empty", "metrics")
+EXAMPLES: Final = (
+    "trailgate capture --properties shop.properties --from messages --to dirdat/ot",
+    "trailgate capture --extract jms.prm --from stomp://broker/orders --follow",
+    "trailgate capture --properties shop.properties --from messages --dry-run",
+)
+PANELS: Final = {
+    "The trail": (
+        "format_release",
+        "byte_order",
+        "update_format",
+        "no_compress_updates",
+        "update_befores",
+        "no_compress_deletes",
+        "max_bytes",
+        "seq_digits",
+    ),
+    "Bad, repeated and unsupported input": (
+        "on_error",
+        "max_bad",
+        "ignore_unsupported",
+        "again",
+        "unordered_ids",
+        "remember_ids",
+    ),
+    "Brokers": ("follow", "until_empty", "metrics"),
+    "How it runs": ("base", "dry_run", "as_json", "master", "threads"),
+}
 
 
-@takes
+@partial(takes, panels=PANELS)
 def command(given: CaptureArguments) -> None:
     """Capture messages into a trail."""
     from trailgate.jobs.capture.loading import load

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 SHOWN: Final = 20  # files and findings on one screen
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
+EXAMPLES: Final = (
+    "trailgate check dirdat/ot",
+    "trailgate check dirdat/ot --salvage repaired/ot",
+)
 
 
 @takes
@@ -26,9 +30,9 @@ def command(
     path: TrailPath,
     *,
     definitions: DefinitionsFile = None,
-    values: Annotated[bool, "Decode all values too, as readers do."] = False,
+    values: Annotated[bool, "Also decode all values."] = False,
     salvage_to: Annotated[
-        str | None, Flag("OUT", "--salvage"), "Write all complete transactions to a new trail."
+        str | None, Flag("OUT", "--salvage"), "Write all complete transactions to this new trail."
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -32,38 +32,43 @@ class CopybookArguments:
 
     to: Annotated[
         Literal["spark", "arrow", "sql", "json-schema"] | None,
-        "Print the schema of its records instead: JSON of Spark's, Python that makes Arrow's, CREATE TABLE, or JSON Schema.",
+        "Print the schema of the records instead: Spark's as JSON, Arrow's as Python, CREATE TABLE, or JSON Schema.",
     ] = None
     option: Annotated[
         list[str],
         Flag("NAME=VALUE", "--option -o"),
-        "With --to: an option of the copybook format, as kinds=... or names=sql.",
+        "With --to: an option of the copybook format, such as names=sql; repeatable.",
     ] = field(default_factory=list)
-    format: Annotated[Literal["table", "json"], "JSON is an object a line."] = "table"
+    format: Annotated[
+        Literal["table", "json"], "How to print rows; json is one object per line."
+    ] = "table"
     copy_path: Annotated[
-        list[str] | None, Flag("FOLDER"), "Where COPY members are searched; repeatable."
+        list[str] | None, Flag("FOLDER"), "A folder to search for COPY members; repeatable."
     ] = None
-    source_format: Annotated[SourceFormat, "Fixed: columns 8 to 72. Free: the whole line."] = (
-        SourceFormat.AUTO
-    )
+    source_format: Annotated[
+        SourceFormat, "Fixed format uses columns 8 to 72, free format the whole line."
+    ] = SourceFormat.AUTO
     binary_sizes: Annotated[
         BinarySizes | None,
-        "Bytes of binary numbers: 2, 4 or 8 (ibm), 1 too (powers), or as few as hold them (smallest).",
+        "Sizes of binary numbers in bytes: 2, 4 or 8 (ibm); 1, 2, 4 or 8 (powers); or as few as possible (smallest).",
     ] = None
     compiler: Annotated[
         Literal["ibm", "micro-focus", "gnucobol", "fujitsu"],
-        "Sizes as this compiler has them.",
+        "The compiler whose sizes and alignment to use.",
     ] = "ibm"
-    decimal_comma: Annotated[bool, "The decimal point of pictures is a comma."] = False
+    decimal_comma: Annotated[bool, "Read pictures with DECIMAL-POINT IS COMMA."] = False
     dialects: Annotated[
-        bool, "Show the items that compilers place or size otherwise, and nothing else."
+        bool, "Show only the items whose offset or length depends on the compiler."
     ] = False
 
 
 @takes
 def command(
     path: Annotated[
-        list[str], typer.Argument(help="The copybook; several describe one file.", metavar="FILE")
+        list[str],
+        typer.Argument(
+            help="The copybook; several copybooks describe one file together.", metavar="FILE"
+        ),
     ],
     given: CopybookArguments,
 ) -> None:

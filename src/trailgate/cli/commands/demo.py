@@ -33,14 +33,14 @@ MARK = ".trailgate-demo"  # a folder with this file is replaced by the next demo
 @takes
 def command(
     *,
-    dir: Annotated[Path, Flag("FOLDER"), "Where the sample is unpacked."] = Path("demo"),  # noqa: A002  the option's name
+    dir: Annotated[Path, Flag("FOLDER"), "The folder to unpack the sample to."] = Path("demo"),  # noqa: A002  the option's name
     master: Annotated[str, Flag("MASTER"), "Where Spark runs."] = "local[2]",
     spark: Annotated[
         bool,
         Flag(name="--spark/--no-spark"),
-        "Do the same on Spark afterwards, if it is installed.",
+        "Afterwards do the same on Spark, if it is installed.",
     ] = True,
-    only_spark: Annotated[bool, "Only the part on Spark."] = False,
+    only_spark: Annotated[bool, "Run only the part on Spark."] = False,
 ) -> None:
     """Capture the sample messages into a trail, show it and query it, then the same on Spark."""
     unpack(dir)

@@ -21,7 +21,7 @@ def command(
         Literal["list", "show", "replay"],
         typer.Argument(
             metavar="list|show|replay",
-            help="Its files; its messages; or its messages as lines to capture again.",
+            help="List its files, show its messages, or print its messages as lines to capture again.",
         ),
     ],
     path: Annotated[
@@ -31,7 +31,9 @@ def command(
         ),
     ],
     *,
-    from_message: Annotated[int, Flag("NUMBER", least=0), "Only messages from this number on."] = 0,
+    from_message: Annotated[
+        int, Flag("NUMBER", least=0), "Start at the message with this number."
+    ] = 0,
     limit: FewRows = None,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from trailgate.cli.capture_output import counts_table, many
 from trailgate.cli.layout import print_rows
@@ -24,32 +24,37 @@ from trailgate.options import Flag
 
 if TYPE_CHECKING:
     from trailgate.jobs.publishing import PublishSummary
+EXAMPLES: Final = (
+    "trailgate publish dirdat/ot --to out/ --format json",
+    "trailgate publish dirdat/ot --to out/ --format debezium --tables 'HR.*'",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishArguments:
     """What a publication is given: each field is a flag of the command, in the order of its help."""
 
-    target: Annotated[str, Flag("FOLDER", "--to"), "The folder of the messages' files."]
+    target: Annotated[str, Flag("FOLDER", "--to"), "The folder to write the messages to."]
     format: Annotated[
         str,
         Flag("delimited|xml|json|debezium"),
-        "The first two are IBM's publications, json is GoldenGate's.",
+        "IBM event publications (delimited, xml), or the JSON of GoldenGate or Debezium.",
     ] = "delimited"
     definitions: DefinitionsFile = None
     tables: Tables = None
     after: After = None
     content: Annotated[
-        Literal["transaction", "row"] | None, "What a message holds; default transaction."
+        Literal["transaction", "row"] | None,
+        "Whether a message holds a transaction or a row; default transaction.",
     ] = None
     max_message_bytes: Annotated[
-        int | None, Flag("N", least=1), "The most bytes of a message; default 1048576."
+        int | None, Flag("N", least=1), "The maximum size of a message in bytes; default 1048576."
     ] = None
     option: Annotated[
         list[str] | None, Flag("NAME=VALUE"), "An option of the format; repeatable."
     ] = None
     message_per: Annotated[
-        Literal["json", "line"], "Lines are JSON objects with a body, or the messages."
+        Literal["json", "line"], "Write each message as a JSON object with a body, or as a line."
     ] = "json"
     as_json: AsJson = False
 

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from trailgate.jobs.record_writing import WritingOptions
 
 TABLE_ROWS: Final = 20  # that a table shows by default
+EXAMPLES: Final = (
+    "trailgate records data/ --copybook ACCOUNT.cpy --limit 5",
+    "trailgate records data/ --copybook A.cpy -o recordFormat=rdw --to accounts/",
+    "trailgate records data/ --copybook ACCOUNT.cpy --verify",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,30 +34,32 @@ class RecordsArguments:
     option: Annotated[
         list[str],
         Flag("NAME=VALUE", "--option -o"),
-        "An option of the copybook format, as recordFormat=rdw or codePage=1140.",
+        "An option of the copybook format, such as recordFormat=rdw or codePage=1140; repeatable.",
     ] = field(default_factory=list)
     format: RowFormat = Format.TABLE
     limit: FewRows = None
     to: Annotated[
         str | None,
         Flag("FOLDER"),
-        "Write them there as Parquet, a folder for each of several kinds, instead of printing them.",
+        "Write the records to this folder as Parquet, one folder per kind of record.",
     ] = None
     write: Annotated[
         bool,
-        "With --to: the other way, rows of .parquet or .jsonl files become a new file of records.",
+        "With --to: write the rows of .parquet or .jsonl files to a new file of records.",
     ] = False
     set: Annotated[
         list[str],
         Flag("FIELD=EXPRESSION"),
-        "With --to: write the records with this value in a field, all other bytes as they are; repeatable.",
+        "With --to: write the records with this value in a field and all other bytes unchanged; repeatable.",
     ] = field(default_factory=list)
     verify: Annotated[
         bool,
-        "Write nothing: count the fields that are bad by reason, with the first places; the exit code is 1 if there are any.",
+        "Count bad fields by reason and list the first ones; exit code 1 if there are any.",
     ] = False
     master: Annotated[
-        str | None, Flag("MASTER"), "With --to: run on Spark, as local[2] or a cluster's address."
+        str | None,
+        Flag("MASTER"),
+        "With --to: run on Spark, such as local[2] or the address of a cluster.",
     ] = None
     base: Base = None
     wide: Wide = False

@@ -16,13 +16,13 @@ from trailgate.options import Flag
 class RedactArguments:
     """How a trail is redacted: each field is a flag of ``trailgate redact``, in the order of its help."""
 
-    target: Annotated[str, Flag("PREFIX", "--to"), "The trail to write, as sample/ot."]
-    names: Annotated[bool, "Replace the names of tables and columns too."] = False
-    key: Annotated[str | None, Flag("TEXT"), "Same key, same replacements; default: a new one."] = (
-        None
-    )
+    target: Annotated[str, Flag("PREFIX", "--to"), "The trail to write, such as sample/ot."]
+    names: Annotated[bool, "Also replace the names of tables and columns."] = False
+    key: Annotated[
+        str | None, Flag("TEXT"), "The same key gives the same replacements; default a random one."
+    ] = None
     records: Annotated[
-        int | None, Flag("N", "--limit", least=1), "At most so many records of a file."
+        int | None, Flag("N", "--limit", least=1), "The maximum number of records per file."
     ] = None
     definitions: DefinitionsFile = None
     as_json: AsJson = False

@@ -15,7 +15,7 @@ from trailgate.options import Flag
 def command(
     path: TrailPath,
     *,
-    to: Annotated[Path, Flag("FILE"), "The HTML file to write, as ot.html."],
+    to: Annotated[Path, Flag("FILE"), "The HTML file to write, such as ot.html."],
     definitions: DefinitionsFile = None,
 ) -> None:
     """Write what a trail holds, and what is wrong with it, as one HTML file."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from trailgate.cli.options import (
@@ -36,6 +37,23 @@ NAMED: Final = 8  # tables in a note
 POSITIONS: Final = ("after", "from_position", "to_position")
 # Options of reading that are passed on as they are given.
 NAMED_OPTIONS: Final = ("records", "charset", "from_csn", "to_csn", "undo", "open_transactions")
+EXAMPLES: Final = (
+    "trailgate show dirdat/ot --limit 3",
+    "trailgate show dirdat/ot --table HR.JOBS --to jobs.parquet",
+    "trailgate show dirdat/ot --from-csn 4711 --format json",
+)
+PANELS: Final = {
+    "Which operations": (
+        "after",
+        "from_position",
+        "to_position",
+        "from_csn",
+        "to_csn",
+        "undo",
+        "open_transactions",
+    ),
+    "How they are read": ("definitions", "charset", "threads"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,39 +61,37 @@ class ShowArguments:
     """What is shown: each field is a flag of ``trailgate show``, in the order of its help."""
 
     table: Annotated[
-        list[str], Flag("SCHEMA.TABLE"), "Only this table's operations; repeatable."
+        list[str],
+        Flag("SCHEMA.TABLE"),
+        "Only this table; a single one is shown with its own columns. Repeatable.",
     ] = field(default_factory=list)
     tables: Tables = None
     records: Annotated[
-        Literal["operations", "all"], "All: every record with its header, instead of operations."
+        Literal["operations", "all"], "Show operations, or all records with their headers."
     ] = "operations"
     format: RowFormat = Format.TABLE
     to: RowsFile = None
     definitions: DefinitionsFile = None
-    charset: Annotated[str | None, Flag("NAME"), "The character set of the source's texts."] = None
+    charset: Annotated[str | None, Flag("NAME"), "The character set of the source database."] = None
     limit: Limit = None
     after: After = None
     from_position: FromPosition = None
     to_position: ToPosition = None
-    from_csn: Annotated[
-        str | None, Flag("CSN"), "Only transactions of this CSN or a later one."
-    ] = None
-    to_csn: Annotated[
-        str | None, Flag("CSN"), "Only transactions of this CSN or an earlier one."
-    ] = None
+    from_csn: Annotated[str | None, Flag("CSN"), "Start at transactions with this CSN."] = None
+    to_csn: Annotated[str | None, Flag("CSN"), "End at transactions with this CSN."] = None
     undo: Annotated[
         Literal["show", "exclude"],
-        "Exclude: no operations that back out an earlier one (NonStop).",
+        "Show or exclude operations that back out earlier ones (NonStop).",
     ] = "show"
     open_transactions: Annotated[
         Literal["hold", "show"],
-        "Show: also the last operation of a transaction that is open at the trail's end.",
+        "Hold or show the last operation of a transaction that is still open at the end of the trail.",
     ] = "hold"
     threads: Threads = None
     wide: Wide = False
 
 
-@takes
+@partial(takes, panels=PANELS)
 def command(path: TrailPath, given: ShowArguments) -> None:
     """Show the operations or the records of a trail."""
     from trailgate.cli import trail_output

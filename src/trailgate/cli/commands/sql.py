@@ -17,6 +17,10 @@ from trailgate.cli.options import (
 )
 
 ROWS: Final = 100  # of a table
+EXAMPLES: Final = (
+    "trailgate sql \"SELECT op_type, count(*) FROM 'dirdat/ot' GROUP BY 1\"",
+    "trailgate sql \"SELECT * FROM 'dirdat/ot:HR.JOBS'\" --to jobs.csv",
+)
 
 
 @takes
@@ -25,7 +29,7 @@ def command(
         str,
         typer.Argument(
             metavar="SELECT",
-            help="As SELECT count(*) FROM 'dirdat/ot'; 'dirdat/ot:HR.JOBS' is a table of it in the types of its columns.",
+            help="The statement, such as SELECT count(*) FROM 'dirdat/ot'. 'dirdat/ot:HR.JOBS' is one table of the trail, with its own columns.",
         ),
     ],
     *,

@@ -18,16 +18,20 @@ from trailgate.storage.writing.options import (
     UpdateFormatName,
 )
 
-Properties = Annotated[str | None, PATH, Flag("FILE"), "The capture's properties."]
-Extract = Annotated[str | None, PATH, Flag("FILE"), "An Extract parameter file that names them."]
+Properties = Annotated[str | None, PATH, Flag("FILE"), "The properties file of the capture."]
+Extract = Annotated[
+    str | None, PATH, Flag("FILE"), "An Extract parameter file that names the properties file."
+]
 MessagePer = Annotated[
-    Literal["file", "line"], "What a message is; .jsonl files always have one a line."
+    Literal["file", "line"],
+    "Whether each file or each line is a message; .jsonl files always have one per line.",
 ]
 OnError = Annotated[
-    Literal["stop", "quarantine"], "Stop, or move bad messages aside, as PREFIX.quarantine.jsonl."
+    Literal["stop", "quarantine"],
+    "Stop at a bad message, or move it to PREFIX.quarantine.jsonl and continue.",
 ]
 IgnoreUnsupported = Annotated[
-    bool, "Capture without the parameters that are not obeyed, and list them."
+    bool, "Capture without the parameters that are not supported, and list them."
 ]
 
 
@@ -39,62 +43,73 @@ class CaptureArguments:
         list[str],
         PATHS,
         Flag("PATH", "--from"),
-        "A folder of messages, a file, a pattern, or - (stdin); repeatable. Or a broker: stomp://HOST/QUEUE.",
+        "A folder of messages, a file, a pattern, or - (stdin); repeatable. Or a broker, such as stomp://HOST/QUEUE.",
     ] = field(default_factory=list)
     properties: Properties = None
     extract: Extract = None
-    target: Annotated[str | None, PATH, Flag("PREFIX", "--to"), "The trail, as dirdat/ot."] = None
+    target: Annotated[
+        str | None, PATH, Flag("PREFIX", "--to"), "The trail to write, such as dirdat/ot."
+    ] = None
     apply_to: Annotated[
         str | None,
         TEXT,
         Flag("ADDRESS", "--apply"),
-        "Apply the trail to tables too, as delta:lake/.",
+        "Also apply the trail to tables, such as delta:lake/.",
     ] = None
     definitions: Annotated[
         str | None,
         PATH,
         Flag("FILE"),
-        "The definitions file, instead of the one that the properties name.",
+        "The definitions file, instead of the one named in the properties.",
     ] = None
     message_per: MessagePer = "file"
     on_error: OnError = "stop"
     max_bad: Annotated[
-        int | None, COUNT, Flag("N", least=0), "With more bad messages publish nothing."
+        int | None,
+        COUNT,
+        Flag("N", least=0),
+        "Publish nothing if there are more bad messages than this.",
     ] = None
     max_bytes: MaxBytes = None
     seq_digits: SeqDigits = 9
     format_release: FormatRelease = None
     byte_order: ByteOrderName = None
     update_format: UpdateFormatName = None
-    no_compress_updates: Annotated[bool, "As NOCOMPRESSUPDATES."] = False
-    update_befores: Annotated[bool, "As GETUPDATEBEFORES."] = False
-    no_compress_deletes: Annotated[bool, "As NOCOMPRESSDELETES."] = False
+    no_compress_updates: Annotated[bool, "Write all columns of updates (NOCOMPRESSUPDATES)."] = (
+        False
+    )
+    update_befores: Annotated[bool, "Write the before values of updates (GETUPDATEBEFORES)."] = (
+        False
+    )
+    no_compress_deletes: Annotated[bool, "Write all columns of deletes (NOCOMPRESSDELETES)."] = (
+        False
+    )
     ignore_unsupported: IgnoreUnsupported = False
     base: Annotated[
         str | None,
         PATH,
         Flag("FOLDER"),
-        "The folder that relative paths are from, those inside the files too.",
+        "The folder that relative paths start from, also those inside the files.",
     ] = None
-    again: Annotated[bool, "Capture what was captured before once more."] = False
-    unordered_ids: Annotated[bool, "Capture sequence ids that fall or repeat."] = False
+    again: Annotated[bool, "Capture again what this trail already has."] = False
+    unordered_ids: Annotated[bool, "Accept sequence ids that decrease or repeat."] = False
     follow: Annotated[bool, "Receive from a broker until stopped."] = False
-    until_empty: Annotated[bool, "Receive from a broker until nothing comes."] = False
+    until_empty: Annotated[bool, "Receive from a broker until no more messages arrive."] = False
     remember_ids: Annotated[
         int | None,
         COUNT,
         Flag("N", least=LEAST_REMEMBERED),
-        "Ids of messages that are known when they come again; default 200000.",
+        "How many message ids are remembered, to recognize redelivered messages; default 200000.",
     ] = None
     metrics: Annotated[
         str | None,
         TEXT,
         Flag("PORT|FILE"),
-        "From a broker: give metrics to Prometheus, at a port or in a file.prom.",
+        "Metrics of a broker capture for Prometheus: a port to serve them at, or a .prom file.",
     ] = None
-    dry_run: Annotated[bool, "Parse and report, write nothing."] = False
+    dry_run: Annotated[bool, "Parse and report, without writing anything."] = False
     as_json: Annotated[bool, Flag(name="--json"), "Print the summary as a JSON object."] = False
-    master: Annotated[str | None, TEXT, Flag("MASTER"), "Run on Spark, as local[2]."] = None
+    master: Annotated[str | None, TEXT, Flag("MASTER"), "Run on Spark, such as local[2]."] = None
     threads: Annotated[
-        int | None, COUNT, Flag("N", least=1), "Threads of this process; else one a core."
+        int | None, COUNT, Flag("N", least=1), "The number of threads; default one per core."
     ] = None

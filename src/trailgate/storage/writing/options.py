@@ -28,12 +28,17 @@ MaxBytes = Annotated[
     "The maximum size of a trail file; default 500MB.",
 ]
 SeqDigits = Annotated[
-    int, choice({"6": 6, "9": 9}), Flag("9|6"), "Digits of a trail file's number."
+    int, choice({"6": 6, "9": 9}), Flag("9|6"), "The number of digits in the names of trail files."
 ]
 FormatRelease = Annotated[
-    str | None, TEXT, Flag("RELEASE"), "The trail's format, as 12.2; default 11.2."
+    str | None, TEXT, Flag("RELEASE"), "The trail's format, as in FORMAT RELEASE; default 11.2."
 ]
-ByteOrderName = Annotated[str | None, TEXT, Flag("big|little"), "Little needs release 12.1."]
+ByteOrderName = Annotated[
+    str | None, TEXT, Flag("big|little"), "The byte order; little needs release 12.1 or later."
+]
 UpdateFormatName = Annotated[
-    str | None, TEXT, Flag("separate|full|compact"), "The last two need release 12.1."
+    str | None,
+    TEXT,
+    Flag("separate|full|compact"),
+    "How updates with before values are written; full and compact need release 12.1 or later.",
 ]

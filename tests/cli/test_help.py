@@ -1,0 +1,34 @@
+"""The help of commands: its examples can be typed as they are printed."""
+
+import importlib
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from trailgate.cli.main import COMMANDS, run
+
+
+def examples() -> Iterator[str]:
+    """Yield the examples of all commands."""
+    for name in COMMANDS:
+        yield from getattr(
+            importlib.import_module(f"trailgate.cli.commands.{name}"), "EXAMPLES", ()
+        )
+
+
+@pytest.mark.parametrize("example", [*examples()])
+def test_an_example_has_options_of_its_command_and_fits_80_columns(
+    example: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    program, command, *words = shlex.split(example)
+
+    assert run([command, *words, "--help"]) == 0
+    assert program == "trailgate"
+    assert f" {example} " in capsys.readouterr().out
+
+
+def test_an_unknown_option_is_not_hidden_by_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", "dirdat/ot", "--nope", "--help"]) == 2
+    assert "--nope" in capsys.readouterr().err
