@@ -8,7 +8,7 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, copy_value, load8, store8
+from trailgate.columnar.kernels.words import SPARE, copy_value, last_mark, load8, store8
 
 GAP = 2  # columns between two strings of a line
 _BLANK: Final = 0x20
@@ -47,8 +47,14 @@ def translate_rows(
     for row in range(len(offsets) - 1):
         begin, end = row * step, row * step + size
         if right:
-            while end - begin >= _WORD and load8(data, end - _WORD) == blanks:
-                end -= _WORD
+            while end > begin and end >= _WORD:
+                # The last eight bytes of the row, or fewer: what is before its begin counts as blank.
+                before = np.uint64(8 * max(_WORD - (end - begin), 0))
+                others = (load8(data, end - _WORD) ^ blanks) >> before << before
+                if others:
+                    end -= _WORD - 1 - (last_mark(others) >> 3)
+                    break
+                end = max(end - _WORD, begin)
             while end > begin and ascii_of[data[end - 1]] == _BLANK:
                 end -= 1
         if left:
