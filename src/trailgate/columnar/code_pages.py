@@ -28,7 +28,9 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import fixed_rows
-from trailgate.columnar.rows import byte_view, strings_of
+from trailgate.columnar.kernels.strings import NO_CHARACTER, NO_ROOM, ONE_BYTE, translate_rows
+from trailgate.columnar.kernels.words import SPARE
+from trailgate.columnar.rows import byte_view, flat_rows
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
 
@@ -153,14 +155,17 @@ class SingleBytePage:
     name: str
     characters: str
     unwritten: bytes = b""  # whose characters are written as other bytes
-    _ascii: bytes = field(init=False, repr=False, compare=False)
+    _ascii: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
+    _utf8: Longs = field(init=False, repr=False, compare=False)
     sizes: npt.NDArray[np.uint8] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # A byte that is not an ASCII character becomes 0x80, so that one test finds whether all are.
-        ascii_of = (min(ord(c), 0x80) for c in self.characters)
-        sizes = [0 if c == NONE else len(c.encode()) for c in self.characters]
-        object.__setattr__(self, "_ascii", bytes(ascii_of))
+        ascii_of = [min(ord(c), 0x80) for c in self.characters]
+        utf8 = [b"" if c == NONE else c.encode() for c in self.characters]
+        sizes = [len(text) for text in utf8]
+        units = [int.from_bytes(text, "little") + len(text) * ONE_BYTE for text in utf8]
+        object.__setattr__(self, "_ascii", np.array(ascii_of, np.uint8))
+        object.__setattr__(self, "_utf8", np.array(units, np.int64))
         object.__setattr__(self, "sizes", np.array(sizes, np.uint8))
 
     @property
@@ -173,19 +178,30 @@ class SingleBytePage:
         """Return the code of each byte's character."""
         return np.array([ord(c) for c in self.characters], np.uint16)
 
+    def plain(self, matrix: Octets, *, left: bool = False, right: bool = False) -> pa.Array | None:
+        """Return the text of each row of bytes, without blanks at its left or right; None where a byte is not a character."""
+        rows, size = matrix.shape
+        data, step = flat_rows(matrix)
+        table = (self._ascii, self._utf8, self.blank[0], left, right)
+        offsets = np.empty(rows + 1, np.int32)
+        for most in (1, int(self.sizes.max())):
+            out = np.empty(rows * size * most + 2 * SPARE, np.uint8)
+            done = translate_rows(data, step, size, *table, offsets, out)
+            if done != NO_ROOM:
+                break
+        if done == NO_CHARACTER:
+            return None
+        text = out[:done] if 2 * done >= len(out) else out[:done].copy()
+        return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
+
     def decode(self, matrix: Octets) -> Text:
         """Return the text of each row of bytes."""
-        data = matrix.tobytes()
-        plain = data.translate(self._ascii)
-        if plain.isascii():
-            return Text(strings_of(np.frombuffer(plain, np.uint8).reshape(matrix.shape)))
-        sizes = self.sizes[matrix]
-        bad = some((sizes == 0).any(axis=1)) if NONE in self.characters else None
-        if bad is not None:
-            filled = np.where(bad[:, None], self.blank[0], matrix)
-            return Text(without(self.decode(filled).values, bad), bad)
-        text, _ = codecs.charmap_decode(data, "strict", self.characters)
-        return Text(strings(text.encode(), sizes.sum(axis=1, dtype=np.int64)))
+        values = self.plain(matrix)
+        if values is not None:
+            return Text(values)
+        bad = (self.sizes[matrix] == 0).any(axis=1)
+        filled = np.where(bad[:, None], self.blank[0], matrix)
+        return Text(without(self.plain(filled), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text; raises EncodeError with its row as the record."""

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.lib.stride_tricks import as_strided
 
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels import rows as kernels
@@ -118,6 +119,17 @@ def pair(left: pa.StringArray, right: pa.StringArray, between: str) -> pa.String
     assert done == size, "the values of two columns are more than 2 GiB"
     buffers = [None, pa.py_buffer(placed), pa.py_buffer(out)]
     return pa.Array.from_buffers(pa.string(), len(left), buffers)
+
+
+def flat_rows(matrix: Octets) -> tuple[Octets, int]:
+    """Return the bytes from the first row's first one to the last row's last one, not copied if possible, and the rows' distance."""
+    rows, size = matrix.shape
+    if not rows:
+        return np.zeros(0, np.uint8), size
+    if matrix.strides[1] != 1 or matrix.strides[0] < 1:
+        matrix = np.ascontiguousarray(matrix)
+    step = matrix.strides[0]
+    return as_strided(matrix, ((rows - 1) * step + size,), (1,)), step
 
 
 def strings_of(matrix: Octets) -> pa.StringArray:

@@ -249,3 +249,37 @@ def test_a_column_of_varying_length_reads_as_its_values_do(
     assert bad.tolist() == [
         text is None and raw is not None for raw, text in zip(raws, expected, strict=True)
     ]
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    page=st.sampled_from([*SINGLE, "latin-1"]),
+    size=st.integers(1, 30),
+    step=st.integers(0, 9),
+    raw=st.binary(max_size=300),
+    left=st.booleans(),
+    right=st.booleans(),
+)
+def test_rows_of_a_page_are_translated_and_trimmed_as_values_are(
+    page: str, size: int, step: int, raw: bytes, *, left: bool, right: bool
+) -> None:
+    found = code_page(page)
+    assert isinstance(found, SingleBytePage)
+    blank = found.blank
+    # Half of the bytes are blanks, so that there is something to trim.
+    padded = b"".join(bytes([one]) + blank * (one % 11) for one in raw)
+    width = size + step
+    rows = len(padded) // width
+    matrix = np.frombuffer(padded[: rows * width], np.uint8).reshape(rows, width)[:, :size]
+
+    expected = []
+    for row in matrix:
+        text = "".join(found.characters[byte] for byte in row)
+        text = text.rstrip(" ") if right else text
+        expected.append(text.lstrip(" ") if left else text)
+    values = found.plain(matrix, left=left, right=right)
+    if any("\ufffe" in text for text in expected):
+        assert values is None
+    else:
+        assert values is not None
+        assert values.to_pylist() == expected

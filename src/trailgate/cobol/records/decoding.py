@@ -44,6 +44,7 @@ from trailgate.cobol.records.fields import (
     RecordBytes,
     Tally,
     bytes_present,
+    copy_alike,
     copy_items,
     copy_short_items,
     cut_off,
@@ -357,12 +358,10 @@ class RecordDecoder:
             found = decode(matrix_of(records, members[0]))
         else:
             matrix = np.zeros((rows * len(members), kind.size), np.uint8)
-            for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
-                part = matrix[index * rows : (index + 1) * rows]
-                whole = mask if mask is None or short is None else mask & ~short
-                copy_items(records, item, whole, part)
-                if short is not None:
-                    copy_short_items(records, item, short, self._fill(item.field), part)
+            if any(mask is not None for mask, _ in there) or not copy_alike(
+                records, members, matrix
+            ):
+                self._copy_each(records, members, there, matrix)
             found = decode(matrix)
         for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
             cut = slice(index * rows, (index + 1) * rows)
@@ -382,6 +381,22 @@ class RecordDecoder:
                 own = noted[cut] if mask is None else noted[cut] & mask
                 self._count_rows(findings, policy, own, item.name)
             yield item, values
+
+    def _copy_each(
+        self,
+        records: RecordBytes,
+        members: list[Item],
+        there: list[tuple[Mask | None, Mask | None]],
+        matrix: Octets,
+    ) -> None:
+        """Copy the bytes of items into the rows of a matrix, an item after the other; those of records that end early are filled up."""
+        rows = len(records)
+        for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
+            part = matrix[index * rows : (index + 1) * rows]
+            whole = mask if mask is None or short is None else mask & ~short
+            copy_items(records, item, whole, part)
+            if short is not None:
+                copy_short_items(records, item, short, self._fill(item.field), part)
 
     def _not_null(
         self, records: RecordBytes, item: Item, found: Findings, indicator: Indicator | None

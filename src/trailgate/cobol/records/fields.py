@@ -26,7 +26,7 @@ from trailgate.cobol.copybook.items import (
     RepeatedItem,
     distinct_names,
 )
-from trailgate.cobol.records.kernels import copy_present, only_padding
+from trailgate.cobol.records.kernels import copy_columns, copy_present, only_padding
 from trailgate.cobol.values.codec import Classify, Explain, Reason, Why
 from trailgate.columnar.code_pages import CodePage, page_text
 from trailgate.columnar.gather import gather
@@ -134,6 +134,16 @@ def copy_items(records: RecordBytes, item: Item, usable: Mask | None, target: Oc
         starts = (records.starts + item.offset)[usable]
         if len(starts):
             slots[usable] = windows(records.data, size)[starts]
+
+
+def copy_alike(records: RecordBytes, items: list[Item], target: Octets) -> bool:
+    """Copy the bytes of some items of one size into the rows of a matrix, an item after the other; return False where records are not at even distances."""
+    offsets = [item.offset for item in items]
+    if records.step is None or not all(isinstance(one, int) for one in offsets):
+        return False
+    begin, size = int(records.starts[0]), target.shape[1]
+    copy_columns(records.data, begin, records.step, np.array(offsets), size, target.reshape(-1))
+    return True
 
 
 def copy_short_items(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.kernels.compiled import inner, kernel
+from trailgate.columnar.kernels.words import load8, store2, store4, store8
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
 MOST_STATED: Final = (1 << 16) - 1  # the most that two bytes state
@@ -13,6 +16,9 @@ FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER, NO_SEGMENT = 
 # How the numbers are coded that lengths are computed of.
 BIG, LITTLE, SIGNED_BIG, SIGNED_LITTLE, PACKED, UNSIGNED_PACKED, ZONED = range(7)
 MOST_DIGITS: Final = 18
+_WORD: Final = 8  # bytes
+_BYTE: Final = np.uint64(0xFF)
+_TWO_BYTES, _FOUR_BYTES = np.uint64(16), np.uint64(32)  # in bits
 _LARGE: Final = 1 << 40  # bytes that no record has
 _EXTENDED: Final = 1 << 31  # a BDW with this bit has a length of 31 bits
 _BEYOND: Final = 1 << 62  # instead of a length that a signed word does not hold
@@ -378,3 +384,33 @@ def common_place(following: Longs, reach: int, marks: Octets) -> int:
             marks[after] = 1
             open_chains += 1
     return -1
+
+
+@kernel(writes=("out",))
+def copy_columns(
+    data: Octets, begin: int, step: int, offsets: Longs, size: int, out: Octets
+) -> int:
+    """Copy the items at some offsets of records that are ``step`` bytes apart, all of the same size: those of the first offset, then those of the next one; return how many records."""
+    columns = len(offsets)
+    rows = len(out) // (size * columns)
+    for row in range(rows):
+        for column in range(columns):
+            at, to = begin + row * step + offsets[column], (column * rows + row) * size
+            if at + max(size, _WORD) > len(data):
+                for byte in range(size):
+                    out[to + byte] = data[at + byte]
+            elif size < _WORD:
+                word = load8(data, at)
+                if size & 4:
+                    store4(out, to, word)
+                    word, to = word >> _FOUR_BYTES, to + 4
+                if size & 2:
+                    store2(out, to, word)
+                    word, to = word >> _TWO_BYTES, to + 2
+                if size & 1:
+                    out[to] = np.uint8(word & _BYTE)
+            else:
+                for done in range(0, size - _WORD, _WORD):
+                    store8(out, to + done, load8(data, at + done))
+                store8(out, to + size - _WORD, load8(data, at + size - _WORD))
+    return rows

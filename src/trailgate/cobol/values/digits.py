@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.lib.stride_tricks import as_strided
 
 from trailgate.arrays import Longs, Mask, Octets, Words
 from trailgate.cobol.copybook.layouts import Field, Number, Sign, Usage
@@ -40,7 +39,7 @@ from trailgate.cobol.values.kernels import (
     replace_padding,
     wide_numbers,
 )
-from trailgate.columnar.rows import byte_view, rows_at
+from trailgate.columnar.rows import byte_view, flat_rows, rows_at
 from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
 INT64_DIGITS: Final = 18
@@ -100,6 +99,7 @@ class DigitBytes:
     sign_base: int = 1
     most_first: int = 0xFF
     padding: Padding = Padding.ERROR
+    zone: int = NOWHERE  # what the bytes of one digit have above it, 0 where they hold two
 
 
 def decode_digits(
@@ -123,13 +123,16 @@ def _numbers(
 ) -> tuple[Longs | Words, Mask | None]:
     """Return the words of the numbers, and which rows are bad; None where none is."""
     rows, size = matrix.shape
-    data, step = _flat(matrix)
+    data, step = flat_rows(matrix)
     words = 1 if pa.types.is_int64(form.type) else 2
     numbers = np.empty(rows * words, np.int64 if form.narrow else np.uint64)
     bad = np.empty(rows, bool)
-    fill = narrow_numbers if form.narrow else wide_numbers
-    tables = (held.most_first, held.digits, held.base, held.signs, held.sign_at, held.sign_base)
-    count = fill(data, step, size, *tables, form.zeros, numbers, bad)
+    signs = (held.signs, held.sign_at, held.sign_base)
+    first = (data, step, size, held.most_first, held.digits, held.base)
+    if form.narrow:
+        count = narrow_numbers(*first, held.zone, *signs, form.zeros, numbers, bad)
+    else:
+        count = wide_numbers(*first, *signs, form.zeros, numbers, bad)
     return numbers, bad if count else None
 
 
@@ -140,7 +143,7 @@ def _read_padded(
     if held.padding is Padding.ERROR:
         return ()
     rows = np.flatnonzero(bad)
-    size, (data, step) = matrix.shape[1], _flat(matrix)
+    size, (data, step) = matrix.shape[1], flat_rows(matrix)
     own = rows_at(data, rows * step, size)
     pads = np.zeros(256, bool)
     pads[form.blank[0]] = True
@@ -158,17 +161,6 @@ def _read_padded(
     noted = np.zeros(len(bad), bool)
     noted[rows] = ~bad[rows]
     return (Note(f"padding={held.padding.value}", noted),)
-
-
-def _flat(matrix: Octets) -> tuple[Octets, int]:
-    """Return the bytes from the first row's first one to the last row's last one, and the rows' distance."""
-    rows, size = matrix.shape
-    if not rows:
-        return np.zeros(0, np.uint8), size
-    if matrix.strides[1] != 1 or matrix.strides[0] < 1:
-        matrix = np.ascontiguousarray(matrix)
-    step = matrix.strides[0]
-    return as_strided(matrix, ((rows - 1) * step + size,), (1,)), step
 
 
 def _without_blanks(
@@ -408,6 +400,7 @@ def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
         sign_at=0 if number.sign in _LEADING else field.size - 1,
         sign_base=10 if separate is None else 1,
         padding=options.padding,
+        zone=zone,
     )
     return lambda matrix: decode_digits(form, held, matrix)
 
@@ -492,7 +485,8 @@ def decode_packed(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of COMP-3, and of COMP-6, which has no sign nibble."""
     number, form = number_of(field), number_form(field, options)
     if field.usage is Usage.UNSIGNED_PACKED:
-        held = DigitBytes(_PAIRS, base=100, most_first=_most_first(2 * field.size, number.digits))
+        most = _most_first(2 * field.size, number.digits)
+        held = DigitBytes(_PAIRS, base=100, most_first=most, zone=0)
     else:
         held = DigitBytes(
             _PAIRS,
@@ -501,6 +495,7 @@ def decode_packed(field: Field, options: ValueOptions) -> Decoder:
             sign_at=field.size - 1,
             sign_base=10,
             most_first=_most_first(2 * field.size - 1, number.digits),
+            zone=0,
         )
     return lambda matrix: decode_digits(form, held, matrix)
 

@@ -32,6 +32,7 @@ from trailgate.columnar.code_pages import (
     NATIONAL,
     NATIONAL_LITTLE,
     CodePage,
+    SingleBytePage,
     Utf8Page,
     code_page,
     double_byte_page,
@@ -99,22 +100,33 @@ def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
 
 def decode_text(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of text; trimmed at the end, or at the begin if JUST RIGHT."""
-    page = text_page(field, options)
-    trim = _trimmer(field, options)
+    page, side = text_page(field, options), _trimmed_side(field, options)
+    trim = _trimmer(field, side)
 
     def decode(matrix: Octets) -> Decoded:
         found = page.decode(matrix)
         return Decoded(trim(found.values), found.bad)
 
-    return decode
+    if not isinstance(page, SingleBytePage):
+        return decode
+    left, right = side in (Trim.LEFT, Trim.BOTH), side in (Trim.RIGHT, Trim.BOTH)
+
+    def decode_plain(matrix: Octets) -> Decoded:
+        values = page.plain(matrix, left=left, right=right)
+        return decode(matrix) if values is None else Decoded(values)
+
+    return decode_plain
 
 
-def _trimmer(field: Field, options: ValueOptions) -> Callable[[pa.Array], pa.Array]:
-    if not options.trim:
+def _trimmed_side(field: Field, options: ValueOptions) -> Trim | None:
+    if not options.trim or isinstance(options.trim, Trim):
+        return options.trim or None
+    return Trim.LEFT if field.justified else Trim.RIGHT
+
+
+def _trimmer(field: Field, side: Trim | None) -> Callable[[pa.Array], pa.Array]:
+    if side is None:
         return lambda values: values
-    side = options.trim
-    if not isinstance(side, Trim):
-        side = Trim.LEFT if field.justified else Trim.RIGHT
     plain, wide = _TRIMS[side]
     if field.usage is Usage.DBCS:
         return lambda values: wide(values, _WIDE_BLANK)

@@ -276,6 +276,14 @@ def _counting(_typing: Any, _word: Any) -> Any:
     return numba.types.int64(numba.types.uint64), code
 
 
+def _counting_down(_typing: Any, _word: Any) -> Any:
+    def code(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        above = builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 1))
+        return builder.sub(ir.Constant(_WORD, 63), above)
+
+    return numba.types.int64(numba.types.uint64), code
+
+
 def _pointer(
     context: Any,
     builder: Any,
@@ -295,6 +303,7 @@ store8: Final[Any] = intrinsic(_storing(_WORD))
 move32: Final[Any] = intrinsic(_moving)
 marks64: Final[Any] = intrinsic(_marking)
 first_mark: Final[Any] = intrinsic(_counting)
+last_mark: Final[Any] = intrinsic(_counting_down)
 text_marks: Final[Any] = intrinsic(_text)
 value_marks: Final[Any] = intrinsic(_value)
 string_marks: Final[Any] = intrinsic(_string)

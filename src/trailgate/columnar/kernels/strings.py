@@ -1,4 +1,4 @@
-"""Loops that make text: positions as digits, times since 1970, strings laid out in lines of a width."""
+"""Loops that make text: of bytes of a code page, positions as digits, times since 1970, strings laid out in lines of a width."""
 
 from __future__ import annotations
 
@@ -8,10 +8,84 @@ import numpy as np
 
 from trailgate.arrays import Longs, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
-from trailgate.columnar.kernels.words import SPARE, copy_value
+from trailgate.columnar.kernels.words import SPARE, copy_value, last_mark, load8, store8
 
 GAP = 2  # columns between two strings of a line
+_BLANK: Final = 0x20
+_WORD: Final = 8  # bytes
+_BYTE: Final = np.uint64(0xFF)
+_BYTES: Final = np.uint64(0x0101010101010101)
+_NOT_ASCII: Final = np.uint64(0x8080808080808080)
+_ALL: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
+ONE_BYTE: Final = 1 << 32  # in a table of characters, times the bytes of one
+_MOST: Final = 4  # bytes of a character
+NO_CHARACTER, NO_ROOM = -1, -2
 JOINED, SPACED, BROKEN = 0, 1, 2  # what is before a text: nothing, a gap, or a line break
+
+
+@kernel(writes=("offsets", "out"))
+def translate_rows(
+    data: Octets,
+    step: int,
+    size: int,
+    ascii_of: Octets,
+    characters: Longs,
+    blank: int,
+    left: bool,
+    right: bool,
+    offsets: Offsets,
+    out: Octets,
+) -> int:
+    """Write the text of each row in UTF-8, without blanks at its left or right; return how many bytes it is.
+
+    Row i is the ``size`` bytes from ``i * step`` on. ``ascii_of`` has for each byte its ASCII character, 128 or more for none, ``characters`` the bytes of its character, the first one lowest, and ``ONE_BYTE`` times their number, 0 for a byte without a
+    character; ``blank`` is a byte whose character is a blank. Returns NO_CHARACTER where a byte has none, and NO_ROOM where ``out`` may be too short.
+    """
+    spare, room, done = len(data) - _WORD, len(out) - SPARE, 0
+    blanks = np.uint64(blank) * _BYTES
+    offsets[0] = 0
+    for row in range(len(offsets) - 1):
+        begin, end = row * step, row * step + size
+        if right:
+            while end > begin and end >= _WORD:
+                # The last eight bytes of the row, or fewer: what is before its begin counts as blank.
+                before = np.uint64(8 * max(_WORD - (end - begin), 0))
+                others = (load8(data, end - _WORD) ^ blanks) >> before << before
+                if others:
+                    end -= _WORD - 1 - (last_mark(others) >> 3)
+                    break
+                end = max(end - _WORD, begin)
+            while end > begin and ascii_of[data[end - 1]] == _BLANK:
+                end -= 1
+        if left:
+            while begin < end and ascii_of[data[begin]] == _BLANK:
+                begin += 1
+        for at in range(begin, end, _WORD):
+            if done + _MOST * _WORD > room:
+                return NO_ROOM
+            count = min(_WORD, end - at)
+            if at <= spare:
+                word, text = load8(data, at), np.uint64(0)
+                if count < _WORD:
+                    others = _ALL << np.uint64(8 * count)
+                    word = word & ~others | blanks & others
+                for byte in range(_WORD):
+                    shift = np.uint64(8 * byte)
+                    text |= np.uint64(ascii_of[word >> shift & _BYTE]) << shift
+                if not text & _NOT_ASCII:
+                    store8(out, done, text)
+                    done += count
+                    continue
+            for place in range(at, at + count):
+                character = characters[data[place]]
+                if character < ONE_BYTE:
+                    return NO_CHARACTER
+                for _ in range(character // ONE_BYTE):
+                    out[done] = character & 0xFF
+                    character >>= 8
+                    done += 1
+        offsets[row + 1] = done
+    return done
 
 
 @kernel(writes=("sizes",))

@@ -2,7 +2,7 @@
 
 - ``load8`` and ``store8`` read and write eight bytes at any place, ``store4`` and ``store2`` write fewer, ``move32`` copies 32. Gathering short values is four to eight
   times as fast as byte by byte.
-- ``marks64`` compares 64 bytes with one byte and returns a bit for each; ``first_mark`` is the place of the lowest bit.
+- ``marks64`` compares 64 bytes with one byte and returns a bit for each; ``first_mark`` is the place of the lowest bit, ``last_mark`` of the highest.
   Finding delimiters is three to five times as fast as byte by byte.
 - ``text_marks`` and its like look for the bytes that matter to XML, each in its place; ``string_marks`` for those that end JSON strings.
 
@@ -77,6 +77,15 @@ def first_mark(word: Any) -> int:
     place = 0
     while not (word >> np.uint64(place)) & np.uint64(1):
         place += 1
+    return place
+
+
+@instruction
+def last_mark(word: Any) -> int:
+    """Return the place of the highest bit; there must be one."""
+    place = 63
+    while not (word >> np.uint64(place)) & np.uint64(1):
+        place -= 1
     return place
 
 
