@@ -68,7 +68,7 @@ def _commit(prefix: str, checkpoint: Checkpoint) -> Commit:
     from trailgate.jobs.receive.run import read_position  # noqa: PLC0415  it knows all protocols
 
     end = TrailPlace(checkpoint.file, checkpoint.offset)
-    time = checkpoint_path(prefix).stat().st_mtime_ns // 1000
+    time = int(checkpoint_path(prefix).stat().st_mtime) * 1_000_000
     last = None if checkpoint.last is None else checkpoint.last.io_time
     try:
         position = read_position(checkpoint.source_position, None, prefix)

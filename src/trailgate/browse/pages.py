@@ -46,6 +46,7 @@ KIND_NAMES: Final = {
 }
 BARS: Final = 64  # of a chart
 WIDTH, HEIGHT = 960, 160  # of a chart, in its own units
+WIDEST: Final = 64  # of a bar
 LISTED: Final = 500  # tables and files of a page
 UNITS: Final = ((3600 * SECOND, "h"), (60 * SECOND, "min"), (SECOND, "s"), (1000, "ms"), (1, "µs"))
 # Of a run in the manifest: when it began, in microseconds, and the counts that are shown also where they are zero.
@@ -58,14 +59,24 @@ Query = Mapping[str, str]  # of an address
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a chart: its place, its parts from the bottom up, its title, what it counts, and the page that it leads to."""
+    """A bar of a chart: its slot, the parts in it from the bottom up, its title, what it counts, and the page that it leads to."""
 
-    x: float
-    width: float
+    left: float
+    step: float
     parts: tuple[tuple[str, float, float], ...]  # class, top and height
     title: str
     count: int
     link: str = ""
+
+    @property
+    def width(self) -> float:
+        """Return the width of its parts, which few bars do not fill their slots with."""
+        return min(max(self.step - 1, 1), WIDEST)
+
+    @property
+    def x(self) -> float:
+        """Return where its parts begin."""
+        return self.left + (self.step - self.width) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +212,7 @@ def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) ->
         times = {"from_time": time_text(first), "to_time": time_text(first + width - 1)}
         parts = _stacked(classes, own, most)
         target = link("operations", **query, **times)
-        bars.append(Bar(at * step, max(step - 1, 1), parts, title, sum(own), target))
+        bars.append(Bar(at * step, step, parts, title, sum(own), target))
     last = begin + counts.shape[1] * width
     return Chart(label, tuple(bars), time_text(begin), time_text(last), most)
 
@@ -256,7 +267,7 @@ def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
         count = int(counts[at])
         title = f"{names[at]}: {count:,} transaction{'' if count == 1 else 's'}"
         parts = _stacked(["k-all"], [count], most)
-        bars.append(Bar(at * step, max(step - 2, 1), parts, title, count))
+        bars.append(Bar(at * step, step, parts, title, count))
     return Chart(label, tuple(bars), names[0], names[used[-1]], most)
 
 
@@ -340,7 +351,7 @@ def _run(manifest: Manifest) -> dict[str, Any]:
         if name not in COUNTED and isinstance(value, int) and not isinstance(value, bool) and value
     }
     return {
-        "began": int(ended[1]) if ended else None,
+        "began": int(ended[1]) // SECOND * SECOND if ended else None,
         "counts": {name.replace("_", " "): value for name, value in named.items()} | others,
     }
 
