@@ -71,9 +71,8 @@ def test_the_index_counts_what_the_trail_has(tmp_path: Path) -> None:
     with TrailIndex(plain_trail(tmp_path)) as index:
         index.build()
         longest = index.transactions.by_operations[0]
-        assert index.begin_of("tx", longest.id) == longest.begin
-        assert index.begin_of("csn", longest.csn) == longest.begin
-        assert index.begin_of("tx", "not there") is None
+        assert index.begin_of(longest.id) == longest.begin
+        assert index.begin_of("not there") is None
 
     assert index.done
     assert not index.problem

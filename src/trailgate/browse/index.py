@@ -123,7 +123,7 @@ class TrailIndex:
         self.lock = RLock()
         self._stop = Event()
         self._begin()
-        self._ids = {kind: tempfile.TemporaryFile() for kind in ("tx", "csn")}  # noqa: SIM115  open as long as the index
+        self._ids = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the index
 
     def _begin(self) -> None:
         """Look at what is there; nothing of it is read."""
@@ -157,8 +157,7 @@ class TrailIndex:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        for file in self._ids.values():
-            file.close()
+        self._ids.close()
 
     def stop(self) -> None:
         """Let the building end at its next chunk."""
@@ -231,10 +230,10 @@ class TrailIndex:
             found |= self._table_bits.get(name, 0)
         return found
 
-    def begin_of(self, kind: str, text: str) -> TrailPlace | None:
-        """Return where the first transaction of an id (``tx``) or CSN (``csn``) begins, as far as the trail is read."""
+    def begin_of(self, text: str) -> TrailPlace | None:
+        """Return where the first transaction of an id begins, as far as the trail is read."""
         wanted, at = hash(text), 0
-        handle = self._ids[kind].fileno()
+        handle = self._ids.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):
             rows = np.frombuffer(data[: len(data) // IDS.itemsize * IDS.itemsize], IDS)
             hits = np.flatnonzero(rows["hash"] == wanted)
@@ -361,10 +360,11 @@ class TrailIndex:
     def _follow(self, step: Chunk, number: int, found: Extents) -> None:
         """Add the transactions of a chunk."""
         starts = np.append([0], step.followed.firsts)
-        tx, csn = (self._note_ids(kind, step, number, starts) for kind in ("tx", "csn"))
+        offsets = step.base + step.found.view.offsets[starts]
+        tx, csn = (_first_ids(step, ids) for ids in (step.found.tx, step.found.csn))
+        self._note_ids(number, offsets, tx)
         self._note_undone(step, number, starts)
-        places = step.base + step.found.view.offsets[starts]
-        self.transactions.follow(Begins(number, places, tx, csn), found)
+        self.transactions.follow(Begins(number, offsets, tx, csn), found)
 
     def _note_undone(self, step: Chunk, number: int, starts: Longs) -> None:
         """Keep where transactions are that a restart record of a chunk made void."""
@@ -376,20 +376,24 @@ class TrailIndex:
             end = TrailPlace(number, step.base + int(offsets[starts[own + 1]]))
             self.undone.append((begin, end))
 
-    def _note_ids(self, kind: str, step: Chunk, number: int, starts: Longs) -> Ids:
-        """Write where the transactions begin that have ids in a chunk; return the first id of each."""
-        rows, strings = getattr(step.found, kind)
-        numbers = step.followed.number[rows]
-        at = np.flatnonzero(np.diff(numbers, prepend=-1))
-        if len(at) < len(strings):
-            strings = [strings[one] for one in at.tolist()]
-        found = np.zeros(len(at), IDS)
-        found["hash"] = np.fromiter(map(hash, strings), np.int64, len(strings))
+    def _note_ids(self, number: int, offsets: Longs, ids: Ids) -> None:
+        """Write where the transactions of a chunk begin that have ids."""
+        found = np.zeros(len(ids.numbers), IDS)
+        found["hash"] = np.fromiter(map(hash, ids.strings), np.int64, len(ids.strings))
         found["number"] = number
-        found["offset"] = step.base + step.found.view.offsets[starts[numbers[at]]]
-        self._ids[kind].write(found.tobytes())
-        self._ids[kind].flush()
-        return Ids(numbers[at], strings)
+        found["offset"] = offsets[ids.numbers]
+        self._ids.write(found.tobytes())
+        self._ids.flush()
+
+
+def _first_ids(step: Chunk, ids: tuple[Longs, list[str]]) -> Ids:
+    """Return the first id of each transaction of a chunk that has one; given are the records with ids."""
+    rows, strings = ids
+    numbers = step.followed.number[rows]
+    at = np.flatnonzero(np.diff(numbers, prepend=-1))
+    if len(at) == len(strings):
+        return Ids(numbers, strings)
+    return Ids(numbers[at], [strings[one] for one in at.tolist()])
 
 
 @dataclass(frozen=True, slots=True)

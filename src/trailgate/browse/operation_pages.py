@@ -21,7 +21,7 @@ def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
     filters = Filters.of(query)
     at, before = (place_of(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
-        at = index.begin_of("tx", filters.tx)
+        at = index.begin_of(filters.tx)
     found = Search(index, filters, before or at, back=before is not None).run()
     own = {name: value for name, value in query.items() if name not in PLACES and value}
     with index.lock:
