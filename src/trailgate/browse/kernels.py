@@ -37,7 +37,7 @@ def count_records(
     """Count the operations of records: by table and kind, with their bytes and times, and by transaction.
 
     An operation is a record of the role ``change`` that is not the before image of an ``update``. Table -1 is counted in the last slot of tables, and ``kinds`` has
-    ``all_kinds`` slots for each, of which the last one is no kind. Of a record that is not an operation, or has a time beyond the bounds, ``kind`` and ``slot`` are -1. ``sizes`` are bytes of all records.
+    ``all_kinds`` slots for each, the last for an unknown kind. Of a record that is not an operation, or has a time beyond the bounds, ``kind`` and ``slot`` are -1. ``sizes`` are bytes of all records.
 
     ``earliest`` and ``latest`` are of times within the bounds, and are ``to_time`` and ``from_time`` before; what counts is 0 before. Returns how many operations there
     are, their earliest and latest time, and the last one within the bounds, -1 for none.
