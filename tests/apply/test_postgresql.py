@@ -214,5 +214,5 @@ def test_rows_that_the_database_refuses_are_found(
 def test_a_name_that_would_be_cut_off_is_refused() -> None:
     from trailgate.targets.postgresql import TableTarget  # noqa: PLC0415
 
-    with pytest.raises(OptionError, match="cuts names off at 63 bytes"):
+    with pytest.raises(OptionError, match="has names of at most 63 bytes"):
         TableTarget.create(object.__new__(TableTarget), TargetTable(("s", "t" * 64), (), ()))

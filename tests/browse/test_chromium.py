@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from browse.trails import hostile_trail, plain_trail
+from browse.trails import hostile_trail, plain_trail, shop_trail, timed_trail
 from sample_trail import Op, write_trail
 from trailgate.cli.main import run
 
@@ -40,6 +42,28 @@ PAGES: Final = (
     "sql?sql=SELECT+*+FROM+operations",
     "quarantine",
 )
+
+
+def _load_message(page: Any) -> None:
+    page.locator("#chosen").select_option("0004-moved.txt")
+    page.get_by_role("button", name="Load it").click()
+
+
+def _open_bytes(page: Any) -> None:
+    page.locator("table.ops tbody a").first.click()
+    page.locator("a.leaf").nth(6).hover()
+    page.evaluate("scrollTo(0, 0)")
+
+
+# Of the docs: a picture's name, its page, the window, and what is done before the picture is taken.
+PICTURES: Final[tuple[tuple[str, str, tuple[int, int], Callable[[Any], None]], ...]] = (
+    ("browse-overview", "", (1280, 720), lambda _: None),
+    ("browse-operations", "operations?table=GG.SHOP_ORDERS", (1280, 720), lambda _: None),
+    ("browse-bytes", "operations?table=GG.SHOP_ORDERS&kinds=U", (1280, 720), _open_bytes),
+    ("browse-workbench", "workbench", (1280, 900), _load_message),
+    ("browse-narrow", "operations?table=GG.SHOP_ORDERS&kinds=U", (400, 720), lambda _: None),
+)
+QUALITY: Final = 60  # of a picture, of 100: a third of what PNG takes
 BAD: Final = {"body": "X,<b>one</b>", "reason": "unknown optype value 'X' (1.txt, record 1)"}
 
 
@@ -52,10 +76,10 @@ def browser() -> Iterator[Any]:
 
 
 @contextmanager
-def served(*arguments: str) -> Iterator[str]:
-    """Serve pages and yield their address."""
+def served(*arguments: str, folder: Path | None = None) -> Iterator[str]:
+    """Serve pages from a folder and yield their address."""
     command = [sys.executable, "-m", "trailgate", "browse", *arguments, "--no-open"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=folder) as process:
         try:
             assert process.stdout is not None
             yield process.stdout.readline().strip()
@@ -77,9 +101,11 @@ def address(trail: str) -> Iterator[str]:
 
 
 @contextmanager
-def opened(browser: Any, url: str, width: int = 1280, **options: Any) -> Iterator[Any]:
+def opened(
+    browser: Any, url: str, width: int = 1280, height: int = 900, **options: Any
+) -> Iterator[Any]:
     """Open a page; what its console or its scripts report is an error."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+    context = browser.new_context(viewport={"width": width, "height": height}, **options)
     page, problems = context.new_page(), list[str]()
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on("console", lambda one: problems.append(one.text) if one.type == "error" else None)
@@ -97,13 +123,51 @@ def opened(browser: Any, url: str, width: int = 1280, **options: Any) -> Iterato
         context.close()
 
 
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("shop")
+    prefix = shop_trail(folder)
+    names = ("--properties", "dirprm/shop.properties", "--messages", "messages")
+    with served(prefix, *names, folder=folder) as found:
+        yield found
+
+
+def fits(page: Any, width: int) -> bool:
+    """Return whether nothing of a page is beyond its window."""
+    found: bool = page.evaluate("document.documentElement.scrollWidth") <= width
+    return found
+
+
+@pytest.mark.parametrize(("picture", "name", "window", "act"), PICTURES)
+def test_a_page_of_a_shop_is_as_the_docs_show_it(
+    browser: Any,
+    shop: str,
+    picture: str,
+    name: str,
+    window: tuple[int, int],
+    act: Callable[[Any], None],
+) -> None:
+    """With TRAILGATE_PICTURES the pictures of the docs are made anew, in the folder that it names."""
+    with opened(browser, shop, height=window[1]) as page:
+        playwright.expect(page.locator("progress")).to_have_count(0, timeout=20_000)
+    with opened(browser, shop + name, *window) as page:
+        act(page)
+        playwright.expect(page.locator("main")).to_contain_text("GG.SHOP_ORDERS", timeout=20_000)
+        assert fits(page, window[0])
+        if "TRAILGATE_PICTURES" in os.environ:
+            file = Path(os.environ["TRAILGATE_PICTURES"], f"{picture}.webp")
+            session = page.context.new_cdp_session(page)
+            taken = session.send("Page.captureScreenshot", {"format": "webp", "quality": QUALITY})
+            file.write_bytes(base64.b64decode(taken["data"]))
+
+
 @pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1280, "light")])
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_fits_and_has_names_for_a_screen_reader(
     browser: Any, address: str, name: str, width: int, scheme: str
 ) -> None:
     with opened(browser, address + name, width, color_scheme=scheme) as page:
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert fits(page, width)
         found = axe.Axe().run(page).response["violations"]
         serious = [one for one in found if one["impact"] in ("serious", "critical")]
         assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
@@ -151,6 +215,88 @@ def test_damage_is_a_link_from_the_overview(browser: Any, tmp_path: Path) -> Non
         assert "de ad be ef" in page.inner_text(".dump")
 
 
+def test_dragging_over_bars_leads_to_the_operations_of_their_time(
+    browser: Any, tmp_path: Path
+) -> None:
+    with served(timed_trail(tmp_path)) as address, opened(browser, f"{address}") as page:
+        bars = page.locator("figure[data-brush] a.bar")
+        playwright.expect(bars).to_have_count(10, timeout=20_000)
+        boxes = [bars.nth(at).locator(".slot").bounding_box() for at in (2, 4)]
+        y = boxes[0]["y"] + 5  # above the bars themselves
+        page.mouse.move(boxes[0]["x"] + 3, y)
+        page.mouse.down()
+        page.mouse.move(boxes[1]["x"] + 3, y, steps=5)
+        assert page.locator("figure[data-brush] output").inner_text() == (
+            "2026-01-01 00:00:02 to 2026-01-01 00:00:04.999999: 3 operations"
+        )
+        page.mouse.up()
+        page.wait_for_url("**/operations?*")
+        assert page.locator("table.ops tbody tr").count() == 3
+
+
+def test_a_click_on_a_bar_leads_to_its_own_time(browser: Any, tmp_path: Path) -> None:
+    with served(timed_trail(tmp_path)) as address, opened(browser, address) as page:
+        bars = page.locator("figure[data-brush] a.bar")
+        playwright.expect(bars).to_have_count(10, timeout=20_000)
+        bars.nth(3).locator("rect").last.click()
+        page.wait_for_url("**/operations?*")
+        assert page.locator("table.ops tbody tr").count() == 1
+
+
+def test_a_span_of_time_is_chosen_by_keys(browser: Any, tmp_path: Path) -> None:
+    with served(timed_trail(tmp_path)) as address, opened(browser, address) as page:
+        bars = page.locator("figure[data-brush] a.bar")
+        playwright.expect(bars).to_have_count(10, timeout=20_000)
+        bars.nth(3).focus()
+        for key in ("Shift+ArrowRight", "Shift+ArrowRight", "Escape"):
+            page.keyboard.press(key)
+        assert page.locator("figure[data-brush] output").inner_text() == ""
+        for key in ("Shift+ArrowLeft", "Shift+ArrowLeft", "Shift+ArrowLeft", "Enter"):
+            page.keyboard.press(key)
+        page.wait_for_url("**/operations?*")
+        assert page.locator("table.ops tbody tr").count() == 4
+
+
+def test_a_finger_chooses_a_span_of_time(browser: Any, tmp_path: Path) -> None:
+    with (
+        served(timed_trail(tmp_path)) as address,
+        opened(browser, address, 400, has_touch=True, is_mobile=True) as page,
+    ):
+        bars = page.locator("figure[data-brush] a.bar")
+        playwright.expect(bars).to_have_count(10, timeout=20_000)
+        boxes = [bars.nth(at).locator(".slot").bounding_box() for at in (0, 1)]
+        session = page.context.new_cdp_session(page)
+        for kind, box in (("touchStart", boxes[0]), ("touchMove", boxes[1]), ("touchEnd", None)):
+            points = [] if box is None else [{"x": box["x"] + 5, "y": box["y"] + 50}]
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        page.wait_for_url("**/operations?*")
+        assert page.locator("table.ops tbody tr").count() == 2
+
+
+def test_bars_lead_to_their_time_without_scripts(browser: Any, tmp_path: Path) -> None:
+    prefix = timed_trail(tmp_path)
+    with (
+        served(prefix) as address,
+        opened(browser, f"{address}table?name=MY.ORDERS", java_script_enabled=False) as page,
+    ):
+        page.locator("a.bar").nth(3).focus()
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/operations?*")
+        assert page.locator("table.ops tbody tr").count() == 1
+
+
+def test_create_table_is_chosen_by_database_and_copied(browser: Any, address: str) -> None:
+    url = f"{address}table?name=MY.ORDERS"
+    with opened(browser, url, permissions=["clipboard-read", "clipboard-write"]) as page:
+        page.get_by_label("PostgreSQL", exact=True).focus()
+        page.keyboard.press("ArrowRight")
+        page.get_by_role("button", name="Copy").click()
+        page.get_by_text("Copied").wait_for()
+        text = page.evaluate("navigator.clipboard.readText()")
+        assert text.startswith('CREATE TABLE "my"."orders" (')
+        assert '"name" VARCHAR' in text
+
+
 def test_operations_that_are_added_appear(browser: Any, tmp_path: Path) -> None:
     prefix = plain_trail(tmp_path)
     with served(prefix) as address, opened(browser, f"{address}operations") as page:
@@ -195,7 +341,7 @@ def test_the_workbench_leads_from_a_message_to_a_capture(browser: Any, tmp_path:
         page.locator("#save_name").fill("orders.properties")
         page.get_by_role("button", name="Save").click()
         page.get_by_text("Saved as").wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+        assert fits(page, 1280)
     properties, target = str(kept / "orders.properties"), str(tmp_path / "dirdat/ot")
     options = ["--properties", properties, "--from", str(messages), "--to", target]
     assert run(["capture", *options]) == 0

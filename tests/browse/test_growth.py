@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from browse.trails import plain_trail
 from sample_trail import Op, write_trail
+from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operations import Filters, Search
 
@@ -65,7 +66,7 @@ def test_a_trail_that_grew_is_known_as_one_that_was_there(data: st.DataObject) -
                     break
 
         write(cuts[0] if cuts else size)
-        with TrailIndex(str(live / "aa")) as grown:
+        with GrowingIndex(str(live / "aa")) as grown:
             grown.build()
             for cut in [*cuts[1:], size]:
                 write(cut)
@@ -80,12 +81,12 @@ def test_the_rate_is_of_the_last_looks(tmp_path: Path) -> None:
     files = whole(tmp_path / "whole")
     name, raw = files[0]
     (tmp_path / name).write_bytes(raw)
-    with TrailIndex(str(tmp_path / "aa")) as index:
+    with GrowingIndex(str(tmp_path / "aa")) as index:
         index.build()
         index.read_on()
-        assert index.growth.rate == 0
+        assert index.rate == 0
         for name, raw in files[1:]:
             (tmp_path / name).write_bytes(raw)
         index.read_on()
-        assert index.growth.rate > 0
+        assert index.rate > 0
         assert index.latest is not None

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from trailgate.browse.histogram import NARROWEST, TimeHistogram
+from trailgate.browse.histogram import NARROWEST, TimeHistogram, add_each
 
 TIMES = st.lists(
     st.lists(st.integers(0, 4_000_000_000 * NARROWEST), min_size=1, max_size=5), max_size=8
@@ -19,7 +19,8 @@ TIMES = st.lists(
 def test_every_time_is_in_the_bin_that_begins_at_or_before_it(batches: list[list[int]]) -> None:
     found = TimeHistogram(1, 8)
     for times in batches:
-        found.add(np.array(times, np.int64), np.zeros(len(times), np.int64))
+        bounds = (min(times), max(times))
+        found.add(np.array(times, np.int64), np.zeros(len(times), np.int64), bounds)
 
     begin, counts = found.used()
     every = np.array([one for times in batches for one in times], np.int64)
@@ -30,9 +31,25 @@ def test_every_time_is_in_the_bin_that_begins_at_or_before_it(batches: list[list
         assert found.width <= every.max() - every.min()
 
 
+@settings(max_examples=examples(50))
+@given(TIMES)
+def test_each_histogram_has_its_own_times(batches: list[list[int]]) -> None:
+    alone = [TimeHistogram(1, 8) for _ in batches]
+    together = [TimeHistogram(1, 8) for _ in batches]
+    for one, two, times in zip(alone, together, batches, strict=True):
+        bounds = (min(times), max(times))
+        one.add(np.array(times, np.int64), np.zeros(len(times), np.int64), bounds)
+        two.fit(*bounds)
+    every = sorted((time, slot) for slot, times in enumerate(batches) for time in times)
+
+    add_each(together, *np.array([*every, (0, -1)], np.int64).T.copy())
+
+    assert [one.counts.tolist() for one in together] == [one.counts.tolist() for one in alone]
+
+
 def test_counts_of_a_kind_stay_with_it() -> None:
     found = TimeHistogram(2, 4)
-    found.add(np.array([9 * NARROWEST, 0]), np.array([0, 1]))
+    found.add(np.array([9 * NARROWEST, 0, 5]), np.array([0, 1, -1]), (0, 9 * NARROWEST))
 
     assert found.used()[1].tolist() == [[0, 0, 1], [1, 0, 0]]
     assert found.width == 4 * NARROWEST

@@ -13,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from browse.trails import hostile_trail, plain_trail
-from sample_trail import Op, write_trail
-from trailgate.browse.index import TrailIndex
+from sample_trail import ORDERS, Op, write_trail
+from trailgate.browse.index import TableTotals, TrailIndex
 from trailgate.browse.operations import Filters, Operation, Search
 from trailgate.browse.spans import Unread
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import TrailgateError
 from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.reading.trails import read_trail
 
@@ -153,6 +155,42 @@ def test_a_table_has_its_counts_its_definition_and_its_latest_rows(ask: Ask) -> 
     assert "operations 6 insert 2 update 3 delete 1" in page
     assert "2 columns" in page
     assert page.index("1:793") < page.index("0:583")
+
+
+def test_a_table_has_create_table_of_each_database(ask: Ask) -> None:
+    page = plain(ask("table?name=MY.ORDERS"))
+
+    assert 'CREATE TABLE "my"."orders" ( "id" bigint, "name" varchar(60), PRIMARY KEY' in page
+    assert "CREATE TABLE `my`.`orders` ( `id` BIGINT, `name` STRING ) USING DELTA;" in page
+    assert 'CREATE TABLE "MY"."ORDERS" ( "ID" NUMBER(19), "NAME" VARCHAR2(60 CHAR), ' in page
+
+
+def test_a_name_that_a_database_does_not_take_is_stated(tmp_path: Path) -> None:
+    table = Table(f"MY.{'T' * 64}", ORDERS.columns)
+    prefix = tmp_path / "aa"
+    write_trail(prefix, [[[Op("I", 1)]]])
+    Path(f"{prefix}.def").write_bytes(write_sourcedefs(Definitions((table,))))
+    with TrailIndex(str(prefix)) as index:
+        index.tables[table.name] = TableTotals(table.name)
+        page = plain(asking(index)(f"table?name={table.name}"))
+
+    assert "PostgreSQL has names of at most 63 bytes" in page
+    assert f'CREATE TABLE "MY"."{"T" * 64}"' in page
+
+
+def test_an_open_transaction_is_a_finding_that_leads_to_its_end(tmp_path: Path) -> None:
+    prefix = plain_trail(tmp_path)
+    Path(f"{prefix}000000001").unlink()
+    first = Path(f"{prefix}000000000")
+    first.write_bytes(first.read_bytes()[:955])
+    with TrailIndex(prefix) as index:
+        index.build()
+        ask = asking(index)
+        page = ask("")
+
+        assert "The last transaction is not ended: it begins at 0:769" in plain(page)
+        assert 'href="bytes?at=0%3A954">0:955' in page
+        assert "Record at 0:" in ask("bytes?at=0:954")
 
 
 def test_each_byte_of_a_record_is_in_its_dump_once(index: TrailIndex, ask: Ask) -> None:

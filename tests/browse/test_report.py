@@ -71,14 +71,14 @@ def test_the_index_counts_what_the_trail_has(tmp_path: Path) -> None:
     with TrailIndex(plain_trail(tmp_path)) as index:
         index.build()
         longest = index.transactions.by_operations[0]
-        assert index.begin_of("tx", longest.id) == longest.begin
-        assert index.begin_of("csn", longest.csn) == longest.begin
-        assert index.begin_of("tx", "not there") is None
+        assert index.begin_of(longest.id) == longest.begin
+        assert index.begin_of("not there") is None
 
     assert index.done
     assert not index.problem
     assert (index.operations, index.transactions.count) == (7, 4)
     assert index.transactions.sizes[:2].tolist() == [1, 3]
+    assert index.transactions.durations.tolist() == [1, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0]
     kinds = {name: one.kinds.tolist() for name, one in index.tables.items()}
     assert kinds == {"MY.ORDERS": [2, 3, 0, 1, 0], "MY.NOTES": [1, 0, 0, 0, 0]}
     assert [span.operations for span in index.spans] == [4, 3]

@@ -225,7 +225,7 @@ def test_several_copybooks_describe_one_file(
         (["--to", "arrow", "--format", "json"], "--to is given with --format"),
         (["--to", "spark", "--dialects"], "--to is given with"),
         (["-o", "names=sql"], "--option applies only to schemas"),
-        (["--to", "sql", "-o", f"rename=ORDER-ID={'X' * 64}"], "cuts names off at 63 bytes"),
+        (["--to", "sql", "-o", f"rename=ORDER-ID={'X' * 64}"], "has names of at most 63 bytes"),
     ],
 )
 def test_what_no_schema_has_is_refused(

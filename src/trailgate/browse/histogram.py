@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from trailgate.arrays import Longs
+from trailgate.browse.kernels import count_times
 
 BINS: Final = 256
 NARROWEST: Final = 1_000_000  # microseconds of a bin at first
+BEFORE_ALL: Final = -(1 << 61)
 
 
 class TimeHistogram:
@@ -24,21 +27,15 @@ class TimeHistogram:
         self.width = NARROWEST
         self.first: int | None = None  # number of the first bin since 1970, in widths
 
-    def add(self, times: Longs, kinds: Longs) -> None:
-        """Count times in microseconds, each of a kind."""
-        if not len(times):
-            return
-        low, high = int(times.min()), int(times.max())
+    def add(self, times: Longs, kinds: Longs, bounds: tuple[int, int]) -> None:
+        """Count times in microseconds, each of a kind, all within bounds; those of kind -1 are left out, and may be any."""
+        self.fit(*bounds)
+        _count(times, kinds, [self] * len(self.counts), self.counts.reshape(-1))
+
+    def fit(self, low: int, high: int) -> None:
+        """Widen or move the bins until they have both times, and what is counted already."""
         if self.first is not None:
             low = min(low, self.first * self.width)
-        self._fit(low, high)
-        assert self.first is not None
-        bins = times // self.width - self.first
-        flat = kinds * self.counts.shape[1] + bins
-        self.counts += np.bincount(flat, minlength=self.counts.size).reshape(self.counts.shape)
-
-    def _fit(self, low: int, high: int) -> None:
-        """Widen or move the bins until they have both times, and what is counted already."""
         bins = self.counts.shape[1]
         used = np.flatnonzero(self.counts.any(axis=0))
         if self.first is not None and len(used):
@@ -71,3 +68,22 @@ class TimeHistogram:
         if self.first is None or not len(used):
             return 0, self.counts[:, :0]
         return (self.first + int(used[0])) * self.width, self.counts[:, used[0] : used[-1] + 1]
+
+
+def add_each(found: Sequence[TimeHistogram], times: Longs, slots: Longs) -> None:
+    """Count times in histograms of one kind, which fit them; a time's slot is the index of its histogram, -1 for none."""
+    if not found:
+        return
+    counts = np.zeros((len(found), found[0].counts.shape[1]), np.int64)
+    _count(times, slots, found, counts.reshape(-1))
+    for one, own in zip(found, counts, strict=True):
+        one.counts[0] += own
+
+
+def _count(times: Longs, slots: Longs, rows: Sequence[TimeHistogram], counts: Longs) -> None:
+    """Add times to ``counts``, which has the bins of each slot's histogram in a row."""
+    first = np.array([one.first or 0 for one in rows], np.int64)
+    width = np.array([one.width for one in rows], np.int64)
+    begins = np.full(len(rows), BEFORE_ALL, np.int64)
+    bins = len(counts) // len(rows)
+    count_times(times, slots, first, width, bins, begins, np.zeros_like(first), counts)

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import deque
 from dataclasses import dataclass, field, replace
-from operator import attrgetter
 from threading import Event, RLock
-from time import monotonic
 from typing import Any, Final, Self
 
 import numpy as np
 
-from trailgate.arrays import Longs, Mask
-from trailgate.browse.histogram import TimeHistogram
+from trailgate.arrays import Longs
+from trailgate.browse.histogram import TimeHistogram, add_each
+from trailgate.browse.kernels import count_records
+from trailgate.browse.transactions import Begins, Extents, Ids, Transactions
 from trailgate.errors import OptionError, TrailgateError, Where
 from trailgate.jobs.checking import (
     Chunk,
@@ -30,11 +29,7 @@ from trailgate.jobs.checking import (
     Gap,
     Step,
     check_arguments,
-    check_header,
     files_to_check,
-    resumed,
-    steps,
-    tell,
 )
 from trailgate.model.kernels import ABANDONED
 from trailgate.model.tables import Definitions, Table
@@ -50,16 +45,14 @@ from trailgate.trail.records.metadata import TrailTable
 
 KINDS: Final = "IUKDT"
 NO_KIND: Final = len(KINDS)
-LONGEST: Final = 20  # transactions that are listed
-SIZES: Final = 40  # of transactions: powers of two
 VERSIONS: Final = 16  # of one table's definition that are kept
 IDS: Final = np.dtype([("hash", "i8"), ("number", "i4"), ("offset", "i8")])
-LOOK_EVERY: Final = 1.0  # seconds
-LOOKS: Final = 31  # of which the rate is
 IDS_AT_ONCE: Final = 1 << 16
 
-_KIND_OF: Final = np.full(256, NO_KIND, np.int64)
+KINDS_OF_TABLE: Final = NO_KIND + 1  # with those of no known kind
+_KIND_OF: Final = np.full(256, NO_KIND, np.uint8)
 _KIND_OF[[ord(letter) for letter in KINDS]] = range(NO_KIND)
+_KIND_OF_TYPE: Final = _KIND_OF[OP_TYPE_OF]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,51 +102,6 @@ class TableTotals:
 
 
 @dataclass(slots=True)
-class Transaction:
-    """A transaction: its begin, its ids, and what is known of its extent; times are microseconds."""
-
-    begin: TrailPlace
-    id: str = ""
-    csn: str = ""
-    operations: int = 0
-    bytes: int = 0
-    first_time: int = 0
-    last_time: int = 0
-
-    @property
-    def duration(self) -> int:
-        """Return the microseconds between its first and its last operation."""
-        return max(0, self.last_time - self.first_time)
-
-
-@dataclass(slots=True)
-class Transactions:
-    """How many transactions there are, by the powers of two of their operations, and the longest ones."""
-
-    count: int = 0
-    sizes: Longs = field(default_factory=lambda: np.zeros(SIZES, np.int64))
-    by_operations: list[Transaction] = field(default_factory=list)
-    by_duration: list[Transaction] = field(default_factory=list)
-    open: Transaction | None = None
-
-    def add(self, ended: list[Transaction], sizes: Longs) -> None:
-        """Count transactions by their sizes; ``ended`` are those that may be among the longest."""
-        self.count += len(sizes)
-        self.sizes += np.bincount(np.log2(sizes).astype(np.int64), minlength=SIZES)
-        for kept, measure in (
-            (self.by_operations, attrgetter("operations")),
-            (self.by_duration, attrgetter("duration")),
-        ):
-            kept[:] = sorted([*kept, *ended], key=measure, reverse=True)[:LONGEST]
-
-    def finish(self, *, is_open: bool) -> None:
-        """Count the last transaction, unless it is open."""
-        if self.open is not None and not is_open:
-            self.add([self.open], np.array([self.open.operations], np.int64))
-            self.open = None
-
-
-@dataclass(slots=True)
 class FileFacts:
     """A file of the trail: its header, and its counts once it is read."""
 
@@ -163,26 +111,7 @@ class FileFacts:
     report: FileReport | None = None
 
 
-@dataclass(slots=True)
-class Growth:
-    """How fast a trail has grown of late: the operations of each look at it, and when that was."""
-
-    looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOOKS))
-
-    def note(self, operations: int) -> None:
-        """Add what a look found."""
-        self.looks.append((monotonic(), operations))
-
-    @property
-    def rate(self) -> float:
-        """Return the operations in a second, over the last looks; 0 where nothing was added."""
-        if len(self.looks) < 2:
-            return 0.0
-        seconds = self.looks[-1][0] - self.looks[0][0]
-        return sum(number for _, number in list(self.looks)[1:]) / max(seconds, 1e-3)
-
-
-class _StoppedError(Exception):
+class StoppedError(Exception):
     """The index is not needed any more."""
 
 
@@ -192,10 +121,9 @@ class TrailIndex:
     def __init__(self, path: str, definitions: str | None = None) -> None:
         self._asked = (path, definitions)
         self.lock = RLock()
-        self.growth = Growth()
         self._stop = Event()
         self._begin()
-        self._ids = {kind: tempfile.TemporaryFile() for kind in ("tx", "csn")}  # noqa: SIM115  open as long as the index
+        self._ids = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the index
 
     def _begin(self) -> None:
         """Look at what is there; nothing of it is read."""
@@ -219,7 +147,6 @@ class TrailIndex:
         self._is_open = self._has_grown = False
         self._totals: FileTotals | None = None
         self._torn = False  # a header, or an operation, of which the rest may be added
-        self._unchecked: FileBegun | None = None
         self._ended: FileEnded | None = None
         self._state = ReaderState()
         self._sound: ReaderState | None = None  # before bytes at the end that are not a record
@@ -230,8 +157,7 @@ class TrailIndex:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        for file in self._ids.values():
-            file.close()
+        self._ids.close()
 
     def stop(self) -> None:
         """Let the building end at its next chunk."""
@@ -248,72 +174,16 @@ class TrailIndex:
                     self.bytes_read = sum(file.size for file in self._sources[: number + 1])
         except (TrailgateError, OSError) as error:
             self.problem = str(error)
-        except _StoppedError:
+        except StoppedError:
             self.problem = "the trail was not read to its end"
         with self.lock:
             self.transactions.finish(is_open=self._is_open)
             self.done = True
 
-    def follow(self) -> None:
-        """Read what is added to the trail, until the index is stopped; begins once it is built."""
-        while not self.problem and not self._stop.wait(LOOK_EVERY):
-            try:
-                self.read_on()
-            except (TrailgateError, OSError) as error:
-                self.problem = f"the trail is not followed any more: {error}"
-            except _StoppedError:
-                return
-
-    def read_on(self) -> None:
-        """Read what was added since the last look."""
-        found = look_at(*self._asked)
-        known = {file.number: file for file in self._sources}
-        # Files that were purged meanwhile keep their places.
-        now = known | {file.number: file for file in files_to_check(found, Findings())}
-        sources = tuple(now[number] for number in sorted(now))
-        if all(number in known and known[number].size == file.size for number, file in now.items()):
-            self.growth.note(0)
-            return
-        if self._torn:
-            with self.lock:
-                self._begin()
-            self.build()
-            return
-        before, self._has_grown = self.operations, True
-        with self.lock:
-            self.found, self._sources = found, sources
-            self.files += [FileFacts(file) for file in sources if file.number not in known]
-            self.bytes = sum(file.size for file in sources)
-            for facts, file in zip(self.files, sources, strict=True):
-                facts.file = file
-        ended = self._ended
-        if ended is not None and sources[ended.number].size > ended.file.size:
-            self._state = self._sound or self._state
-            for step in resumed(sources[ended.number], ended):
-                self._take(step)
-        added = sources[0 if self._ended is None else self._ended.number + 1 :]
-        for step in steps(found, added, after=self._ended):
-            self._take(step)
-        with self.lock:
-            self.transactions.finish(is_open=self._is_open)
-        self.growth.note(self.operations - before)
-
-    def _take(self, step: Step) -> None:
-        """Add what a step of a growing trail has."""
-        self._watch(step)
-        with self.lock:
-            if isinstance(step, FileBegun):
-                self._unchecked = step
-                self._totals = FileTotals(step.file, self._totals.csn if self._totals else None)
-            assert self._totals is not None
-            if isinstance(step, Chunk):
-                self._totals.add(step)
-            if isinstance(step, Chunk | Gap):
-                tell(step, self._sources[step.number], self._findings)
-            if isinstance(step, FileEnded) and self._unchecked is not None:
-                check_header(self._unchecked, self._totals, self._findings)
-                self._unchecked = None
-            self.files[step.number].report = self._totals.report()
+    @property
+    def rate(self) -> float:
+        """Return the operations in a second by which the trail grows; 0 where that is not looked at."""
+        return 0.0
 
     @property
     def findings(self) -> list[Any]:
@@ -346,11 +216,11 @@ class TrailIndex:
         later = [facts.file.number for facts in self.files if facts.file.number > number]
         return TrailPlace(min(later), 0) if later else None
 
-    def file_number(self, name: str) -> int | None:
-        """Return the number of the file of a name."""
+    def file_named(self, name: str) -> TrailFile | None:
+        """Return the file of a name; None where there is none."""
         for facts in self.files:
             if facts.file.path.endswith(name):
-                return facts.file.number
+                return facts.file
         return None
 
     def bits(self, names: list[str]) -> int:
@@ -360,10 +230,10 @@ class TrailIndex:
             found |= self._table_bits.get(name, 0)
         return found
 
-    def begin_of(self, kind: str, text: str) -> TrailPlace | None:
-        """Return where the first transaction of an id (``tx``) or CSN (``csn``) begins, as far as the trail is read."""
+    def begin_of(self, text: str) -> TrailPlace | None:
+        """Return where the first transaction of an id begins, as far as the trail is read."""
         wanted, at = hash(text), 0
-        handle = self._ids[kind].fileno()
+        handle = self._ids.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):
             rows = np.frombuffer(data[: len(data) // IDS.itemsize * IDS.itemsize], IDS)
             hits = np.flatnonzero(rows["hash"] == wanted)
@@ -375,7 +245,7 @@ class TrailIndex:
 
     def _watch(self, step: Step) -> None:
         if self._stop.is_set():
-            raise _StoppedError
+            raise StoppedError
         with self.lock:
             if isinstance(step, FileBegun):
                 self._torn = bool(step.problem)
@@ -396,39 +266,35 @@ class TrailIndex:
                 self._add(step)
 
     def _add(self, step: Chunk) -> None:
-        view = step.found.view
-        file = self._sources[step.number]
-        changes = view.role == Role.CHANGE
-        rows = np.flatnonzero(changes & ~(view.is_before & (view.io_type == IO_UPDATE)))
+        view, number = step.found.view, self._sources[step.number].number
         names, of_table = self._tables_of(step)
-        kinds = _KIND_OF[OP_TYPE_OF[view.io_type[rows]]]
-        self._count_tables(step, names, of_table, rows, kinds)
-        times = view.io_time[rows]
-        timely = (times >= EARLIEST) & (times <= LATEST)
-        self.over_time.add(times[timely], kinds[timely])
-        if timely.any():
-            self.latest = int(times[timely][-1])
-        self._follow(step, file.number, rows)
+        found = _counted(step, of_table, len(names))
+        self._count_tables(step, names, found)
+        if found.last_timely >= 0:
+            self.over_time.add(view.io_time, found.kind, found.timely)
+            self.latest = found.last_timely
+        self._follow(step, number, found.transactions)
         before, csns = self._csn, step.found.csn[1]
         self._csn = csns[-1] if csns else before
         ordered = all(kind is not CSN_ORDER for kind, _ in step.found.faults)
-        present = _present(of_table[rows] + 1)  # 0: no table
+        present = np.flatnonzero(found.kinds[:-1].any(axis=1)).tolist()
+        kinds = np.flatnonzero(found.kinds.any(axis=0)).tolist()
         state, self._state = self._state, self._state_after(step)
         self.spans.append(
             Span(
-                number=file.number,
+                number=number,
                 start=step.base,
                 end=step.base + view.end,
                 first=self.operations,
-                operations=len(rows),
-                tables=self.bits([names[one - 1] for one in present if one]),
-                kinds=sum(1 << kind for kind in _present(kinds)),
-                times=(int(times.min()), int(times.max())) if len(rows) else (0, 0),
+                operations=found.operations,
+                tables=self.bits([names[one] for one in present]),
+                kinds=sum(1 << kind for kind in kinds),
+                times=found.times,
                 csns=(before or (csns[0] if csns else None), self._csn) if ordered else None,
                 state=state,
             )
         )
-        self.operations += len(rows)
+        self.operations += found.operations
         self._is_open = step.followed.is_open
         self.bytes_read += view.end
 
@@ -458,21 +324,23 @@ class TrailIndex:
                 self._table_bits[name] = 1 << len(self._table_bits)
         return names, of_table
 
-    def _count_tables(
-        self, step: Chunk, names: list[str], of_table: Longs, rows: Longs, kinds: Longs
-    ) -> None:
-        view = step.found.view
-        with_table = of_table >= 0
-        sizes = np.bincount(of_table[with_table], view.lengths[with_table], minlength=len(names))
-        own = of_table[rows]
-        for at in _present(own[own >= 0]):
-            totals = self.tables.setdefault(names[at], TableTotals(names[at]))
-            mine: Mask = own == at
-            totals.kinds += np.bincount(kinds[mine], minlength=NO_KIND)[:NO_KIND]
-            totals.bytes += int(sizes[at])
-            times = view.io_time[rows[mine]]
-            times = times[(times >= EARLIEST) & (times <= LATEST)]
-            totals.over_time.add(times, np.zeros(len(times), np.int64))
+    def _count_tables(self, step: Chunk, names: list[str], found: _Counted) -> None:
+        """Add what a chunk has of each table that it has operations of."""
+        histograms = []
+        for at, name in enumerate(names):
+            # Names of records without operations are not tables that are counted yet.
+            has_any = found.kinds[at].any()
+            totals = self.tables.get(name) or TableTotals(name)
+            histograms.append(totals.over_time)
+            if not has_any:
+                continue
+            self.tables[name] = totals
+            totals.kinds += found.kinds[at, :NO_KIND]
+            totals.bytes += int(found.sizes[at])
+            if found.earliest[at] <= found.latest[at]:
+                totals.over_time.fit(int(found.earliest[at]), int(found.latest[at]))
+        slots = np.where(found.slot < len(names), found.slot, -1)
+        add_each(histograms, step.found.view.io_time, slots)
         if step.tables is not self._known:
             self._known = step.tables
             self._add_versions(step)
@@ -489,48 +357,14 @@ class TrailIndex:
             if known.table != last and len(totals.versions) < VERSIONS:
                 totals.versions.append((place, known.table))
 
-    def _follow(self, step: Chunk, number: int, rows: Longs) -> None:
-        """Add the transactions that end in a chunk, and keep the one that is open after it."""
-        followed, view = step.followed, step.found.view
-        group = followed.number[rows]
-        counts = np.bincount(group, minlength=len(followed.flags))
-        sizes = np.bincount(group, view.lengths[rows], minlength=len(counts)).astype(np.int64)
-        edges = np.flatnonzero(np.diff(group, prepend=-1))
-        present = group[edges]
-        first, last = np.zeros((2, len(counts)), np.int64)
-        first[present] = view.io_time[rows[edges]]
-        last[present] = view.io_time[rows[np.append(edges[1:], len(rows)) - 1]] if len(rows) else 0
-        starts = np.append([0], followed.firsts)
-        ids = [self._note_ids(kind, step, number, starts) for kind in ("tx", "csn")]
-
-        def made(own: int) -> Transaction:
-            begin = TrailPlace(number, step.base + int(view.offsets[starts[own]]))
-            return Transaction(
-                begin,
-                _id_of(ids[0], own),
-                _id_of(ids[1], own),
-                *(int(column[own]) for column in (counts, sizes, first, last)),
-            )
-
+    def _follow(self, step: Chunk, number: int, found: Extents) -> None:
+        """Add the transactions of a chunk."""
+        starts = np.append([0], step.followed.firsts)
+        offsets = step.base + step.found.view.offsets[starts]
+        tx, csn = (_first_ids(step, ids) for ids in (step.found.tx, step.found.csn))
+        self._note_ids(number, offsets, tx)
         self._note_undone(step, number, starts)
-        state = self.transactions
-        if counts[0]:
-            state.open = _joined(state.open, made(0))
-        final = len(counts) - 1
-        if final == 0:
-            return
-        ended = [] if state.open is None else [state.open]
-        complete = np.flatnonzero(counts[1:final]) + 1
-        durations = (last - first)[complete]
-        longest = {
-            *_largest(counts[complete], state.by_operations, "operations"),
-            *_largest(durations, state.by_duration, "duration"),
-        }
-        state.add(
-            [*ended, *(made(int(complete[at])) for at in sorted(longest))],
-            np.concatenate([[one.operations for one in ended], counts[complete]]).astype(np.int64),
-        )
-        state.open = made(final) if counts[final] else None
+        self.transactions.follow(Begins(number, offsets, tx, csn), found)
 
     def _note_undone(self, step: Chunk, number: int, starts: Longs) -> None:
         """Keep where transactions are that a restart record of a chunk made void."""
@@ -542,53 +376,86 @@ class TrailIndex:
             end = TrailPlace(number, step.base + int(offsets[starts[own + 1]]))
             self.undone.append((begin, end))
 
-    def _note_ids(
-        self, kind: str, step: Chunk, number: int, starts: Longs
-    ) -> tuple[Longs, list[str]]:
-        """Write where the transactions begin that have ids in a chunk; return these transactions, and the first id of each."""
-        rows, strings = getattr(step.found, kind)
-        numbers = step.followed.number[rows]
-        at = np.flatnonzero(np.diff(numbers, prepend=-1))
-        if len(at) < len(strings):
-            strings = [strings[one] for one in at.tolist()]
-        found = np.zeros(len(at), IDS)
-        found["hash"] = list(map(hash, strings))
+    def _note_ids(self, number: int, offsets: Longs, ids: Ids) -> None:
+        """Write where the transactions of a chunk begin that have ids."""
+        found = np.zeros(len(ids.numbers), IDS)
+        found["hash"] = np.fromiter(map(hash, ids.strings), np.int64, len(ids.strings))
         found["number"] = number
-        found["offset"] = step.base + step.found.view.offsets[starts[numbers[at]]]
-        self._ids[kind].write(found.tobytes())
-        self._ids[kind].flush()
-        return numbers[at], strings
+        found["offset"] = offsets[ids.numbers]
+        self._ids.write(found.tobytes())
+        self._ids.flush()
 
 
-def _id_of(ids: tuple[Longs, list[str]], own: int) -> str:
-    """Return the id of a transaction; empty where it has none."""
-    numbers, strings = ids
-    at = int(np.searchsorted(numbers, own))
-    return strings[at] if at < len(numbers) and numbers[at] == own else ""
+def _first_ids(step: Chunk, ids: tuple[Longs, list[str]]) -> Ids:
+    """Return the first id of each transaction of a chunk that has one; given are the records with ids."""
+    rows, strings = ids
+    numbers = step.followed.number[rows]
+    at = np.flatnonzero(np.diff(numbers, prepend=-1))
+    if len(at) == len(strings):
+        return Ids(numbers, strings)
+    return Ids(numbers[at], [strings[one] for one in at.tolist()])
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What a chunk has of operations: ``kinds`` and others by table, the last row for those without one; ``kind`` and ``slot`` by record.
+
+    ``times`` are the earliest and the latest time, ``timely`` those within bounds, and ``last_timely`` the last of these; -1 for none.
+    """
+
+    operations: int
+    times: tuple[int, int]
+    last_timely: int
+    kind: Longs
+    slot: Longs
+    kinds: Longs
+    sizes: Longs
+    earliest: Longs
+    latest: Longs
+    transactions: Extents
+
+    @property
+    def timely(self) -> tuple[int, int]:
+        """Return the earliest and the latest time within bounds."""
+        return int(self.earliest.min()), int(self.latest.max())
+
+
+def _counted(step: Chunk, of_table: Longs, tables: int) -> _Counted:
+    """Count the operations of a chunk; ``of_table`` is the index of each record's table, -1 for none."""
+    view, followed = step.found.view, step.followed
+    kind, slot = np.empty((2, len(view)), np.int64)
+    kinds, sizes = np.zeros((tables + 1) * KINDS_OF_TABLE, np.int64), np.zeros(tables + 1, np.int64)
+    earliest, latest = np.full(tables + 1, LATEST), np.full(tables + 1, EARLIEST)
+    extents = Extents(*np.zeros((4, len(followed.flags)), np.int64))
+    count, low, high, last = count_records(
+        view.role,
+        view.is_before,
+        view.io_type,
+        view.io_time,
+        view.lengths,
+        of_table,
+        followed.number,
+        int(Role.CHANGE),
+        IO_UPDATE,
+        EARLIEST,
+        LATEST,
+        _KIND_OF_TYPE,
+        KINDS_OF_TABLE,
+        kind,
+        slot,
+        kinds,
+        sizes,
+        earliest,
+        latest,
+        *extents,
+    )
+    by_table = kinds.reshape(-1, KINDS_OF_TABLE)
+    return _Counted(
+        count, (low, high), last, kind, slot, by_table, sizes, earliest, latest, extents
+    )
 
 
 def _present(numbers: Longs) -> list[int]:
     """Return the numbers that occur, of few that are not negative."""
     found: list[int] = np.flatnonzero(np.bincount(numbers)).tolist()
     return found
-
-
-def _joined(one: Transaction | None, more: Transaction) -> Transaction:
-    """Return a transaction with what another chunk has of it."""
-    if one is None:
-        return more
-    one.id, one.csn = one.id or more.id, one.csn or more.csn
-    one.operations += more.operations
-    one.bytes += more.bytes
-    one.last_time = more.last_time
-    return one
-
-
-def _largest(values: Longs, kept: list[Transaction], measure: str) -> list[int]:
-    """Return which of the values are so large that they would be among those kept."""
-    least = getattr(kept[-1], measure) if len(kept) == LONGEST else -1
-    found = np.flatnonzero(values > least)
-    if len(found) > LONGEST:
-        found = found[np.argpartition(values[found], -LONGEST)[-LONGEST:]]
-    rows: list[int] = found.tolist()
-    return rows

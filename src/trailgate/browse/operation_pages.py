@@ -21,7 +21,7 @@ def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
     filters = Filters.of(query)
     at, before = (place_of(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
-        at = index.begin_of("tx", filters.tx)
+        at = index.begin_of(filters.tx)
     found = Search(index, filters, before or at, back=before is not None).run()
     own = {name: value for name, value in query.items() if name not in PLACES and value}
     with index.lock:
@@ -85,15 +85,14 @@ def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
         "counts": Counter((row.table, row.kind) for row in rows if isinstance(row, Operation)),
         "duration": _duration(rows),
         "next_page": link_to("transaction", at=place_text(begin.place), rows=more) if more else "",
-        "next": _neighbour(index, _after(rows) if last is not None else None),
+        "next": _neighbour(index, rows[-1].place.just_after if last is not None else None),
         "previous": _neighbour(index, begin.place, back=True),
     }
 
 
 def _begin(index: TrailIndex, at: TrailPlace) -> Operation | None:
     """Return the first operation of the transaction that is there, else of the next one."""
-    after = TrailPlace(at.number, at.offset + 1)
-    for place, back in ((after, True), (at, False)):
+    for place, back in ((at.just_after, True), (at, False)):
         found = Search(index, Filters(indicators=BEGINS), place, back=back, rows=1).run()
         for row in found.rows:
             if isinstance(row, Operation):
@@ -108,10 +107,6 @@ def _neighbour(index: TrailIndex, place: TrailPlace | None, *, back: bool = Fals
         return ""
     found = Search(index, Filters(indicators=BEGINS), place, back=back, rows=1).run().rows
     return link_to("transaction", at=place_text(found[0].place)) if found else ""
-
-
-def _after(rows: tuple[Operation | Unread, ...]) -> TrailPlace:
-    return TrailPlace(rows[-1].place.number, rows[-1].place.offset + 1)
 
 
 def _duration(rows: tuple[Operation | Unread, ...]) -> int:

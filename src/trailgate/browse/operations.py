@@ -248,7 +248,7 @@ class Search:
         full, hurried = len(rows) >= self.rows, reached is not None
         if self.back:
             return Found(rows, self.place, reached or (rows[0].place if full else None), hurried)
-        next_one = TrailPlace(rows[-1].place.number, rows[-1].place.offset + 1) if full else None
+        next_one = rows[-1].place.just_after if full else None
         return Found(rows, reached or next_one, self.place, hurried)
 
     def _spans(self) -> Iterator[Span]:

@@ -6,12 +6,14 @@ server's addresses; a report has none.
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import resources
+from itertools import pairwise
 from time import time
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -21,12 +23,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import trailgate
 from trailgate.arrays import Longs
+from trailgate.browse.capture_state import capture_state
 from trailgate.browse.histogram import TimeHistogram
-from trailgate.browse.index import KINDS, SIZES, TrailIndex
+from trailgate.browse.index import KINDS, TrailIndex
+from trailgate.browse.transactions import DURATIONS, SECOND, SIZES
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.model.tables import Column
 from trailgate.model.types import TYPES
-from trailgate.storage.files.listing import list_trail
+from trailgate.storage.files.listing import Listing, list_trail
 from trailgate.storage.files.manifest import Manifest, read_manifest
 from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.trail.annotation.file_header import VENDORS, iso_time
@@ -42,8 +46,12 @@ KIND_NAMES: Final = {
 }
 BARS: Final = 64  # of a chart
 WIDTH, HEIGHT = 960, 160  # of a chart, in its own units
+WIDEST: Final = 64  # of a bar
 LISTED: Final = 500  # tables and files of a page
-SECOND: Final = 1_000_000
+UNITS: Final = ((3600 * SECOND, "h"), (60 * SECOND, "min"), (SECOND, "s"), (1000, "ms"), (1, "µs"))
+# Of a run in the manifest: when it began, in microseconds, and the counts that are shown also where they are zero.
+RUN_TIME: Final = re.compile(r"-([0-9]{16})$")
+COUNTED: Final = ("messages", "transactions", "operations", "quarantined", "skipped_files")
 
 Link = Callable[..., str]
 Query = Mapping[str, str]  # of an address
@@ -51,13 +59,24 @@ Query = Mapping[str, str]  # of an address
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a chart: its place, its parts from the bottom up, its title, and the page that it leads to."""
+    """A bar of a chart: its slot, the parts in it from the bottom up, its title, what it counts, and the page that it leads to."""
 
-    x: float
-    width: float
+    left: float
+    step: float
     parts: tuple[tuple[str, float, float], ...]  # class, top and height
     title: str
+    count: int
     link: str = ""
+
+    @property
+    def width(self) -> float:
+        """Return the width of its parts, which few bars do not fill their slots with."""
+        return min(max(self.step - 1, 1), WIDEST)
+
+    @property
+    def x(self) -> float:
+        """Return where its parts begin."""
+        return self.left + (self.step - self.width) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,9 +211,8 @@ def time_chart(found: TimeHistogram, label: str, link: Link, **query: object) ->
         )
         times = {"from_time": time_text(first), "to_time": time_text(first + width - 1)}
         parts = _stacked(classes, own, most)
-        bars.append(
-            Bar(at * step, max(step - 1, 1), parts, title, link("operations", **query, **times))
-        )
+        target = link("operations", **query, **times)
+        bars.append(Bar(at * step, step, parts, title, sum(own), target))
     last = begin + counts.shape[1] * width
     return Chart(label, tuple(bars), time_text(begin), time_text(last), most)
 
@@ -220,23 +238,43 @@ def _stacked(classes: list[str], own: list[int], most: int) -> tuple[tuple[str, 
 
 def size_chart(sizes: Longs) -> Chart:
     """Return how many transactions have one operation, two to three, four to seven, and so on."""
-    label = "Transactions by their number of operations"
-    used = [at for at in range(SIZES) if sizes[at]]
+    more = (f"{1 << at:,} to {(2 << at) - 1:,} operations" for at in range(1, SIZES))
+    return _bin_chart("Transactions by operations", sizes, ["1 operation", *more])
+
+
+def duration_chart(durations: Longs) -> Chart:
+    """Return how many transactions last how long."""
+    bounds = [_round_duration(one) for one in DURATIONS]
+    between = (f"{one} to {two}" for one, two in pairwise(bounds))
+    names = ["no time", *between, f"{bounds[-1]} or more"]
+    return _bin_chart("Transactions by duration", durations, names)
+
+
+def _round_duration(microseconds: int) -> str:
+    """Return a duration in the largest unit that it is a whole number of."""
+    size, unit = next(one for one in UNITS if microseconds % one[0] == 0)
+    return f"{microseconds // size} {unit}"
+
+
+def _bin_chart(label: str, counts: Longs, names: list[str]) -> Chart:
+    """Return a bar for each bin up to the last one that is used."""
+    used: list[int] = np.flatnonzero(counts).tolist()
     if not used:
         return Chart(label, ())
-    most, step = int(sizes.max()), WIDTH / (used[-1] + 1)
+    most, step = int(counts.max()), WIDTH / (used[-1] + 1)
     bars = []
     for at in used:
-        low, high = 1 << at, (2 << at) - 1
-        named = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-        title = f"{int(sizes[at]):,} transactions of {named} operations"
-        parts = _stacked(["k-all"], [int(sizes[at])], most)
-        bars.append(Bar(at * step, max(step - 2, 1), parts, title))
-    return Chart(label, tuple(bars), "1 operation", f"{(2 << used[-1]) - 1:,} operations", most)
+        count = int(counts[at])
+        title = f"{names[at]}: {count:,} transaction{'' if count == 1 else 's'}"
+        parts = _stacked(["k-all"], [count], most)
+        bars.append(Bar(at * step, step, parts, title, count))
+    return Chart(label, tuple(bars), names[0], names[used[-1]], most)
 
 
 def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
     """Return what the overview and the report show."""
+    listing = list_trail(index.found.prefix)
+    manifest = _manifest(listing)
     with index.lock:
         kinds = index.over_time.counts.sum(axis=1).tolist()
         tables = sorted(index.tables.values(), key=lambda one: -one.operations)
@@ -249,12 +287,14 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
             "more_files": max(0, len(index.files) - LISTED),
             "header": header,
             "vendor": VENDORS[vendor - 1] if 0 < vendor <= len(VENDORS) else "",
-            "manifest": _manifest(index),
+            "manifest": manifest,
+            "run": manifest and _run(manifest),
+            "capture": capture_state(listing),
             "bytes": index.bytes,
             "progress": 100 if index.done else 100 * index.bytes_read // max(index.bytes, 1),
             "done": index.done,
             "problem": index.problem,
-            "rate": index.growth.rate,
+            "rate": index.rate,
             "latest": index.latest,
             "age": max(0, round(time() * SECOND) - (index.latest or 0)),
             "operations": index.operations,
@@ -267,14 +307,20 @@ def overview(index: TrailIndex, link: Link) -> dict[str, Any]:
             "defined": len(index.found.definitions or ()),
             "transactions": index.transactions,
             "sizes": size_chart(index.transactions.sizes),
+            "durations": duration_chart(index.transactions.durations),
             "findings": [finding_row(index, one, link) for one in index.findings],
         }
 
 
 def finding_row(index: TrailIndex, found: Finding, link: Link) -> dict[str, Any]:
     """Return a finding of the check, with the page of its bytes."""
-    number = index.file_number(found.file)
-    at = "" if number is None or found.offset is None else f"{number}:{found.offset}"
+    file = index.file_named(found.file)
+    at = last = ""
+    if file is not None and found.offset is not None:
+        at = f"{file.number}:{found.offset}"
+        last = (
+            f"{file.number}:{max(0, min(found.offset, file.size - 1))}"  # of an end, the last byte
+        )
     return {
         "severity": found.severity.value,
         "statement": FINDINGS[found.kind].statement,
@@ -283,22 +329,37 @@ def finding_row(index: TrailIndex, found: Finding, link: Link) -> dict[str, Any]
         "position": at,
         "raw": found.raw[:16].hex(" "),
         "more": found.more,
-        "link": link("bytes", at=at) if at else "",
+        "link": link("bytes", at=last) if last else "",
     }
 
 
-def _manifest(index: TrailIndex) -> Manifest | None:
-    """Return the trail's manifest, as it is now; None where there is none or it cannot be read, which the check reports."""
+def _manifest(listing: Listing) -> Manifest | None:
+    """Return a trail's manifest, as it is now; None where there is none or it cannot be read, which the check reports."""
     try:
-        listing = list_trail(index.found.prefix)
         return read_manifest(listing.prefix, listing.store)
     except (TrailgateError, OSError):
         return None
+
+
+def _run(manifest: Manifest) -> dict[str, Any]:
+    """Return what a manifest has of the last run, by name: what it captured, and what else it counted."""
+    ended, counts = RUN_TIME.search(manifest.last_run), manifest.summary
+    named = {name: counts[name] for name in COUNTED if name in counts}
+    others = {
+        name.replace("_", " "): value
+        for name, value in counts.items()
+        if name not in COUNTED and isinstance(value, int) and not isinstance(value, bool) and value
+    }
+    return {
+        "began": int(ended[1]) // SECOND * SECOND if ended else None,
+        "counts": {name.replace("_", " "): value for name, value in named.items()} | others,
+    }
 
 
 def report(index: TrailIndex) -> str:
     """Return a trail's report as one HTML file."""
     style = asset("style.css")
     digest = b64encode(sha256(style.encode()).digest()).decode()
-    values = overview(index, no_link) | {"style": style, "digest": digest}
+    # Who captures at this moment is not of the trail.
+    values = overview(index, no_link) | {"style": style, "digest": digest, "capture": None}
     return render("report.html", values, no_link)

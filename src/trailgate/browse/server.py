@@ -22,6 +22,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response, Stream
 from starlette.routing import Route
 
 from trailgate.browse.byte_pages import record_bytes
+from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.guard import App, Guard
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.operation_pages import operations, transaction
@@ -36,7 +37,16 @@ from trailgate.errors import OptionError, StorageError, TrailgateError, Where, m
 Page = Callable[[TrailIndex, Query], dict[str, Any]]
 
 TYPES: Final = {"css": "text/css", "js": "text/javascript"}
-ASSETS: Final = ("style.css", "fresh.js", "more.js", "bytes.js", "ask.js", "repair.js")
+ASSETS: Final = (
+    "style.css",
+    "fresh.js",
+    "brush.js",
+    "more.js",
+    "bytes.js",
+    "copy.js",
+    "ask.js",
+    "repair.js",
+)
 BENCH_ASSETS: Final = ("workbench.css", "workbench.js")
 SENT: Final = 1 << 20  # bytes of a file at once
 PAGES: Final[Mapping[str, Page]] = {
@@ -131,7 +141,7 @@ def serve(
         listener = held.enter_context(_listening(address))
         index = None
         if path is not None:
-            index = held.enter_context(TrailIndex(path, definitions))
+            index = held.enter_context(GrowingIndex(path, definitions))
             reading = Thread(target=_read, args=(index,), daemon=True)
             reading.start()
             held.callback(reading.join)
@@ -149,7 +159,7 @@ def serve(
         uvicorn.Server(config).run(sockets=[listener])
 
 
-def _read(index: TrailIndex) -> None:
+def _read(index: GrowingIndex) -> None:
     index.build()
     index.follow()
 

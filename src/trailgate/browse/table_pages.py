@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from trailgate.apply.tables import target_table
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import Filters, Search
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, TrailgateError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.targets.ddl import DATABASES, Database
 
 LATEST: Final = 20  # operations that are shown
 
@@ -48,6 +50,20 @@ def table(index: TrailIndex, query: Query) -> dict[str, Any]:
             )
             for place, definition in reversed(versions)
         ],
+        "creations": [
+            (key, database.title, *_creation(versions[-1][1], database))
+            for key, database in DATABASES.items()
+            if versions
+        ],
         "rows": latest.rows[::-1],
         "all_rows": link_to("operations", table=name),
     }
+
+
+def _creation(definition: Table, database: Database) -> tuple[str, str]:
+    """Return the statement that creates a table in a database, or an empty one and why there is none."""
+    try:
+        made = target_table(definition)
+        return f"{database.creation(made, made.name)};", ""
+    except TrailgateError as error:
+        return "", str(error)

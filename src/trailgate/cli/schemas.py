@@ -14,7 +14,7 @@ import pyarrow as pa
 from trailgate.apply.tables import TargetColumn, TargetTable, fold_name
 from trailgate.cli.columns import json_text
 from trailgate.errors import OptionError, Where
-from trailgate.targets import sql
+from trailgate.targets.ddl import POSTGRESQL
 
 Schemas = Mapping[str, pa.Schema]
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -45,7 +45,9 @@ def arrow_text(schemas: Schemas) -> str:
 def sql_text(schemas: Schemas) -> str:
     """Return a CREATE TABLE for each record, as tables of PostgreSQL are created by an apply."""
     tables = (_target(name, schema) for name, schema in schemas.items())
-    return "\n\n".join(f"{sql.creation(table, (fold_name(str(table)),))};" for table in tables)
+    return "\n\n".join(
+        f"{POSTGRESQL.creation(table, (fold_name(str(table)),))};" for table in tables
+    )
 
 
 def json_schema_text(schemas: Schemas) -> str:

@@ -22,6 +22,7 @@ from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import to_hex
 from trailgate.errors import ApplyError, OptionError, StorageError, Where, mask_logins
 from trailgate.targets import sql
+from trailgate.targets.ddl import HELD, POSTGRESQL
 from trailgate.targets.target import Position, RowRefusedError, TablePosition
 
 STAGING: Final = "trailgate_staging"
@@ -97,12 +98,12 @@ class TableTarget:
     def _type(self, table: TargetTable, at: int) -> str:
         """Return the type of a column, which is the table's own where it was there."""
         column = table.columns[at]
-        return self._types.get(str(table), {}).get(column.name) or sql.type_of(column)
+        return self._types.get(str(table), {}).get(column.name) or POSTGRESQL.type_of(column)
 
     def create(self, table: TargetTable) -> None:
         """Create a table with its key, and its schema."""
         schema, _ = _parts(table)
-        text = sql.creation(table, _parts(table))
+        text = POSTGRESQL.creation(table, _parts(table))
         self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
         self._execute(text)
 
@@ -111,7 +112,7 @@ class TableTarget:
         for column in table.columns:
             if column.name in names:
                 self._execute(
-                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quoted(column.name)} {sql.type_of(column)}"
+                    f"ALTER TABLE {_quoted(table)} ADD COLUMN {sql.quoted(column.name)} {POSTGRESQL.type_of(column)}"
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -246,7 +247,8 @@ def _arrow_type(name: str, modifier: int) -> pa.DataType:
     if name == "numeric" and modifier != UNCONSTRAINED:
         digits = modifier - 4
         return pa.decimal128(min(digits >> 16, 38), digits & 0x7FF)
-    return next((kind for kind, own in reversed(sql.TYPES) if own == name), pa.string())
+    kinds = zip(reversed(HELD), reversed(POSTGRESQL.types), strict=True)
+    return next((kind for kind, own in kinds if own == name), pa.string())
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -6,15 +6,14 @@ The staging table has the columns ``c0``, ``c1``, ... of the values, ``m1``, ...
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.batch import Closing, Effects
 from trailgate.apply.nets import Effect
-from trailgate.apply.tables import TargetColumn, TargetTable
-from trailgate.errors import ApplyError, OptionError, Where
+from trailgate.apply.tables import TargetTable
+from trailgate.errors import ApplyError, Where
 
 CHECKPOINT = "trailgate_checkpoint"
 
@@ -22,46 +21,6 @@ CHECKPOINT = "trailgate_checkpoint"
 def quoted(*parts: str) -> str:
     """Return a name of parts as SQL has it."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
-
-
-LONGEST: Final = 63  # bytes of a name; PostgreSQL cuts longer ones off without a word
-# Types of Arrow in PostgreSQL, and back.
-TYPES: Final = (
-    (pa.int8(), "smallint"),
-    (pa.int16(), "smallint"),
-    (pa.int32(), "integer"),
-    (pa.int64(), "bigint"),
-    (pa.float32(), "real"),
-    (pa.float64(), "double precision"),
-    (pa.date32(), "date"),
-    (pa.timestamp("us"), "timestamp without time zone"),
-    (pa.binary(), "bytea"),
-    (pa.bool_(), "boolean"),
-)
-
-
-def type_of(column: TargetColumn) -> str:
-    """Return the type of a column: numbers in text are numeric, which holds them all."""
-    if column.number:
-        return "numeric"
-    if pa.types.is_decimal(column.type):
-        return f"numeric({column.type.precision}, {column.type.scale})"
-    usual = "text" if column.length is None else f"varchar({column.length})"
-    return next((name for kind, name in TYPES if kind == column.type), usual)
-
-
-def creation(table: TargetTable, name: tuple[str, ...]) -> str:
-    """Return the statement that creates a table of PostgreSQL with its key; raises OptionError for a name that is too long."""
-    for own in (*name, *(column.name for column in table.columns)):
-        if len(own.encode()) > LONGEST:
-            problem = f"PostgreSQL cuts names off at {LONGEST} bytes, and {own} is longer"
-            hint = "Give it another name, by MAP or the option rename"
-            raise OptionError(problem, where=Where(table=str(table)), hint=hint)
-    lines = [f"{quoted(column.name)} {type_of(column)}" for column in table.columns]
-    if not table.keyless:
-        lines.append(f"PRIMARY KEY ({', '.join(map(quoted, table.key_names))})")
-    columns = ",\n  ".join(lines)
-    return f"CREATE TABLE {quoted(*name)} (\n  {columns}\n)"
 
 
 def staging_rows(effects: Effects) -> pa.Table:

@@ -3,7 +3,8 @@
 async function refresh() {
   const main = document.querySelector("main[data-every]");
   if (!main) return;
-  if (!main.contains(document.activeElement) && !document.hidden) {
+  const used = main.contains(document.activeElement) || main.querySelector("[data-brush] output:not(:empty)");
+  if (!used && !document.hidden) {
     try {
       const answer = await fetch(location.href);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");

@@ -108,6 +108,7 @@ class WrittenFile:
 
 
 RETRY_SECONDS: Final = 0.1
+LOOK_SECONDS: Final = 0.05  # within which a lock that was only looked at is free again
 HOLDER_BYTES: Final = 200  # of the text that names the holder, at most
 
 
@@ -117,19 +118,39 @@ def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
 
     The system frees the lock when the process ends, however it ends.
     """
-    target = Path(prefix)
-    path = target.parent / f".{target.name}.lock"
+    path = _lock_path(prefix)
     with writing(path):
-        target.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _taken(handle, time.monotonic() + wait):
-            problem = f"another run is writing this {what}{_holder(handle)}"
+        if not _taken(handle, time.monotonic() + max(wait, LOOK_SECONDS)):
+            holder = _holder(handle)
+            problem = f"another run is writing this {what}{holder and f': {holder}'}"
             raise StorageError(problem, where=Where(source=prefix))
         _note_holder(handle)
         yield
     finally:
         os.close(handle)
+
+
+def lock_holder(prefix: str) -> str | None:
+    """Return who holds a trail for a run, as its lock has it, empty where that is not known; None where nobody does. Raises OSError."""
+    try:
+        handle = os.open(_lock_path(prefix), os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # a run that begins now tries again
+    except BlockingIOError:
+        return _holder(handle)
+    finally:
+        os.close(handle)
+    return None
+
+
+def _lock_path(prefix: str) -> Path:
+    target = Path(prefix)
+    return target.parent / f".{target.name}.lock"
 
 
 def _taken(handle: int, until: float) -> bool:
@@ -156,6 +177,5 @@ def _note_holder(handle: int) -> None:
 
 def _holder(handle: int) -> str:
     with suppress(OSError):
-        text = os.pread(handle, HOLDER_BYTES, 0).decode("utf-8", "replace")
-        return f": {text}" if text else ""
+        return os.pread(handle, HOLDER_BYTES, 0).decode("utf-8", "replace")
     return ""

@@ -41,6 +41,11 @@ class TrailPlace(NamedTuple):
     number: int
     offset: int
 
+    @property
+    def just_after(self) -> TrailPlace:
+        """Return the first place after this one: what begins here is before it, and what follows is not."""
+        return TrailPlace(self.number, self.offset + 1)
+
 
 @dataclass(frozen=True, slots=True)
 class TrailFiles:

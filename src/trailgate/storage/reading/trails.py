@@ -212,8 +212,8 @@ def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailP
     if place > start:
         start = last_begin(trail, place) or start
     if options.to_position is not None:
-        number, offset = parse_position(options.to_position)
-        end = max(start, min(end, TrailPlace(number, offset + 1)))
+        last = TrailPlace(*parse_position(options.to_position))
+        end = max(start, min(end, last.just_after))
     return start, end
 
 

@@ -158,8 +158,7 @@ def last_end(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> TrailPl
 
 def last_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
     """Return where, at a place or before it, a transaction begins last; or None."""
-    limit = TrailPlace(place.number, place.offset + 1)
-    for run in _backwards(trail, limit, trail.begin):
+    for run in _backwards(trail, place.just_after, trail.begin):
         rows = np.flatnonzero(run.has(BEGINS))
         if len(rows):
             return TrailPlace(run.number, int(run.starts[rows[-1]]))

@@ -1,0 +1,134 @@
+"""The index of a trail that grows: what is added is looked for each second, and read on from where the last look ended.
+
+The check continues at the last sound record, with the state that it had there. Where the trail ended inside a header, or between the images of an update, what was counted of
+these is not known to be right, and the index is built anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+from trailgate.browse.index import FileFacts, StoppedError, TrailIndex
+from trailgate.errors import TrailgateError
+from trailgate.jobs.checking import (
+    Chunk,
+    FileBegun,
+    FileEnded,
+    FileTotals,
+    Gap,
+    Step,
+    check_header,
+    files_to_check,
+    resumed,
+    steps,
+    tell,
+)
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.trail_files import FoundTrail, look_at
+from trailgate.trail.findings import Findings
+
+LOOK_EVERY: Final = 1.0  # seconds
+LOOKS: Final = 31  # of which the rate is
+
+
+@dataclass(slots=True)
+class Growth:
+    """How fast a trail has grown of late: the operations of each look at it, and when that was."""
+
+    looks: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=LOOKS))
+
+    def note(self, operations: int) -> None:
+        """Add what a look found."""
+        self.looks.append((monotonic(), operations))
+
+    @property
+    def rate(self) -> float:
+        """Return the operations in a second, over the last looks; 0 where nothing was added."""
+        if len(self.looks) < 2:
+            return 0.0
+        seconds = self.looks[-1][0] - self.looks[0][0]
+        return sum(number for _, number in list(self.looks)[1:]) / max(seconds, 1e-3)
+
+
+class GrowingIndex(TrailIndex):
+    """An index that is kept up to date: ``follow`` it once it is built."""
+
+    def __init__(self, path: str, definitions: str | None = None) -> None:
+        super().__init__(path, definitions)
+        self._growth = Growth()
+        self._unchecked: FileBegun | None = None  # a file whose header is not compared yet
+
+    @property
+    def rate(self) -> float:
+        """Return the operations in a second by which the trail has grown of late."""
+        return self._growth.rate
+
+    def follow(self) -> None:
+        """Read what is added to the trail, until the index is stopped; begins once it is built."""
+        while not self.problem and not self._stop.wait(LOOK_EVERY):
+            try:
+                self.read_on()
+            except (TrailgateError, OSError) as error:
+                self.problem = f"the trail is not followed any more: {error}"
+            except StoppedError:
+                return
+
+    def read_on(self) -> None:
+        """Read what was added since the last look."""
+        found = look_at(*self._asked)
+        known = {file.number: file for file in self._sources}
+        # Files that were purged meanwhile keep their places.
+        now = known | {file.number: file for file in files_to_check(found, Findings())}
+        sources = tuple(now[number] for number in sorted(now))
+        if all(number in known and known[number].size == file.size for number, file in now.items()):
+            self._growth.note(0)
+            return
+        if self._torn:
+            with self.lock:
+                self._begin()
+                self._unchecked = None
+            self.build()
+            return
+        before, self._has_grown = self.operations, True
+        self._add_files(found, sources)
+        ended = self._ended
+        if ended is not None and sources[ended.number].size > ended.file.size:
+            self._state = self._sound or self._state
+            for step in resumed(sources[ended.number], ended):
+                self._take(step)
+        added = sources[0 if self._ended is None else self._ended.number + 1 :]
+        for step in steps(found, added, after=self._ended):
+            self._take(step)
+        with self.lock:
+            self.transactions.finish(is_open=self._is_open)
+        self._growth.note(self.operations - before)
+
+    def _add_files(self, found: FoundTrail, sources: tuple[TrailFile, ...]) -> None:
+        """Note the files that there are now, with their sizes."""
+        known = {file.number for file in self._sources}
+        with self.lock:
+            self.found, self._sources = found, sources
+            self.files += [FileFacts(file) for file in sources if file.number not in known]
+            self.bytes = sum(file.size for file in sources)
+            for facts, file in zip(self.files, sources, strict=True):
+                facts.file = file
+
+    def _take(self, step: Step) -> None:
+        """Add what a step of a growing trail has."""
+        self._watch(step)
+        with self.lock:
+            if isinstance(step, FileBegun):
+                self._unchecked = step
+                self._totals = FileTotals(step.file, self._totals.csn if self._totals else None)
+            assert self._totals is not None
+            if isinstance(step, Chunk):
+                self._totals.add(step)
+            if isinstance(step, Chunk | Gap):
+                tell(step, self._sources[step.number], self._findings)
+            if isinstance(step, FileEnded) and self._unchecked is not None:
+                check_header(self._unchecked, self._totals, self._findings)
+                self._unchecked = None
+            self.files[step.number].report = self._totals.report()
