@@ -12,6 +12,11 @@ from pyspark.sql import SparkSession
 from trailgate.spark.local_session import session
 
 ROOT = Path(__file__).parents[2]
+# Tests work on little data: more threads, and code compiled for speed, cost more than they bring.
+SMALL = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -39,6 +44,6 @@ def spark() -> Iterator[SparkSession]:
     """Return a session of two cores whose workers import the sources of this tree."""
     path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
     os.environ["PYTHONPATH"] = path
-    made = session("local[2]", "trailgate-tests", **{"spark.sql.shuffle.partitions": "2"})
+    made = session("local[2]", "trailgate-tests", **SMALL)
     yield made
     made.stop()
