@@ -52,7 +52,9 @@ class RecordsArguments:
         "Write nothing: count the fields that are bad by reason, with the first places; the exit code is 1 if there are any.",
     ] = False
     master: Annotated[
-        str | None, Flag("MASTER"), "With --to: run on Spark, as local[2] or a cluster's address."
+        str | None,
+        Flag("MASTER"),
+        "With --to or --verify: run on Spark, as local[2] or a cluster's address.",
     ] = None
     base: Base = None
     wide: Wide = False
@@ -86,8 +88,9 @@ def command(
     if given.verify and (to is not None or given.format is Format.CSV):
         problem = "--verify writes nothing, and prints a table or JSON"
         raise OptionError(problem, hint="Leave out --to and --format csv")
-    if to is None and given.master is not None:
-        raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
+    if to is None and given.master is not None and not given.verify:
+        problem = "--master applies only to writing and verifying"
+        raise OptionError(problem, hint="Add --to FOLDER, or --verify")
     if base is not None:
         path = [one if is_stream(one) else absolute(one, base) for one in path]
         to = None if to is None else absolute(to, base)
@@ -161,12 +164,17 @@ def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -
 def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
     """Print what is bad; exits with 1 where anything is."""
     from trailgate.cli.records_output import print_report, report_values
-    from trailgate.jobs.record_verify import SHOWN, verify_files
+    from trailgate.jobs.record_verify import SHOWN, prepare_verify, verify_files
 
     as_json = given.format is Format.JSON
     places = SHOWN if given.limit is None else given.limit
-    with progress_bar("verifying", show=not as_json) as progress:
-        found = verify_files(path, options, places=places, progress=progress)
+    if given.master is not None:
+        from trailgate.spark.jobs import run_verify
+
+        found = run_verify(given.master, prepare_verify(path, options, places))
+    else:
+        with progress_bar("verifying", show=not as_json) as progress:
+            found = verify_files(path, options, places=places, progress=progress)
     with quiet_pipe():
         if as_json:
             print(json.dumps(report_values(found), ensure_ascii=False))

@@ -30,6 +30,7 @@ from trailgate.errors import (
     Where,
     mask_logins,
 )
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.reading.record_index import Cut, IndexKey, KeptIndex, RecordIndex
@@ -84,6 +85,10 @@ class RecordSplit:
     first: int | None = None
     exact: bool = False
     left: int = 0
+
+    def anywhere(self) -> RecordSplit:
+        """Return the split with an absolute path: it is read in another working folder."""
+        return replace(self, file=replace(self.file, path=absolute(self.file.path)))
 
 
 @dataclass(frozen=True, slots=True)
