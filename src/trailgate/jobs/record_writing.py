@@ -18,6 +18,8 @@ from trailgate.cobol.records.encoding import RecordEncoder, frame
 from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
+from trailgate.cobol.records.nested_encoding import NestedEncoder
+from trailgate.cobol.records.nested_kinds import Children, NestedDecoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.cobol.records.segments import layout_named, written_layout
@@ -60,7 +62,6 @@ OWN: Final = (
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 _READING: Final = (
     "columns",
-    "children",
     "orphans",
     "other_lengths",
     "skip_first",
@@ -101,7 +102,7 @@ class WritingOptions:
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
-        reading = _READING[:4] if in_place else _READING
+        reading = ("children", *_READING[:3]) if in_place else _READING
         for row in OPTIONS:
             if row.name in reading and given[row.name] != row.default:
                 raise OptionError(f"{row.spelling} is for reading, and files are written without")
@@ -113,8 +114,11 @@ class WritingOptions:
         if chosen.kinds is None:
             return self._encoder_of(chosen.record)
         encoders = {name: self._encoder_of(name) for name in chosen.kinds.records}
-        decoder = KindsDecoder(chosen.layouts, chosen.kinds, chosen.records)
-        return KindsEncoder(decoder, chosen.kinds, encoders, chosen.segment)
+        own = chosen.layouts, chosen.kinds, chosen.records
+        given = chosen.kinds, encoders, chosen.segment
+        if chosen.children is Children.NESTED:
+            return NestedEncoder(NestedDecoder(*own), *given)
+        return KindsEncoder(KindsDecoder(*own), *given)
 
     def _encoder_of(self, name: str | None) -> RecordEncoder:
         """Return the encoder of a record or segment; those of fixed records have one length."""
@@ -142,7 +146,8 @@ def write_to(
     count = 0
     for batch in gather_objects(batches):
         try:
-            file.write(frame(encoder.encode(batch), options.records.framing).tobytes())
+            records = encoder.encode(batch)
+            file.write(frame(records, options.records.framing).tobytes())
         except EncodeError as error:
             record = error.where.record
             where = Where(
@@ -154,7 +159,7 @@ def write_to(
             raise EncodeError(error.problem, where=where, hint=error.hint) from None
         except TrailgateError as error:
             raise error.with_place(source=source) from None
-        count += batch.num_rows
+        count += len(records)
     return count
 
 

@@ -20,7 +20,6 @@ from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.record_files import CopybookOptions, read_records, records_of_split
 from trailgate.jobs.record_verify import verify_records
-from trailgate.jobs.record_writing import write_records
 from trailgate.storage.reading.record_files import WHOLE_FILE
 
 # A has B and D below it, B has C; V has W; X has none.
@@ -134,11 +133,6 @@ def test_what_cannot_be_nested_is_refused(
 ) -> None:
     with pytest.raises(OptionError, match=message):
         rows(files, "A", **options)
-
-
-def test_trees_are_not_written(files: list[str]) -> None:
-    with pytest.raises(OptionError, match="children is for reading"):
-        write_records([], files[0] + "2", files[1], **OPTIONS)
 
 
 def named(tree: tuple[str, Any, dict[str, Any]]) -> dict[str, Any]:
