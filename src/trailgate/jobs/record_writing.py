@@ -8,14 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import IO, Any, Final, Literal, Protocol, Self, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import Usage
-from trailgate.cobol.records.encoding import RecordEncoder, frame
-from trailgate.cobol.records.fields import RecordBytes
+from trailgate.cobol.records.encoding import (
+    ONE_A_BLOCK,
+    Blocks,
+    RecordEncoder,
+    frame,
+    whole_blocks,
+)
+from trailgate.cobol.records.fields import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
 from trailgate.cobol.records.nested_encoding import NestedEncoder
@@ -27,9 +34,10 @@ from trailgate.columnar.gather import gather_objects
 from trailgate.errors import EncodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder
 from trailgate.jobs.record_files import CopybookOptions
+from trailgate.jobs.record_framing import check_formats
 from trailgate.jobs.record_options import OPTIONS, RecordKeywords, with_base
 from trailgate.jobs.record_texts import read_pairs
-from trailgate.options import Kind, Option, Options, choice, instance, list_names
+from trailgate.options import COUNT, Kind, Option, Options, choice, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.opened_file import codec_of
@@ -41,6 +49,8 @@ class WritingKeywords(RecordKeywords, total=False):
 
     nulls: str | Mapping[str, str] | None
     segment_length: Literal["own", "record"]
+    block_length: int | None
+    block_records: int | None
 
 
 def _nulls(text: str) -> dict[Usage, NullAs]:
@@ -58,8 +68,11 @@ LENGTHS: Final = choice({"own": True, "record": False})
 OWN: Final = (
     Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
     Option("segment_length", LENGTHS, "bytes of a segment: its own, or the whole record's", True),
+    Option("block_length", COUNT, "the most bytes of a block, with its word"),
+    Option("block_records", COUNT, "the most records of a block; 1 without block_length"),
 )
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
+NO_RECORDS: Final = records_of_length(b"", 1)
 _READING: Final = (
     "columns",
     "orphans",
@@ -88,6 +101,7 @@ class WritingOptions:
     records: CopybookOptions
     nulls: Mapping[Usage, NullAs]
     own_lengths: bool = True
+    blocks: Blocks = ONE_A_BLOCK
 
     @classmethod
     def of(
@@ -106,7 +120,13 @@ class WritingOptions:
         for row in OPTIONS:
             if row.name in reading and given[row.name] != row.default:
                 raise OptionError(f"{row.spelling} is for reading, and files are written without")
-        return cls(CopybookOptions.of_values(given), given["nulls"] or {}, given["segment_length"])
+        length, records = given["block_length"], given["block_records"]
+        if in_place and (length or records):
+            raise OptionError("blocks stay as they are where fields are set")
+        check_formats(given, WRITING)
+        blocks = ONE_A_BLOCK if length is None and records is None else Blocks(records, length)
+        chosen = CopybookOptions.of_values(given)
+        return cls(chosen, given["nulls"] or {}, given["segment_length"], blocks)
 
     def encoder(self) -> BatchEncoder:
         """Return what encodes the records."""
@@ -142,25 +162,31 @@ def write_to(
     batches: Iterable[pa.RecordBatch], file: IO[bytes], options: WritingOptions, source: str
 ) -> int:
     """Write columns as records, and return how many; an error names ``source`` and the number of the record in it."""
-    encoder = options.encoder()
-    count = 0
-    for batch in gather_objects(batches):
+    encoder, framing, blocks = options.encoder(), options.records.framing, options.blocks
+    written, held = 0, NO_RECORDS  # those of the last block, which has room
+    for batch in chain(gather_objects(batches), [None]):
+        at = written
         try:
-            records = encoder.encode(batch)
-            file.write(frame(records, options.records.framing).tobytes())
+            if batch is not None:
+                at = written + len(held)
+                held = held.followed_by(encoder.encode(batch))
+            at = written
+            whole = len(held) if batch is None else whole_blocks(held, framing, blocks)
+            if whole:
+                file.write(frame(held.part(0, whole), framing, blocks).tobytes())
         except EncodeError as error:
             record = error.where.record
             where = Where(
                 source=source,
-                record=None if record is None else count + record,
+                record=None if record is None else at + record,
                 table=error.where.table,
                 field=error.where.field,
             )
             raise EncodeError(error.problem, where=where, hint=error.hint) from None
         except TrailgateError as error:
             raise error.with_place(source=source) from None
-        count += len(records)
-    return count
+        written, held = written + whole, held.part(whole, len(held))
+    return written
 
 
 _UNFINISHED: Final = ".unfinished"
