@@ -73,6 +73,8 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
         for name, table in _group(read_tables(part, job.options, decoder), schemas):
             writer(name).write_table(table, row_group_size=max(1, table.num_rows))
             rows += table.num_rows
+            if name:
+                decoder.tally["written", name, ""] += table.num_rows
     return WrittenPart(rows, tuple(file for made in staged for file in made), decoder.tally)
 
 

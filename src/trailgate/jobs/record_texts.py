@@ -16,7 +16,8 @@ from trailgate.storage.files.found_files import read_source
 
 def _kinds(text: str) -> RecordKinds:
     """Read ``FIELD: H=HEADER, D=DETAIL``, or such a text from a file, as ``@kinds.txt``."""
-    return RecordKinds.parse(read_source(text[1:]) if text.startswith("@") else text)
+    stated = read_source(text[1:], "file of kinds") if text.startswith("@") else text
+    return RecordKinds.parse(stated)
 
 
 def _passed_kinds(kinds: Any) -> RecordKinds:

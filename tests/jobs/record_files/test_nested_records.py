@@ -237,7 +237,7 @@ def test_trees_become_parquet_and_lines_of_the_command(
     command = ["records", files[0], "--copybook", files[1], *given]
 
     assert run([*command, "--to", str(tmp_path / "out"), "-o", "splitBytes=9"]) == 0
-    assert "90 records in 1 files" in capsys.readouterr().out
+    assert "90 records in 1 part" in capsys.readouterr().out
     table = pq.read_table(tmp_path / "out" / "A")
     assert table.num_rows == 60
     assert table.column("B").to_pylist()[0][0]["C"] == [{"K": "C", "NC": 3}]

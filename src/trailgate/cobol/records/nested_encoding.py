@@ -27,7 +27,7 @@ _KNOWN: Final = "With offsetColumn=true the order is known; or leave out _raw"
 
 
 class _Branch(NamedTuple):
-    """Records of a kind that are at one place in the trees.
+    """Records of a kind, all from the same lists of the trees.
 
     ``path`` has for each record its row, and for each level below that the number of its list and its number in it. ``above`` are the numbers of the records above
     among those of the branch ``parent``. ``unsure`` are those whose order among others below the same record is not known, though their bytes are kept.
@@ -208,7 +208,11 @@ def _list_of(child: str, values: pa.Array | None, name: str) -> pa.Array:
     """Return the lists of the records of a kind; raises EncodeError for a column that is not one of lists."""
     if values is None:
         problem = f"no column for the records {child} below {name}"
-        raise EncodeError(problem, where=Where(field=child), hint="NULL is no record")
+        raise EncodeError(
+            problem,
+            where=Where(field=child),
+            hint="A record without such records has an empty array, or NULL",
+        )
     if not is_list(values.type):
         raise type_error(child, values.type, "an array of structs")
     return values
