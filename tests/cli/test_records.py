@@ -142,8 +142,11 @@ def test_relative_paths_are_from_the_base(
     (tmp_path / "copied.cpy").write_text("       01  A.\n           COPY NUM.\n")
     (tmp_path / "numbers").write_bytes(RECORDS[0][:4])
     based = ["--base", str(tmp_path), "-o", "copyPath=parts"]
+    (tmp_path / "kinds.txt").write_text("NUM: 7=A")
+    based += ["-o", "kinds=@kinds.txt", "-o", "segment=A"]
 
     assert run(["records", "numbers", "--copybook", "copied.cpy", "--to", "out", *based]) == 0
+    based = based[:-4]
     assert run(["records", "data", "--copybook", "account.cpy", *based, "--format", "csv"]) == 0
 
     assert pq.read_table(tmp_path / "out").column("NUM").to_pylist() == [7]

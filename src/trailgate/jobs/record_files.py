@@ -49,6 +49,7 @@ from trailgate.errors import (
 )
 from trailgate.jobs.record_framing import check_formats, framing_of, without_ends
 from trailgate.jobs.record_options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
+from trailgate.jobs.record_texts import known_kinds
 from trailgate.options import (
     list_names,
 )
@@ -127,6 +128,7 @@ class CopybookOptions:
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
+        given = {**given, "kinds": known_kinds(given["kinds"])}
         dialect = _dialect(given)
         names = ColumnNames(
             given["names"], given["filler"], given["rename"], given["element_names"]

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.cobol.records.fields import Tally
 from trailgate.jobs.record_files import CopybookOptions, read_splits
-from trailgate.jobs.record_options import OPTIONS
+from trailgate.jobs.record_options import OPTIONS, with_base
 from trailgate.model.shapes import names_of
 from trailgate.options import Options
 from trailgate.spark.errors import with_brief_errors
@@ -39,7 +39,7 @@ class FileOptions:
     def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
         """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
         paths, values = read_with_paths(ON_SPARK, given, '.load("data/")', folder)
-        return cls(paths, CopybookOptions.of_values(values))
+        return cls(paths, CopybookOptions.of_values(with_base(OPTIONS, values, values["base"])))
 
     def schema(self) -> pa.Schema:
         """Return the copybook's schema."""
