@@ -53,6 +53,17 @@ CLAIM: Final = """\
 """
 
 
+POLICY = """
+       01  POLICY.
+           05  SEG-TYPE     PIC X(2).
+           05  DATA-OF      PIC X(9).
+           05  HEADER-SEG   REDEFINES DATA-OF.
+               10  OWNER    PIC X(4).
+           05  INSURED-SEG  REDEFINES DATA-OF.
+               10  N        PIC 99.
+"""
+
+
 def shell_blocks(path: Path) -> list[str]:
     return [block for block in blocks(path) if is_shell(block)]
 
@@ -63,6 +74,10 @@ def copybook() -> None:
     write("CLAIM.cpy", CLAIM)
     write("data/1", "1234NAMED ".encode("cp037"))
     write("claims", "CL007 PAANNAPH555 ".encode("cp037"))
+    write("POLICY.cpy", POLICY)
+    write("kinds.txt", "SEG-TYPE: PH=HEADER-SEG, IN=INSURED-SEG")
+    first, second = "PHACME".encode("cp037"), "IN07".encode("cp037")
+    write("POLICY.DATA", b"\0\x16\0\0\0\x0a\0\0" + first + b"\0\x08\0\0" + second)
 
 
 def logdump() -> None:

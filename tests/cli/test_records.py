@@ -85,12 +85,49 @@ def test_a_limit_of_kinds_counts_records_that_are_shown(
     assert "record 53" in capsys.readouterr().err
 
 
+def test_records_of_several_kinds_show_their_own_fields(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copybook, data = tmp_path / "k.cpy", tmp_path / "k"
+    copybook.write_text("01 A. 05 K PIC X. 05 N PIC 9.\n01 B. 05 K PIC X. 05 M PIC X OCCURS 2.")
+    data.write_bytes("A1B78A2".encode("cp037"))
+    command = ["records", str(data), "--copybook", str(copybook), "-o", "kinds=K: A=A, B=B"]
+    command += [
+        "-o",
+        "recordFormat=length-field",
+        "-o",
+        "lengthField=K",
+        "-o",
+        "lengthMap=A=2, B=3",
+    ]
+
+    assert run(command) == 0
+    assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
+        ["_record", "fields"],
+        ["A", "K=A", "N=1"],
+        ["B", "K=B", 'M=["7",', '"8"]'],
+        ["A", "K=A", "N=2"],
+    ]
+
+
+def test_bytes_after_the_rows_of_a_table_are_not_decoded(
+    files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """But for those of one record, by which the table states that there are more."""
+    blank = RECORDS[0].replace(b"\xf0", b"\x40")
+    Path(files[0]).write_bytes(blank * 50)
+
+    assert run(["records", *files, "--limit", "3"]) == 0
+
+    assert "padding=left: 4 values" in capsys.readouterr().err
+
+
 def test_records_become_parquet_once(
     files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     target = tmp_path / "out"
     assert run(["records", *files, "--to", str(target), "-o", "splitBytes=7"]) == 0
-    assert "2 records in 2 files" in capsys.readouterr().out
+    assert "2 records in 2 parts" in capsys.readouterr().out
 
     assert pq.read_table(target).column("NUM").to_pylist() == [7, 8]
     assert run(["records", *files, "--to", str(target)]) == 1
@@ -105,8 +142,11 @@ def test_relative_paths_are_from_the_base(
     (tmp_path / "copied.cpy").write_text("       01  A.\n           COPY NUM.\n")
     (tmp_path / "numbers").write_bytes(RECORDS[0][:4])
     based = ["--base", str(tmp_path), "-o", "copyPath=parts"]
+    (tmp_path / "kinds.txt").write_text("NUM: 7=A")
+    based += ["-o", "kinds=@kinds.txt", "-o", "segment=A"]
 
     assert run(["records", "numbers", "--copybook", "copied.cpy", "--to", "out", *based]) == 0
+    based = based[:-4]
     assert run(["records", "data", "--copybook", "account.cpy", *based, "--format", "csv"]) == 0
 
     assert pq.read_table(tmp_path / "out").column("NUM").to_pylist() == [7]

@@ -42,7 +42,7 @@ def test_parquet_becomes_the_records_that_it_was_made_of(
 
     assert (folder / "new").read_bytes() == b"".join(RECORDS)
     assert (folder / "first").read_bytes() == RECORDS[0]
-    assert capsys.readouterr().out.splitlines()[-1] == "1 records: first"
+    assert capsys.readouterr().out.splitlines()[-1] == "1 record: first"
 
 
 @pytest.mark.parametrize("shape", ["tree", "flat"])

@@ -5,6 +5,7 @@ Numbers are Decimals, text is str; what is no value raises ValueError. Pages are
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -453,3 +454,44 @@ def nest(
             forget(name)
             last[name] = node
     return roots, orphans
+
+
+class Whole(int):
+    """A whole number; a quotient that is not whole is a ValueError."""
+
+    def __add__(self, other: int) -> Whole:
+        return Whole(int(self) + int(other))
+
+    def __sub__(self, other: int) -> Whole:
+        return Whole(int(self) - int(other))
+
+    def __mul__(self, other: int) -> Whole:
+        return Whole(int(self) * int(other))
+
+    def __truediv__(self, other: int) -> Whole:
+        if not other or int(self) % int(other):
+            raise ValueError("a quotient that is not whole")
+        return Whole(int(self) // int(other))
+
+
+def constant(words: list[str]) -> int:
+    """Return the value of a constant, whose parentheses are words of their own; ValueError where the order of operators matters."""
+
+    def operand(rest: list[str]) -> str:
+        word = rest.pop(0)
+        return left_to_right(rest) if word == "(" else word
+
+    def left_to_right(rest: list[str]) -> str:
+        made = operand(rest)
+        while rest and rest[0] != ")":
+            made = f"({made} {rest.pop(0)} {operand(rest)})"
+        del rest[:1]
+        return made
+
+    found = {
+        eval(re.sub(r"(\d+)", r"Whole(\1)", text), {"Whole": Whole})
+        for text in (" ".join(words), left_to_right(list(words)))
+    }
+    if len(found) > 1:
+        raise ValueError("the order of operators matters")
+    return int(found.pop())

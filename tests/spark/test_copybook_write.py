@@ -135,3 +135,33 @@ def test_columns_state_what_they_are_in_the_copybook(
     assert frame.schema["NUM"].metadata["comment"] == "PIC 9(4) zoned, offset 0, length 4"
     assert frame.select("OWNER.BALANCE").schema["BALANCE"].metadata == balance.metadata
     assert frame.where("NUM = 7").select("TAG").collect()[0].TAG == ["A", "B", "C"]
+
+
+def test_trees_are_written_as_they_were_read(spark: SparkSession, tmp_path: Path) -> None:
+    names, parents = "ABCDX", "B=A, C=B, D=A"
+    (tmp_path / "r.cpy").write_text(
+        "\n".join(f"01 {n}. 05 K PIC X. 05 N-{n} PIC 99." for n in names)
+    )
+    data = tmp_path / "data"
+    data.write_bytes("".join(f"{n}{at:02d}" for at, n in enumerate("XABDCBCADX")).encode("cp037"))
+    options = {
+        "copybook": str(tmp_path / "r.cpy"),
+        "kinds": "K: " + ", ".join(f"{name}={name}" for name in names),
+        "parents": parents,
+        "children": "nested",
+        "raw": "true",
+        "offsetColumn": "true",
+    }
+    frame = spark.read.format("copybook").options(**options).load(str(data))
+    assert frame.count() == 4
+
+    writer = frame.write.format("copybook").options(**options).mode("append")
+    writer.save(str(tmp_path / "new"))
+
+    assert content(tmp_path / "new") == data.read_bytes()
+    unordered = {**options, "offsetColumn": "false"}
+    nested = spark.read.format("copybook").options(**unordered).load(str(data))
+    with pytest.raises(PySparkException, match=r"order of . and .* is not known .*offsetColumn"):
+        nested.write.format("copybook").options(**unordered).mode("append").save(
+            str(tmp_path / "other")
+        )

@@ -31,6 +31,7 @@ SAME = {
     "message frame": 3,
     "records": 2,
     "record frame": 2,
+    "verified": 2,
     "applied": 3,
     "applied as a stream": 0,
     "written": 3,

@@ -17,7 +17,15 @@ from pyspark.sql import SparkSession
 
 import trailgate
 from laws import WHOLE, chance
-from trailgate.spark import apply, capture_runner, read_messages, read_records, read_trail, register
+from trailgate.spark import (
+    apply,
+    capture_runner,
+    read_messages,
+    read_records,
+    read_trail,
+    register,
+    verify_records,
+)
 from trailgate.spark.local_session import session, spark_java_home
 
 
@@ -124,6 +132,7 @@ def whole_way(spark: SparkSession) -> dict[str, Any]:
     records = spark.read.format("copybook").option("copybook", "r.cpy")
     found["records"] = records.load("one.dat").count()
     found["record frame"] = read_records(spark, "one.dat", "r.cpy").count()
+    found["verified"] = verify_records(spark, "one.dat", "r.cpy").records
     operations = spark.read.format("trail").load("ob").coalesce(1)
     written = operations.drop("position", "seq_id").write.format("trail").mode("append")
     written.option("definitions", "orders.def").save("oc")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
 from trailgate.cli.capture_output import many
-from trailgate.cli.layout import print_rows
+from trailgate.cli.layout import Part, Shown, print_rows
 from trailgate.cli.output import printable, say
+from trailgate.cli.rows import Paint, Row, RowForm, cell_text
 from trailgate.cobol.records.fields import Tally
 from trailgate.storage.files.addresses import name_of
 
@@ -66,6 +67,19 @@ def print_report(found: RecordsReport) -> None:
         say(f"{read}: all fields are values", "green")
     else:
         say(f"{found.bad_records:,} of {read} bad", "red")
+
+
+def form_of_kinds(names: Sequence[str], kinds: Collection[str], rows: int) -> RowForm:
+    """Return the form in which a row has the fields of its own kind alone."""
+    head = [name for name in names if name not in kinds]
+
+    def parts(row: Row, _: Paint) -> Shown:
+        cells = [cell_text(row[name]) for name in head]
+        held: Row = next((row[kind] for kind in kinds if row[kind] is not None), {})
+        data = [f"{name}={cell_text(value)}" for name, value in held.items()]
+        return Shown([Part(text, text) for text in cells], [Part(text, text) for text in data])
+
+    return RowForm(head, parts, rows, data="fields")
 
 
 def _shown(places: Sequence[BadPlace], *, with_file: bool) -> list[str]:

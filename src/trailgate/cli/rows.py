@@ -60,7 +60,7 @@ class RowForm:
         """Return the form in which each column is shown as it is."""
 
         def parts(row: Row, _: Paint) -> Shown:
-            strings = map(_text, row.values())
+            strings = map(cell_text, row.values())
             return Shown([Part(text, text) for text in strings])
 
         return cls(names, parts, rows)
@@ -219,7 +219,8 @@ def value_text(value: str | None) -> str:
     return "NULL" if value is None else printable(value)
 
 
-def _text(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """Return a value for a cell of a table."""
     if isinstance(value, (dict, list)):
         return json_text(value)
     return value_text(value if value is None else str(value))

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from trailgate.cobol.records.fields import PolicyCounts
 from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder, publishing
 from trailgate.jobs.record_files import CopybookOptions, read_tables, table_schemas
-from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.publish.protocol import StagedFile
 from trailgate.storage.reading.record_files import RecordSplit
@@ -35,10 +34,7 @@ class ParquetJob:
 
     def anywhere(self) -> ParquetJob:
         """Return the job with absolute paths: its parts are written in other working folders."""
-        parts = tuple(
-            replace(part, file=replace(part.file, path=absolute(part.file.path)))
-            for part in self.parts
-        )
+        parts = tuple(part.anywhere() for part in self.parts)
         return replace(self, parts=parts, folder=self.folder.absolute())
 
 
@@ -77,6 +73,8 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
         for name, table in _group(read_tables(part, job.options, decoder), schemas):
             writer(name).write_table(table, row_group_size=max(1, table.num_rows))
             rows += table.num_rows
+            if name:
+                decoder.tally["written", name, ""] += table.num_rows
     return WrittenPart(rows, tuple(file for made in staged for file in made), decoder.tally)
 
 

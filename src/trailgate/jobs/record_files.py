@@ -49,6 +49,7 @@ from trailgate.errors import (
 )
 from trailgate.jobs.record_framing import check_formats, framing_of, without_ends
 from trailgate.jobs.record_options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
+from trailgate.jobs.record_texts import known_kinds
 from trailgate.options import (
     list_names,
 )
@@ -127,6 +128,7 @@ class CopybookOptions:
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
+        given = {**given, "kinds": known_kinds(given["kinds"])}
         dialect = _dialect(given)
         names = ColumnNames(
             given["names"], given["filler"], given["rename"], given["element_names"]
@@ -423,8 +425,8 @@ def records_of_split(
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
-    """Yield the columns of records, after each piece that may hold the ``first`` rows before the next one is decoded."""
-    at, step = 0, first
+    """Yield the columns of records, after each piece that may hold the ``first`` rows before the next one is decoded: that of one record, then the rest."""
+    at, step, some = 0, first, bool(first)
     while first and at < len(records):
         before = decoder.tally.copy()
         end = decoder.piece_end(records, at + step)
@@ -441,5 +443,9 @@ def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.
         yield from found
         at, first = end, max(0, first - rows)
         step = first if rows else 2 * step  # where records of other kinds are left out
+    if some and at < len(records):
+        end = decoder.piece_end(records, at + 1)
+        yield from decoder.batches(records.part(at, end))
+        at = end
     if at < len(records) or not len(records):
         yield from decoder.batches(records.part(at, len(records)))

@@ -36,6 +36,8 @@ _FORMATS: Final[Mapping[str, tuple[FrameKind, ...]]] = MappingProxyType(
         "bdw_little_endian": _BLOCKED,
         "bdw_adjustment": _BLOCKED,
         "bdw_twisted": (FrameKind.BDW,),
+        "block_length": _BLOCKED,
+        "block_records": _BLOCKED,
         "length_offset": (FrameKind.LENGTH_FIELD,),
         "length_width": (FrameKind.LENGTH_FIELD,),
         "length_field": (FrameKind.LENGTH_FIELD,),

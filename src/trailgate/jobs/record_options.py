@@ -238,5 +238,6 @@ COLUMN_OPTIONS: Final = Options(
 
 def with_base(options: Options, values: dict[str, Any], base: str | None) -> dict[str, Any]:
     """Return values of options with their relative paths from ``base``; None is the working folder."""
-    own = [row.name for row in options if row.kind in (PATH, PATHS)] if base is not None else []
+    files = (PATH, PATHS, KINDS)
+    own = [row.name for row in options if row.kind in files] if base is not None else []
     return values | {name: absolute_value(values[name], base or "") for name in own}

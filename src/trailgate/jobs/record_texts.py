@@ -14,9 +14,16 @@ from trailgate.options import COUNT, Kind, choice, instance, names_in
 from trailgate.storage.files.found_files import read_source
 
 
-def _kinds(text: str) -> RecordKinds:
-    """Read ``FIELD: H=HEADER, D=DETAIL``, or such a text from a file, as ``@kinds.txt``."""
-    return RecordKinds.parse(read_source(text[1:]) if text.startswith("@") else text)
+def _kinds(text: str) -> RecordKinds | str:
+    """Read ``FIELD: H=HEADER, D=DETAIL``; of ``@kinds.txt`` return the file's address, whose base may be another one."""
+    return text[1:] if text.startswith("@") else RecordKinds.parse(text)
+
+
+def known_kinds(given: RecordKinds | str | None) -> RecordKinds | None:
+    """Return kinds, read from a file where its address is given."""
+    return (
+        RecordKinds.parse(read_source(given, "file of kinds")) if isinstance(given, str) else given
+    )
 
 
 def _passed_kinds(kinds: Any) -> RecordKinds:

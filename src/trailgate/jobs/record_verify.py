@@ -1,12 +1,12 @@
 """Files of records verified: every field is decoded, and what is not a value is counted by field and reason, with the first places.
 
-All files are read whole, and nothing is written. Of a file that cannot be cut into records further the error is reported, and the next file is read.
-Memory is that of one chunk, and of a few places for each field and reason.
+Nothing is written. Work is planned once and verified in parts by any process, whose findings are joined in the order of the files. Of a file that cannot be cut into records
+further the error is reported, and the next file is read. Memory is that of one chunk, and of a few places for each field and reason.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as member
 from typing import Final, Unpack
@@ -28,6 +28,7 @@ from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.reading.record_files import (
     WHOLE_FILE,
     RecordFile,
+    RecordSplit,
     find_record_files,
     plan_record_splits,
 )
@@ -83,17 +84,22 @@ class RecordsReport:
 
 
 @dataclass(slots=True)
-class _Found:
-    """What is bad so far."""
+class Findings:
+    """What is bad so far: in one split, or in all.
+
+    ``end`` is the number of the last record. In a split whose records have numbers that are not known they count from its first one. ``error`` is what ended a split early.
+    """
 
     shown: int
     records: int = 0
     bad_records: int = 0
     fields: dict[tuple[str, str, str], BadField] = member(default_factory=dict)
-    unread: list[str] = member(default_factory=list)
+    tally: Tally = member(default_factory=Tally)
+    end: int = 0
+    error: TrailgateError | None = None
 
-    def add(self, file: str, one: FaultyRecords) -> None:
-        """Add what is wrong in some records of a file."""
+    def add(self, one: FaultyRecords) -> None:
+        """Add what is wrong in some records."""
         bad = np.zeros(len(one.records), bool)
         for fault in one.faults:
             bad |= fault.rows
@@ -101,19 +107,33 @@ class _Found:
             reasons = _reasons(one.records, fault, rows)
             for number in np.unique(reasons).tolist():
                 own = rows[reasons == number]
-                self._count(file, one, fault, _WHY[number].value, own)
+                self._count(one, fault, _WHY[number].value, own)
         self.bad_records += int(np.count_nonzero(bad))
 
-    def _count(self, file: str, one: FaultyRecords, fault: Fault, reason: str, rows: Longs) -> None:
+    def _count(self, one: FaultyRecords, fault: Fault, reason: str, rows: Longs) -> None:
         key = one.record, fault.field, reason
         held = self.fields.get(key)
         places = () if held is None else held.places
-        new = tuple(_place(file, one, fault, int(row)) for row in rows[: self.shown - len(places)])
+        new = tuple(_place(one, fault, int(row)) for row in rows[: self.shown - len(places)])
         if held is None:
             raw = new[0].raw if new else fault.raw(one.records, int(rows[0]))
             problem = ". ".join(filter(None, fault.explain(raw)))
             held = BadField(*key, 0, problem, ())
         self.fields[key] = replace(held, count=held.count + len(rows), places=places + new)
+
+    def join(self, other: Findings, file: str, before: int) -> None:
+        """Add what is bad in a split of a file, whose numbers count from the record after so many ``before`` it."""
+        self.records += other.records
+        self.bad_records += other.bad_records
+        self.tally.update(other.tally)
+        for key, bad in other.fields.items():
+            held = self.fields.get(key, replace(bad, count=0, places=()))
+            places = tuple(
+                replace(one, file=file, record=None if one.record is None else one.record + before)
+                for one in bad.places[: self.shown - len(held.places)]
+            )
+            count = held.count + bad.count
+            self.fields[key] = replace(held, count=count, places=held.places + places)
 
 
 def _reasons(records: RecordBytes, fault: Fault, rows: Longs) -> Longs:
@@ -125,11 +145,35 @@ def _reasons(records: RecordBytes, fault: Fault, rows: Longs) -> Longs:
     return fault.why(raws).astype(np.int64)
 
 
-def _place(file: str, one: FaultyRecords, fault: Fault, row: int) -> BadPlace:
+def _place(one: FaultyRecords, fault: Fault, row: int) -> BadPlace:
     records, at = one.records, fault.offset(row)
     number = records.number(row) if one.numbers is None else int(one.numbers[row])
     offset = None if at == UNPLACED else int(records.offsets[row]) + at
-    return BadPlace(file, number, offset, fault.raw(records, row))
+    return BadPlace("", number, offset, fault.raw(records, row))
+
+
+@dataclass(frozen=True, slots=True)
+class FileWork:
+    """What is verified of a file: its splits, and what is wrong with the file itself."""
+
+    path: str
+    size: int
+    splits: tuple[RecordSplit, ...]
+    error: TrailgateError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyJob:
+    """What a worker needs to verify any of the splits; without its files it can be pickled cheaply."""
+
+    options: CopybookOptions
+    places: int
+    files: tuple[FileWork, ...] = ()
+
+    @property
+    def splits(self) -> list[RecordSplit]:
+        """Return the splits of all files, in their order."""
+        return [split for file in self.files for split in file.splits]
 
 
 @list_names(RecordKeywords, OPTIONS)
@@ -153,45 +197,105 @@ def verify_records(
 def verify_files(
     path: Addresses, options: CopybookOptions, *, places: int, progress: Progress | None = None
 ) -> RecordsReport:
-    """Return what is bad in files, as ``verify_records`` does."""
+    """Return what is bad in files, each read whole in this process, as ``verify_records`` does."""
+    job = prepare_verify(path, options, places, WHOLE_FILE)
+    return join_findings(job, verify_splits(job, job.splits, progress))
+
+
+def prepare_verify(
+    path: Addresses, options: CopybookOptions, places: int, split_bytes: int | None = None
+) -> VerifyJob:
+    """Return the job that verifies the files at a path in splits of so many bytes, None for those of the options."""
     options = replace(options, records=replace(options.records, errors=OnError.COLUMN))
-    tally, found = Tally(), _Found(places)
-    decoder = options.decoder(tally)
+    options.decoder()  # raises
+    size = split_bytes or options.split_bytes
     files = find_record_files(path, options.partitions)
-    done, total = 0, sum(file.size for file in files)
-    for file in files:
-        name = mask_logins(file.path)
-        try:
-            for records in decoder.whole(_records(file, options, tally)):
-                _verify(found, decoder, name, records)
-                if progress is not None and file.codec is None and len(records):
-                    progress(done + int(records.offsets[-1]), total)
-        except TrailgateError as error:
-            found.unread.append(str(error.with_place(source=file.path)))
-        done += file.size
-        if progress is not None:
-            progress(done, total)
-    fields = sorted(
-        found.fields.values(), key=lambda one: (-one.count, one.record, one.field, one.reason)
-    )
-    return RecordsReport(
-        len(files), found.records, found.bad_records, tuple(fields), tuple(found.unread), tally
-    )
+    return VerifyJob(options, places, tuple(_work(file, options, size) for file in files))
 
 
-def _records(file: RecordFile, options: CopybookOptions, tally: Tally) -> Iterator[RecordBytes]:
-    """Yield the records of a file; of one that ends inside a record of fixed length those before it, and then its error."""
-    framing, read = options.framing, file
+def _work(file: RecordFile, options: CopybookOptions, split_bytes: int) -> FileWork:
+    """Return the splits of a file; of one that ends inside a record of fixed length those of the records before that, and an error."""
+    framing, whole = options.framing, file
     if framing.kind is FrameKind.FIXED and file.codec is None:
         left = (file.size - framing.header_bytes - framing.trailer_bytes) % framing.length
-        read = replace(file, size=file.size - left)
-    for split in plan_record_splits((read,), framing, WHOLE_FILE):
-        yield from records_of_split(split, options, tally)
-    if read != file:
-        plan_record_splits((file,), framing, WHOLE_FILE)  # raises
+        whole = replace(file, size=file.size - left)
+    found: tuple[RecordSplit, ...] = ()
+    try:
+        # Of records that are skipped the numbers are not seen in a split.
+        planned = plan_record_splits(
+            (whole,), framing, split_bytes, options.search, numbered=framing.skips
+        )
+        found = tuple(planned)
+        if whole != file:
+            plan_record_splits((file,), framing, WHOLE_FILE)  # raises
+    except TrailgateError as error:
+        return FileWork(file.path, file.size, found, error.with_place(source=file.path))
+    return FileWork(file.path, file.size, found)
 
 
-def _verify(found: _Found, decoder: Decoder, file: str, records: RecordBytes) -> None:
+def verify_splits(
+    job: VerifyJob, splits: Iterable[RecordSplit], progress: Progress | None = None
+) -> Iterator[Findings]:
+    """Yield what is bad in each of some splits, one after the other."""
+    tally = Tally()
+    decoder = job.options.decoder(tally)
+    done, total = 0, sum(file.size for file in job.files)
+    for split in splits:
+        tally.clear()
+        found = Findings(job.places)
+        known = replace(split, first=split.first or 0)
+        try:
+            for records in decoder.whole(records_of_split(known, job.options, tally)):
+                _verify(found, decoder, records)
+                if progress is not None and split.file.codec is None and len(records):
+                    progress(done + int(records.offsets[-1]), total)
+        except TrailgateError as error:
+            found.error = error
+        found.tally = Tally(tally)
+        done += split.file.size
+        if progress is not None:
+            progress(done, total)
+        yield found
+
+
+def _verify(found: Findings, decoder: Decoder, records: RecordBytes) -> None:
     found.records += len(records)
+    if len(records):
+        found.end = records.number(len(records) - 1) or 0
     for one in decoder.faults(records):
-        found.add(file, one)
+        found.add(one)
+
+
+def join_findings(job: VerifyJob, findings: Iterable[Findings]) -> RecordsReport:
+    """Return the report of what is bad in all splits, whose findings are given in their order.
+
+    As in a file that is read whole, what is after the first error in it is not reported.
+    """
+    whole, unread, rest = Findings(job.places), list[str](), iter(findings)
+    for file in job.files:
+        name, end = mask_logins(file.path), 0
+        broken: TrailgateError | None = None
+        for split in file.splits:
+            one = next(rest)
+            if broken is not None:
+                continue
+            is_own = split.first is None and split.start > split.file.begin
+            relative = is_own and job.options.framing.kind is not FrameKind.FIXED
+            before = end if relative else 0
+            whole.join(one, name, before)
+            end, broken = before + one.end, one.error
+        broken = broken or file.error
+        if broken is not None:
+            broken.where = replace(broken.where, source=file.path)
+            unread.append(str(broken))
+    fields = sorted(
+        whole.fields.values(), key=lambda one: (-one.count, one.record, one.field, one.reason)
+    )
+    return RecordsReport(
+        len(job.files),
+        whole.records,
+        whole.bad_records,
+        tuple(fields),
+        tuple(unread),
+        whole.tally,
+    )

@@ -8,16 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import IO, Any, Final, Literal, Protocol, Self, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import Usage
-from trailgate.cobol.records.encoding import RecordEncoder, frame
-from trailgate.cobol.records.fields import RecordBytes
+from trailgate.cobol.records.encoding import (
+    ONE_A_BLOCK,
+    Blocks,
+    RecordEncoder,
+    frame,
+    whole_blocks,
+)
+from trailgate.cobol.records.fields import RecordBytes, records_of_length
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
+from trailgate.cobol.records.nested_encoding import NestedEncoder
+from trailgate.cobol.records.nested_kinds import Children, NestedDecoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.cobol.records.segments import layout_named, written_layout
@@ -25,9 +34,10 @@ from trailgate.columnar.gather import gather_objects
 from trailgate.errors import EncodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder
 from trailgate.jobs.record_files import CopybookOptions
+from trailgate.jobs.record_framing import check_formats
 from trailgate.jobs.record_options import OPTIONS, RecordKeywords, with_base
 from trailgate.jobs.record_texts import read_pairs
-from trailgate.options import Kind, Option, Options, choice, instance, list_names
+from trailgate.options import COUNT, Kind, Option, Options, choice, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.opened_file import codec_of
@@ -39,6 +49,8 @@ class WritingKeywords(RecordKeywords, total=False):
 
     nulls: str | Mapping[str, str] | None
     segment_length: Literal["own", "record"]
+    block_length: int | None
+    block_records: int | None
 
 
 def _nulls(text: str) -> dict[Usage, NullAs]:
@@ -56,11 +68,13 @@ LENGTHS: Final = choice({"own": True, "record": False})
 OWN: Final = (
     Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
     Option("segment_length", LENGTHS, "bytes of a segment: its own, or the whole record's", True),
+    Option("block_length", COUNT, "the most bytes of a block, with its word"),
+    Option("block_records", COUNT, "the most records of a block; 1 without block_length"),
 )
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
+NO_RECORDS: Final = records_of_length(b"", 1)
 _READING: Final = (
     "columns",
-    "children",
     "orphans",
     "other_lengths",
     "skip_first",
@@ -87,6 +101,7 @@ class WritingOptions:
     records: CopybookOptions
     nulls: Mapping[Usage, NullAs]
     own_lengths: bool = True
+    blocks: Blocks = ONE_A_BLOCK
 
     @classmethod
     def of(
@@ -101,11 +116,17 @@ class WritingOptions:
     @classmethod
     def of_values(cls, given: Mapping[str, Any], *, in_place: bool = False) -> Self:
         """Return the options of values that are read already; raises as ``of`` does."""
-        reading = _READING[:4] if in_place else _READING
+        reading = ("children", *_READING[:3]) if in_place else _READING
         for row in OPTIONS:
             if row.name in reading and given[row.name] != row.default:
                 raise OptionError(f"{row.spelling} is for reading, and files are written without")
-        return cls(CopybookOptions.of_values(given), given["nulls"] or {}, given["segment_length"])
+        length, records = given["block_length"], given["block_records"]
+        if in_place and (length or records):
+            raise OptionError("blocks stay as they are where fields are set")
+        check_formats(given, WRITING)
+        blocks = ONE_A_BLOCK if length is None and records is None else Blocks(records, length)
+        chosen = CopybookOptions.of_values(given)
+        return cls(chosen, given["nulls"] or {}, given["segment_length"], blocks)
 
     def encoder(self) -> BatchEncoder:
         """Return what encodes the records."""
@@ -113,8 +134,11 @@ class WritingOptions:
         if chosen.kinds is None:
             return self._encoder_of(chosen.record)
         encoders = {name: self._encoder_of(name) for name in chosen.kinds.records}
-        decoder = KindsDecoder(chosen.layouts, chosen.kinds, chosen.records)
-        return KindsEncoder(decoder, chosen.kinds, encoders, chosen.segment)
+        own = chosen.layouts, chosen.kinds, chosen.records
+        given = chosen.kinds, encoders, chosen.segment
+        if chosen.children is Children.NESTED:
+            return NestedEncoder(NestedDecoder(*own), *given)
+        return KindsEncoder(KindsDecoder(*own), *given)
 
     def _encoder_of(self, name: str | None) -> RecordEncoder:
         """Return the encoder of a record or segment; those of fixed records have one length."""
@@ -138,24 +162,31 @@ def write_to(
     batches: Iterable[pa.RecordBatch], file: IO[bytes], options: WritingOptions, source: str
 ) -> int:
     """Write columns as records, and return how many; an error names ``source`` and the number of the record in it."""
-    encoder = options.encoder()
-    count = 0
-    for batch in gather_objects(batches):
+    encoder, framing, blocks = options.encoder(), options.records.framing, options.blocks
+    written, held = 0, NO_RECORDS  # those of the last block, which has room
+    for batch in chain(gather_objects(batches), [None]):
+        at = written
         try:
-            file.write(frame(encoder.encode(batch), options.records.framing).tobytes())
+            if batch is not None:
+                at = written + len(held)
+                held = held.followed_by(encoder.encode(batch))
+            at = written
+            whole = len(held) if batch is None else whole_blocks(held, framing, blocks)
+            if whole:
+                file.write(frame(held.part(0, whole), framing, blocks).tobytes())
         except EncodeError as error:
             record = error.where.record
             where = Where(
                 source=source,
-                record=None if record is None else count + record,
+                record=None if record is None else at + record,
                 table=error.where.table,
                 field=error.where.field,
             )
             raise EncodeError(error.problem, where=where, hint=error.hint) from None
         except TrailgateError as error:
             raise error.with_place(source=source) from None
-        count += batch.num_rows
-    return count
+        written, held = written + whole, held.part(whole, len(held))
+    return written
 
 
 _UNFINISHED: Final = ".unfinished"

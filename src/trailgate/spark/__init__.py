@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         read_trail,
         record_counts,
     )
-    from trailgate.spark.jobs import capture_runner
+    from trailgate.spark.jobs import capture_runner, verify_records
     from trailgate.spark.local_session import register, session
     from trailgate.spark.message_frames import capture, publish
 
@@ -37,6 +37,7 @@ __all__ = [
     "record_counts",
     "register",
     "session",
+    "verify_records",
 ]
 
 _MODULES = MappingProxyType(
@@ -52,6 +53,7 @@ _MODULES = MappingProxyType(
         "record_counts": "trailgate.spark.frames",
         "register": "trailgate.spark.local_session",
         "session": "trailgate.spark.local_session",
+        "verify_records": "trailgate.spark.jobs",
     }
 )
 

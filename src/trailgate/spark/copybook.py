@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.cobol.records.fields import Tally
 from trailgate.jobs.record_files import CopybookOptions, read_splits
-from trailgate.jobs.record_options import OPTIONS
+from trailgate.jobs.record_options import OPTIONS, with_base
 from trailgate.model.shapes import names_of
 from trailgate.options import Options
 from trailgate.spark.errors import with_brief_errors
@@ -39,7 +39,7 @@ class FileOptions:
     def of(cls, given: Mapping[str, Any], folder: str | None = None) -> Self:
         """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
         paths, values = read_with_paths(ON_SPARK, given, '.load("data/")', folder)
-        return cls(paths, CopybookOptions.of_values(values))
+        return cls(paths, CopybookOptions.of_values(with_base(OPTIONS, values, values["base"])))
 
     def schema(self) -> pa.Schema:
         """Return the copybook's schema."""
@@ -59,7 +59,7 @@ class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's
         """Return the partitions: large files split, small ones packed together."""
         options = self._options
         splits = options.splits(self._paths)
-        return [InputPartition(own) for own in _pack(splits, options.split_bytes)]
+        return [InputPartition(own) for own in pack_splits(splits, options.split_bytes)]
 
     def rows(self, part: tuple[RecordSplit, ...]) -> Iterator[pa.RecordBatch]:
         """Yield the records of splits."""
@@ -96,7 +96,7 @@ class CopybookSource(Source):
         return copybook_writer(self.options, schema, self.folder, overwrite=overwrite)
 
 
-def _pack(splits: list[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:
+def pack_splits(splits: Iterable[RecordSplit], size: int) -> Iterator[tuple[RecordSplit, ...]]:
     """Yield neighbouring splits together while they are small."""
     held: list[RecordSplit] = []
     held_bytes = 0

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
 from trailgate.jobs.part_folder import WrittenPart
+from trailgate.jobs.record_options import with_base
 from trailgate.jobs.record_writing import WRITING, WritingJob, WritingOptions, prepare_writing
 from trailgate.options import Options
 from trailgate.spark.errors import arrow_schema, with_brief_errors
@@ -63,6 +64,7 @@ def copybook_writer(
         raise OptionError(problem, hint='Write with .mode("append") into a new folder')
     paths, values = read_with_paths(ON_SPARK, options, '.save("data/")', folder)
     target = one_path(paths, "writing records")
-    job = prepare_writing(target, WritingOptions.of_values(values), arrow_schema(schema))
+    chosen = WritingOptions.of_values(with_base(WRITING, values, values["base"]))
+    job = prepare_writing(target, chosen, arrow_schema(schema))
     job.folder.begin()
     return CopybookWriter(job)

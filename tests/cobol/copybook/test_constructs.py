@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
+from oracles import cobol_naive as naive
 from oracles.cobol_naive import Reading, VaryingReader
 from trailgate.cli.main import run
 from trailgate.cobol.copybook.layouts import (
@@ -22,6 +24,7 @@ from trailgate.cobol.copybook.layouts import (
     Dialect,
     Endian,
     Field,
+    Usage,
 )
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.decoding import Depending, RecordDecoder, RecordOptions, Shape
@@ -118,6 +121,169 @@ def test_members_of_panvalet_and_librarian_are_included(statement: str) -> None:
 def test_a_constant_may_be_another_one() -> None:
     (found,) = items("78 N VALUE 3.\n78 M VALUE N.\n01 R.\n  05 A PIC X(M).\n")
     assert found.size == 3
+
+
+def constant(value: str, items_before: str = "") -> int:
+    """Return what a constant is, by an OCCURS of as many elements and one."""
+    text = f"{items_before}78 N-OF VALUE {value}.\n78 M VALUE N-OF + 1.\n01 Z.\n  05 B PIC X OCCURS M.\n"
+    return read_copybook(text)[-1].root.children[0].repeats - 1
+
+
+BEFORE = """
+01 R.
+   05 A     PIC X(7).
+   05 T     OCCURS 3.
+      10 B  PIC S9(5) COMP-3.
+      10 N  PIC 9.
+   05 G.
+      10 N  PIC 99.
+   05 O     PIC X OCCURS 0 TO 9 DEPENDING ON N OF G.
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "number"),
+    [
+        ("2 + 3", 5),
+        ("12 / 4 * 2", 6),
+        ("3 * LENGTH OF A + 1", 22),
+        ("(1 + 2) * (LENGTH OF B)", 9),
+        ("LENGTH OF R", 30),
+        ("LENGTH OF N IN T", 1),
+        ("LENGTH N OF G OF R", 2),
+        ("START OF G", 19),
+        ("START OF B", 7),
+        ("START OF R", 0),
+        ("NEXT", 22),
+        ("10 - 2 - 3", 5),
+        ("-2 + 3", 1),
+    ],
+)
+def test_constants_are_computed_of_numbers_and_items(value: str, number: int) -> None:
+    assert constant(value, BEFORE) == number
+
+
+def test_a_constant_in_a_group_knows_the_items_before_it() -> None:
+    text = """
+01 R.
+   78 BEGIN VALUE NEXT.
+   05 A PIC X(4).
+   05 B COMP-2.
+   05 T OCCURS 2.
+      78 OF-T VALUE NEXT.
+      10 C PIC XX.
+   78 OF-LAST VALUE NEXT - LENGTH OF C.
+01 WIDTH CONSTANT IS GLOBAL AS LENGTH OF A.
+01 S.
+   05 D PIC X(OF-T) OCCURS WIDTH.
+   05 E PIC X OCCURS OF-LAST.
+   05 F PIC X(12).
+"""
+    (_, found) = read_copybook(text)
+    assert [(f.name, f.size, f.repeats) for f in found.root.children] == [
+        ("D", 12, 4),
+        ("E", 1, 12),
+        ("F", 12, 1),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("1 + 2 * 3", r"depends on the order of operators \(.*line 10, column 17\).*put \( \)"),
+        ("7 / 2", "7 / 2 is not a whole number"),
+        ("7 / 0", "7 / 0 is not a whole number"),
+        ("LENGTH OF T", "LENGTH OF T, which occurs .*one element or all"),
+        ("LENGTH OF N", "2 items N before the constant .*OF names its group"),
+        ("LENGTH OF LATER", "no items LATER before the constant"),
+        ("NOWHERE + 1", r"NOWHERE is not a whole number or a constant.*line 10, column 15"),
+        ("3 AND 1", "an operator was expected, not AND"),
+        ("3 +", r"a number was expected after \+"),
+        ("(3 + 1", "a closing parenthesis was expected after 1"),
+        ("3 * 1.5", r"1\.5 is not a whole number"),
+        ("999999999999999999 * 999", "more than 18 digits"),
+        (" + ".join("1" * 150), "a constant of 299 words"),
+    ],
+)
+def test_constants_that_are_not_known_are_named(value: str, problem: str) -> None:
+    with pytest.raises(DefinitionError, match=problem):
+        constant(value, BEFORE)
+
+
+def test_a_group_is_measured_after_its_last_item() -> None:
+    text = "01 R.\n  05 A PIC X.\n78 N VALUE LENGTH OF R.\n88 C VALUE 1.\n  05 B PIC X(N).\n"
+    with pytest.raises(DefinitionError, match=r"R, which has items after the constant.*line 3"):
+        read_copybook(text)
+
+
+EXPRESSIONS = st.recursive(
+    st.integers(0, 12).map(lambda number: [str(number)]),
+    lambda inner: st.lists(
+        st.tuples(
+            inner.flatmap(lambda x: st.sampled_from([x, ["(", *x, ")"]])), st.sampled_from("+-*/")
+        ),
+        min_size=1,
+        max_size=3,
+    ).map(lambda parts: [word for own, sign in parts for word in (*own, sign)][:-1]),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(EXPRESSIONS)
+def test_constants_are_those_of_the_oracle(words: list[str]) -> None:
+    try:
+        expected = naive.constant(words)
+    except ValueError:
+        expected = None
+    text = " ".join(words).replace("( ", "(").replace(" )", ")")
+    if expected is None:
+        with pytest.raises(DefinitionError, match=r"whole number|order of operators"):
+            constant(text)
+    elif expected >= 0:
+        assert constant(text) == expected
+
+
+TYPES = """
+01 MONEY  PIC S9(7)V99 COMP-3 IS TYPEDEF.
+01 DATE-OF TYPEDEF STRONG.
+   05 YEAR-OF  PIC 9(4).
+   05 PRICE    USAGE MONEY.
+01 R.
+   03 BOUGHT   TYPE TO DATE-OF OCCURS 2.
+   03 AGAIN    TYPE DATE-OF.
+   03 LAST-ONE USAGE IS MONEY.
+"""
+
+
+def test_items_of_a_type_have_its_description() -> None:
+    (layout,) = read_copybook(TYPES)
+    assert [(f.level, f.name, f.offset, f.size, f.repeats) for f in layout.root.walk()] == [
+        (1, "R", 0, 32, 1),
+        (3, "BOUGHT", 0, 9, 2),
+        (7, "YEAR-OF", 0, 4, 1),
+        (7, "PRICE", 4, 5, 1),
+        (3, "AGAIN", 18, 9, 1),
+        (7, "YEAR-OF", 18, 4, 1),
+        (7, "PRICE", 22, 5, 1),
+        (3, "LAST-ONE", 27, 5, 1),
+    ]
+    assert layout.root.children[-1].usage is Usage.PACKED
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("01 R.\n  05 A TYPE T.", r"T is not a type .*line 2, column 13.*with TYPEDEF"),
+        ("01 R.\n  05 A TYPEDEF PIC X.", "A is a type, and not of level 01"),
+        ("01 T PIC X TYPEDEF.\n01 R.\n  05 A TYPE T PIC X.", "A has the type T, and a description"),
+        ("01 T TYPEDEF.\n  05 A TYPE T.", "A has the type T, which is not complete"),
+        ("01 T PIC X TYPEDEF.", "the copybook has no item"),
+    ],
+)
+def test_types_that_are_not_known_are_named(text: str, problem: str) -> None:
+    with pytest.raises(DefinitionError, match=problem):
+        read_copybook(text)
 
 
 QUALIFIED = """

@@ -170,7 +170,7 @@ def test_the_command_sets_fields(
     common = ["records", "data", "--copybook", "r.cpy", "-o", "recordFormat=rdw"]
 
     assert run([*common, "--set", "CUST-NAME='x'", "--set", "NUM=0", "--to", "new"]) == 0
-    assert capsys.readouterr().out == "2 records in 1 files: new\n"
+    assert capsys.readouterr().out == "2 records in 1 file: new\n"
     assert run([*common, "--set", "NUM=0"]) == 2
     assert run([*common, "--set", "NUM=0", "--write", "--to", "other"]) == 2
     assert run([*common, "--set", "NUM=0", "--limit", "1", "--to", "other"]) == 2

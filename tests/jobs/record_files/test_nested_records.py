@@ -20,7 +20,6 @@ from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DecodeError, OptionError
 from trailgate.jobs.record_files import CopybookOptions, read_records, records_of_split
 from trailgate.jobs.record_verify import verify_records
-from trailgate.jobs.record_writing import write_records
 from trailgate.storage.reading.record_files import WHOLE_FILE
 
 # A has B and D below it, B has C; V has W; X has none.
@@ -136,11 +135,6 @@ def test_what_cannot_be_nested_is_refused(
         rows(files, "A", **options)
 
 
-def test_trees_are_not_written(files: list[str]) -> None:
-    with pytest.raises(OptionError, match="children is for reading"):
-        write_records([], files[0] + "2", files[1], **OPTIONS)
-
-
 def named(tree: tuple[str, Any, dict[str, Any]]) -> dict[str, Any]:
     _, offset, below = tree
     return {"_offset": offset} | {
@@ -243,7 +237,7 @@ def test_trees_become_parquet_and_lines_of_the_command(
     command = ["records", files[0], "--copybook", files[1], *given]
 
     assert run([*command, "--to", str(tmp_path / "out"), "-o", "splitBytes=9"]) == 0
-    assert "90 records in 1 files" in capsys.readouterr().out
+    assert "90 records in 1 part" in capsys.readouterr().out
     table = pq.read_table(tmp_path / "out" / "A")
     assert table.num_rows == 60
     assert table.column("B").to_pylist()[0][0]["C"] == [{"K": "C", "NC": 3}]

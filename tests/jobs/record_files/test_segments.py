@@ -262,7 +262,9 @@ def test_each_segment_becomes_a_folder_of_parquet(
 
     assert run([*command, "--to", str(target)]) == 0
 
-    assert "5 records in 2 files" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "5 records in 2 parts" in shown
+    assert "written: 5 records (OWNER 3, PART 2)" in shown
     tables = {name: pq.read_table(target / name) for name in ("OWNER", "PART", "SUM")}
     assert sorted(path.name for path in target.iterdir()) == ["OWNER", "PART", "SUM", "_SUCCESS"]
     assert [len(list((target / name).iterdir())) for name in tables] == [2, 1, 1]

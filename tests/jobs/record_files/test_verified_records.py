@@ -17,8 +17,14 @@ from laws import examples
 from trailgate.cli.main import run
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import OptionError
-from trailgate.jobs.record_files import read_records
-from trailgate.jobs.record_verify import RecordsReport, verify_records
+from trailgate.jobs.record_files import CopybookOptions, read_records
+from trailgate.jobs.record_verify import (
+    RecordsReport,
+    join_findings,
+    prepare_verify,
+    verify_records,
+    verify_splits,
+)
 
 COPYBOOK = """
 01 R.
@@ -199,6 +205,51 @@ def test_records_before_a_broken_end_are_verified(files: list[str]) -> None:
     assert verify_records(*files, header_bytes=9).unread
 
 
+FORMATS: dict[FrameKind, dict[str, Any]] = {
+    FrameKind.FIXED: {"record_length": 5, "skip_first": 1},
+    FrameKind.LINE: {"delimiter": "\n", "short": "pad"},
+    FrameKind.RDW: {"maximum_length": 8, "minimum_length": 2, "other_lengths": "skip"},
+    FrameKind.SPANNED: {},
+}
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(st.text("AB01? ", min_size=1, max_size=9), min_size=1, max_size=40),
+    st.sampled_from(list(FORMATS)),
+    st.integers(20, 200),
+    st.integers(0, 3),
+)
+def test_splits_together_are_as_bad_as_the_whole(
+    tmp_path_factory: pytest.TempPathFactory,
+    records: list[str],
+    kind: FrameKind,
+    split_bytes: int,
+    damaged: int,
+) -> None:
+    """Of two files, whose last bytes may lack: the same counts, places with their numbers, and errors."""
+    folder = tmp_path_factory.mktemp("split")
+    (folder / "r.cpy").write_text(
+        "01 A. 05 K PIC X. 05 N PIC 9(4).\n01 B. 05 K PIC X. 05 M PIC 99."
+    )
+    if kind is FrameKind.FIXED:
+        records = [record[:5].ljust(5) for record in records]
+    data = frame([record.encode("cp037") for record in records], Framing(kind))
+    (folder / "a").write_bytes(data[: len(data) - damaged])
+    (folder / "b").write_bytes(data)
+    chosen = {"copybook": folder / "r.cpy", "record_format": kind.value, **FORMATS[kind]}
+    options = CopybookOptions.of({**chosen, "kinds": "K: A=A, B=B"})
+    paths = [str(folder / "a"), str(folder / "b")]
+
+    job = prepare_verify(paths, options, 7, split_bytes)
+    found = join_findings(job, verify_splits(job, job.splits))
+
+    whole = prepare_verify(paths, options, 7, len(data) + 1)
+    assert found == join_findings(whole, verify_splits(whole, whole.splits))
+    assert len(whole.splits) <= 2
+    assert found.files == 2
+
+
 def test_the_command_prints_a_table_or_json_and_ends_with_1(
     files: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -223,7 +274,7 @@ def test_the_command_prints_a_table_or_json_and_ends_with_1(
     assert [(one["field"], one["places"]) for one in report["fields"]] == [("N", []), ("Q", [])]
     assert (report["good"], report["records"], report["bad_records"]) == (False, 4, 2)
     assert run([*command, "-o", "columns=K"]) == 0
-    for wrong in (["--to", "x"], ["--format", "csv"], ["--master", "local"], ["--write"]):
+    for wrong in (["--to", "x"], ["--format", "csv"], ["--write"]):
         assert run([*command, *wrong]) == 2
 
 

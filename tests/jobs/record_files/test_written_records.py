@@ -32,6 +32,9 @@ FRAMINGS: list[dict[str, Any]] = [
     {"record_format": "rdw", "little_endian": True, "adjustment": 4},
     {"record_format": "bdw"},
     {"record_format": "VBS", "little_endian": True},
+    {"record_format": "VB", "block_records": 3},
+    {"record_format": "VB", "block_length": 24, "bdw_twisted": True, "little_endian": True},
+    {"record_format": "VBS", "block_length": 40, "block_records": 2, "bdw_adjustment": 4},
     {"record_format": "V", "twisted": True, "maximum_length": 7},
     {"record_format": "VB", "little_endian": True, "bdw_little_endian": False, "bdw_adjustment": 4},
     {"record_format": "VB", "adjustment": 4, "bdw_twisted": True, "bdw_adjustment": 0},
@@ -55,9 +58,41 @@ def test_written_records_are_read_again(
 
     count = trailgate.write_records([BATCH, BATCH], path, copybook, **options)
 
-    found = trailgate.read_records(path, copybook, shape="flat", **options)
+    reading = {name: value for name, value in options.items() if not name.startswith("block_")}
+    found = trailgate.read_records(path, copybook, shape="flat", **reading)
     assert count == 4
     assert pa.Table.from_batches(found).to_pylist() == 2 * BATCH.to_pylist()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_blocks_are_as_full_as_they_can_be_whatever_batches_hold(
+    tmp_path: Path, copybook: Path, rows: int
+) -> None:
+    """Records of 6 and 4 bytes, with their words 10 and 8, in blocks of words of 4 bytes."""
+    table = pa.Table.from_batches([BATCH, BATCH, BATCH])
+
+    def blocks(**options: Any) -> list[int]:
+        path = tmp_path / str(sorted(options.items()))
+        batches = table.to_batches(max_chunksize=rows)
+        assert trailgate.write_records(batches, path, copybook, record_format="VB", **options) == 6
+        data, found = path.read_bytes(), []
+        while data:
+            size = int.from_bytes(data[:2], "big")
+            found.append(size)
+            data = data[size:]
+        return found
+
+    assert blocks() == [14, 12, 14, 12, 14, 12]
+    assert blocks(block_records=4) == [40, 22]
+    assert blocks(block_length=31) == [22, 22, 22]
+    assert blocks(block_length=32) == [32, 30]
+    assert blocks(block_length=400, block_records=5) == [50, 12]
+    with pytest.raises(EncodeError, match=r"record of 10 bytes .* blocks of 12 \(.*, record 1\)"):
+        blocks(block_length=12)
+    with pytest.raises(OptionError, match="blockLength is not an option of recordFormat=rdw"):
+        trailgate.write_records(
+            [BATCH], tmp_path / "x", copybook, record_format="V", block_length=9
+        )
 
 
 def test_what_cannot_be_written_leaves_no_file(tmp_path: Path, copybook: Path) -> None:

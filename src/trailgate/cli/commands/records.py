@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from trailgate.cli.capture_output import many
 from trailgate.cli.options import Base, FewRows, Format, RowFormat, Wide, named_values, takes
 from trailgate.cli.output import done_already, progress_bar, quiet_pipe, say
 from trailgate.cli.standard_input import is_stream, kept_input
@@ -59,7 +60,7 @@ class RecordsArguments:
     master: Annotated[
         str | None,
         Flag("MASTER"),
-        "With --to: run on Spark, such as local[2] or the address of a cluster.",
+        "With --to or --verify: run on Spark, such as local[2] or the address of a cluster.",
     ] = None
     base: Base = None
     wide: Wide = False
@@ -85,16 +86,20 @@ def command(
     from trailgate.jobs.record_files import CopybookOptions
     from trailgate.storage.files.addresses import absolute
 
-    # A tree does not fit in a line of a table or of CSV; JSON and Parquet can hold it.
     to, base = given.to, given.base
-    shape = Shape.TREE if to is not None or given.format is Format.JSON else Shape.FLAT
     named = {"copybook": given.copybook, **named_values(given.option)}
+    # A tree does not fit in a line of CSV, or in columns; records of several kinds are not in columns.
+    stated = {name.lower() for name in named}
+    several = "kinds" in stated and "segment" not in stated and given.format is Format.TABLE
+    is_tree = several or to is not None or given.format is Format.JSON
+    shape = Shape.TREE if is_tree else Shape.FLAT
     options = CopybookOptions.of(named, shape=shape, base=base)
     if given.verify and (to is not None or given.format is Format.CSV):
         problem = "--verify writes nothing, and prints a table or JSON"
         raise OptionError(problem, hint="Leave out --to and --format csv")
-    if to is None and given.master is not None:
-        raise OptionError("--master applies only to writing", hint="Add --to FOLDER")
+    if to is None and given.master is not None and not given.verify:
+        problem = "--master applies only to writing and verifying"
+        raise OptionError(problem, hint="Add --to FOLDER, or --verify")
     if base is not None:
         path = [one if is_stream(one) else absolute(one, base) for one in path]
         to = None if to is None else absolute(to, base)
@@ -136,7 +141,8 @@ def _new_file(path: list[str], to: str, given: RecordsArguments, options: Writin
     from trailgate.cli.rows import limit_rows
     from trailgate.jobs.record_writing import rows_of, write_file
 
-    return f"{write_file(limit_rows(rows_of(path, options), given.limit), to, options):,} records"
+    count = write_file(limit_rows(rows_of(path, options), given.limit), to, options)
+    return many(count, "record")
 
 
 def _set_fields(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
@@ -145,12 +151,14 @@ def _set_fields(path: list[str], to: str, given: RecordsArguments, options: Writ
     if given.limit is not None:
         raise OptionError("--limit is not for --set: files are written whole")
     records, files = edit_records(path, to, given.set, options)
-    return f"{records:,} records in {files} files"
+    return f"{many(records, 'record')} in {many(files, 'file')}"
 
 
 def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
+    from trailgate.cli.records_output import form_of_kinds
     from trailgate.cli.rows import RowForm, print_batches
     from trailgate.cobol.records.fields import Tally
+    from trailgate.cobol.records.record_kinds import KindsDecoder
     from trailgate.jobs.record_files import read_all_records
 
     first = given.limit
@@ -160,6 +168,9 @@ def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -
     rows = read_all_records(path, options, first, tally)
     names = rows.schema.names
     shape = RowForm.of_columns(names, TABLE_ROWS)
+    decoder = options.decoder()
+    if isinstance(decoder, KindsDecoder):
+        shape = form_of_kinds(names, decoder.names, TABLE_ROWS)
     print_batches(rows, names, shape, format=given.format, limit=given.limit, wide=given.wide)
     for line in tally.lines():
         say(line, stderr=True)
@@ -168,12 +179,17 @@ def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -
 def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
     """Print what is bad; exits with 1 where anything is."""
     from trailgate.cli.records_output import print_report, report_values
-    from trailgate.jobs.record_verify import SHOWN, verify_files
+    from trailgate.jobs.record_verify import SHOWN, prepare_verify, verify_files
 
     as_json = given.format is Format.JSON
     places = SHOWN if given.limit is None else given.limit
-    with progress_bar("verifying", show=not as_json) as progress:
-        found = verify_files(path, options, places=places, progress=progress)
+    if given.master is not None:
+        from trailgate.spark.jobs import run_verify
+
+        found = run_verify(given.master, prepare_verify(path, options, places))
+    else:
+        with progress_bar("verifying", show=not as_json) as progress:
+            found = verify_files(path, options, places=places, progress=progress)
     with quiet_pipe():
         if as_json:
             print(json.dumps(report_values(found), ensure_ascii=False))
@@ -196,6 +212,6 @@ def _write(path: list[str], to: str, options: CopybookOptions, master: str | Non
 
         rows = run_parquet(master, job, tally)
     with done_already():
-        print(f"{rows:,} records in {len(job.parts)} files: {mask_logins(to)}")
+        print(f"{many(rows, 'record')} in {many(len(job.parts), 'part')}: {mask_logins(to)}")
         for line in tally.lines():
             print(line)

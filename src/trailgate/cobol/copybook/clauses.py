@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from trailgate.cobol.copybook.constants import ItemsBefore, constant_value
 from trailgate.cobol.copybook.entries import (
     CONDITION,
     CONSTANT,
+    RECORD,
     RENAMES,
     STAND_ALONE,
     Entry,
@@ -21,8 +23,9 @@ from trailgate.cobol.copybook.entries import (
     apply_comments,
     parse_picture,
     tree,
+    with_types,
 )
-from trailgate.cobol.copybook.layouts import UNBOUNDED, Condition, Occurs, Sign, Usage
+from trailgate.cobol.copybook.layouts import UNBOUNDED, Condition, Layout, Occurs, Sign, Usage
 from trailgate.cobol.copybook.source import Token, TokenKind
 
 # Spellings of USAGE without variants of hyphens; sizes are computed by layout_passes.
@@ -63,12 +66,15 @@ _NAMED: Final = re.compile(r"\(([A-Za-z][\w-]*)\)")  # the repetition of a pictu
 _NOISE: Final = frozenset({"IS", "ARE", "TIMES", "ON", "WHEN", "CHARACTER", "MODE", "KEY"})
 
 
-def parse_entries(tokens: list[Token], *, comma: bool = False) -> list[Entry]:
+Measure = Callable[[list[Entry]], list[Layout]]
+
+
+def parse_entries(tokens: list[Token], measure: Measure, *, comma: bool = False) -> list[Entry]:
     """Return the records of a copybook, each with its items below it; raises DefinitionError.
 
-    ``comma``: the decimal point of pictures is a comma, and a point is between thousands.
+    ``measure`` gives the layouts of entries that are not in trees yet, for constants. ``comma``: the decimal point of pictures is a comma, and a point is between thousands.
     """
-    return tree(list(_Cursor(tokens, comma=comma).entries()))
+    return with_types(tree(list(_Cursor(tokens, measure, comma=comma).entries())))
 
 
 class _Cursor:
@@ -77,9 +83,13 @@ class _Cursor:
     A name of level 78 is a constant: it stands for its number in the entries after it.
     """
 
-    def __init__(self, tokens: list[Token], *, comma: bool) -> None:
+    def __init__(self, tokens: list[Token], measure: Measure, *, comma: bool) -> None:
         self._tokens: list[Token] = []
         self._constants: dict[str, int | None] = {}
+        self._entries: list[Entry] = []
+        self._types: set[str] = set()
+        self._measure = measure
+        self._measured: tuple[int, list[Layout]] = 0, []
         self._comma = comma
         self._comments: dict[int, list[Token]] = {}
         for token in tokens:
@@ -96,35 +106,53 @@ class _Cursor:
             token = self._tokens[self._place]
             if token.kind is TokenKind.PERIOD:
                 self._place += 1
-            elif token.upper == CONSTANT and token.first:
+            elif self._at_constant(token):
                 self._constant(token)
             else:
                 entry = self._entry()
                 apply_comments(comments, entry)
                 comments = []
+                self._entries.append(entry)
                 yield entry
 
+    def _at_constant(self, token: Token) -> bool:
+        """Return whether a constant begins: level 78, or level 01 with CONSTANT after its name."""
+        after = [one.upper for one in self._tokens[self._place + 2 : self._place + 3]]
+        stated = token.text in ("01", "1") and after == ["CONSTANT"]
+        return token.first and (token.upper == CONSTANT or stated)
+
     def _constant(self, token: Token) -> None:
-        """Note a constant; a literal has no meaning in a layout."""
+        """Note a constant."""
         self._place += 1
         name = self._expect("a name", token)
+        self._skip("CONSTANT")
         self._noise()
-        if not self._skip("VALUE"):
+        self._skip("GLOBAL")
+        if not self._skip("VALUE", "AS") and token.upper == CONSTANT:
             raise token.error(f"the constant {name.text} has no VALUE")
         self._noise()
         words = [self._expect("a value", token)]
         while (more := self._peek()) is not None and more.kind is not TokenKind.PERIOD:
             words.append(more)
             self._place += 1
-        text = words[0].text
-        if len(words) == 1 and words[0].upper in self._constants:
-            self._constants[name.upper] = self._constants[words[0].upper]
-            return
-        is_one = len(words) == 1 and (text.isdecimal() or words[0].kind is TokenKind.LITERAL)
-        if not is_one:
-            hint = "A number, or a literal in quotes"
-            raise words[0].error(f"the value of the constant {name.text} is computed", hint)
-        self._constants[name.upper] = int(text) if text.isdecimal() else None
+        before = ItemsBefore(self._layouts, self._next_level())
+        self._constants[name.upper] = constant_value(words, self._constants, before)
+
+    def _layouts(self) -> list[Layout]:
+        """Return the layouts of the entries so far."""
+        count = len(self._entries)
+        if self._measured[0] != count:
+            self._measured = count, self._measure(self._entries)
+        return self._measured[1]
+
+    def _next_level(self) -> int:
+        """Return the level of the next item; 1 at the end."""
+        for token in self._tokens[self._place :]:
+            if token.first and token.upper.isdecimal() and len(token.text) <= 2:
+                level = int(token.text)
+                if level in range(1, 50) or level == STAND_ALONE:
+                    return level % STAND_ALONE or RECORD
+        return RECORD
 
     def _entry(self) -> Entry:
         token = self._tokens[self._place]
@@ -224,6 +252,9 @@ class _Cursor:
     def usage_is(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
         named = self._expect("a usage", token)
+        if named.upper in self._types:
+            entry.type = named.upper
+            return
         if named.upper not in USAGES:
             raise named.error(f"{named.text} is not a usage", f"known: {', '.join(sorted(USAGES))}")
         self.usage(entry, named)
@@ -232,6 +263,21 @@ class _Cursor:
         entry.usage = USAGES[token.upper]
         if entry.usage in BYTES_OF and not self._skip("SIGNED"):
             entry.unsigned = self._skip("UNSIGNED")
+
+    def type_is(self, entry: Entry, token: Token) -> None:
+        self._skip("TO")
+        named = self._expect("a type", token)
+        if named.upper not in self._types:
+            hint = "A type is an item with TYPEDEF before it"
+            raise named.error(f"{named.text} is not a type", hint)
+        entry.type = named.upper
+
+    def typedef(self, entry: Entry, token: Token) -> None:
+        self._skip("STRONG")
+        if entry.level != 1:
+            raise token.error(f"{entry.name} is a type, and not of level 01")
+        entry.is_type = True
+        self._types.add(entry.name.upper())
 
     def group_usage(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
@@ -378,6 +424,8 @@ _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
         "PICTURE": _Cursor.picture,
         "USAGE": _Cursor.usage_is,
         "GROUP-USAGE": _Cursor.group_usage,
+        "TYPE": _Cursor.type_is,
+        "TYPEDEF": _Cursor.typedef,
         "REDEFINES": _Cursor.redefines,
         "OCCURS": _Cursor.occurs,
         "SIGN": _Cursor.sign_is,

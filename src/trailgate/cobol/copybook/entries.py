@@ -10,6 +10,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from types import MappingProxyType
@@ -195,6 +196,8 @@ class Entry:
     justified: bool = False
     blank_when_zero: bool = False
     unsigned: bool = False
+    type: str | None = None  # whose description it has, in capitals
+    is_type: bool = False
     filler: bool = False
     key: bool = False
     date_format: str | None = None
@@ -251,6 +254,47 @@ def tree(entries: list[Entry]) -> list[Entry]:
         for entry in root.walk():
             _check(entry)
     return roots
+
+
+def with_types(records: list[Entry]) -> list[Entry]:
+    """Return the records without types (TYPEDEF), whose descriptions the items of a type have."""
+    types: dict[str, Entry] = {}
+    for record in records:
+        for entry in [one for one in record.walk() if one.type is not None]:
+            _describe(entry, types)
+        if record.is_type:
+            types[record.name.upper()] = record
+    return [record for record in records if not record.is_type]
+
+
+def _describe(entry: Entry, types: Mapping[str, Entry]) -> None:
+    """Give an entry the picture, usage and items of its type."""
+    known = types.get(entry.type or "")
+    if known is None:
+        raise entry.token.error(f"{entry.name} has the type {entry.type}, which is not complete")
+    if entry.children or entry.picture is not None:
+        raise entry.token.error(f"{entry.name} has the type {entry.type}, and a description")
+    own = deepcopy(known)
+    for child in (one for item in own.children for one in item.walk()):
+        child.level += entry.level - known.level
+    for name in _OF_TYPE:
+        if getattr(own, name):
+            setattr(entry, name, getattr(own, name))
+
+
+# What an item has of its type.
+_OF_TYPE: Final = (
+    "picture",
+    "usage",
+    "sign",
+    "sync",
+    "justified",
+    "blank_when_zero",
+    "byte_length",
+    "unsigned",
+    "conditions",
+    "children",
+)
 
 
 def _check(entry: Entry) -> None:

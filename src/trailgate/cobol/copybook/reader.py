@@ -7,12 +7,23 @@ function of an entry tree; the last one makes the fields of the model.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
 from trailgate.cobol.copybook.clauses import BYTES_OF, USAGE_OF, parse_entries
-from trailgate.cobol.copybook.entries import RECORD, STAND_ALONE, Category, Entry, Picture
+from trailgate.cobol.copybook.entries import (
+    CONDITION,
+    RECORD,
+    RENAMES,
+    STAND_ALONE,
+    Category,
+    Entry,
+    Picture,
+    tree,
+    with_types,
+)
 from trailgate.cobol.copybook.layouts import (
     MAX_COLUMNS,
     UNBOUNDED,
@@ -148,6 +159,15 @@ class _Form:
     size: int
     number: Number | None = None
     alignment: int = 1
+
+
+NOTHING: Final = Picture("", Category.TEXT, 0)
+
+
+def _states_size(entry: Entry) -> bool:
+    """Return whether the usage of an item states its size, without a picture."""
+    usage = USAGE_OF.get(entry.usage or "")
+    return usage in (Usage.FLOAT, Usage.DOUBLE, Usage.RAW) or entry.usage in BYTES_OF
 
 
 def _form_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _Form | None:
@@ -365,9 +385,17 @@ def read_copybook(
         content = member(name)
         return None if content is None else tokens_of(content, name)
 
+    def measure(entries: list[Entry]) -> list[Layout]:
+        own = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
+        if not own:
+            return []
+        if own[-1].picture is None and own[-1].type is None and not _states_size(own[-1]):
+            own[-1].picture = NOTHING  # a group whose first item follows
+        return build(with_types(tree(own)), dialect, stem)
+
+    stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     tokens = expand(tokens_of(text, source), members)
-    entries = parse_entries(tokens, comma=dialect.decimal_comma)
+    entries = parse_entries(tokens, measure, comma=dialect.decimal_comma)
     if not entries:
         raise DefinitionError("the copybook has no item", where=Where(source=source))
-    stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     return build(entries, dialect, stem)

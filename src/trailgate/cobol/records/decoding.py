@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from dataclasses import field as member
 from enum import Enum
 from functools import cached_property
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -37,6 +38,7 @@ from trailgate.cobol.records.added_columns import RAW_COLUMN, added_columns
 from trailgate.cobol.records.described import describe_flat, describe_tree
 from trailgate.cobol.records.fields import (
     CUT_OFF,
+    CUT_REDEFINED,
     Fault,
     FaultyRecords,
     Findings,
@@ -573,7 +575,20 @@ def _usable(
 
 
 def _short_fault(item: Item, rows: Mask) -> Fault:
-    return Fault(item.name, item.field.size, item.offset, rows, lambda _: CUT_OFF, Why.SHORT)
+    reason = CUT_REDEFINED if _is_redefined(item) else CUT_OFF
+    return Fault(item.name, item.field.size, item.offset, rows, lambda _: reason, Why.SHORT)
+
+
+def _is_redefined(item: Item) -> bool:
+    """Return whether other items that are read define bytes of an item, or of a group that it is in."""
+    for group, field in pairwise((*item.groups, item.field)):
+        base = (field.redefines or field.name).upper()
+        for other in group.children:
+            if other is field or other.filler:
+                continue
+            if (other.redefines or "").upper() == base or other.name.upper() == base:
+                return True
+    return False
 
 
 def _count_fault(bad: BadCount) -> Fault:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -306,36 +307,82 @@ def _count(
     return Counts(counts.to_numpy(zero_copy_only=False))
 
 
-def frame(records: RecordBytes, framing: Framing) -> Octets:
-    """Return the bytes of a file with records that follow each other in their buffer; a block holds one record.
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How many records are in a block, and how many bytes it has with its word, at most; without ``length`` any number."""
+
+    records: int | None = 1
+    length: int | None = None
+
+    def begins(self, sizes: Longs) -> Longs:
+        """Return the numbers of the records that begin blocks, of records that take so many bytes; raises EncodeError for one that is too long."""
+        if self.length is None:
+            return np.arange(0, len(sizes), self.records or 1)
+        room = self.length - DESCRIPTOR
+        if (sizes > room).any():
+            row = int(np.argmax(sizes > room))
+            problem = f"a record of {sizes[row]} bytes with its word, and blocks of {self.length}"
+            raise EncodeError(problem, where=Where(record=row + 1), hint="blockLength is too small")
+        ends, found, at = np.cumsum(sizes), list[int](), 0
+        while at < len(sizes):
+            found.append(at)
+            before = int(ends[at] - sizes[at])
+            end = int(np.searchsorted(ends, before + room, side="right"))
+            at = end if self.records is None else min(end, at + self.records)
+        return np.array(found, np.int64)
+
+
+ONE_A_BLOCK: Final = Blocks()
+_BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
+
+
+def whole_blocks(records: RecordBytes, framing: Framing, blocks: Blocks) -> int:
+    """Return how many of the records are in blocks that no record after these can be in."""
+    if framing.kind not in _BLOCKED or blocks == ONE_A_BLOCK or not len(records):
+        return len(records)
+    return int(blocks.begins(records.ends - records.starts + DESCRIPTOR)[-1])
+
+
+def frame(records: RecordBytes, framing: Framing, blocks: Blocks = ONE_A_BLOCK) -> Octets:
+    """Return the bytes of a file with records that follow each other in their buffer.
 
     Raises EncodeError for a record that would not be read as it was written: a delimiter in it, a wrong length.
     """
     lengths = records.ends - records.starts
-    heads = _descriptors(lengths, framing)
+    own, outer = framing.words.reshape(2, 3).tolist()
+    heads = np.zeros((len(lengths), 0), np.uint8)
+    if framing.kind in (*_BLOCKED, FrameKind.RDW):
+        heads = _words(lengths + DESCRIPTOR, own)
     mark = np.frombuffer(framing.delimiter if framing.kind is FrameKind.LINE else b"", np.uint8)
-    ends = np.cumsum(heads.shape[1] + lengths + len(mark))
+    sizes = heads.shape[1] + lengths + len(mark)
+    firsts = blocks.begins(sizes) if framing.kind in _BLOCKED else np.zeros(0, np.int64)
+    before = np.zeros(len(sizes), np.int64)
+    before[firsts] = DESCRIPTOR
+    ends = np.cumsum(before + sizes)
     begins = ends - len(mark) - lengths
     made = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
     body = np.ones(len(made), bool)
-    for at, values in ((begins - heads.shape[1], heads), (ends - len(mark), mark[None, :])):
+    held = np.add.reduceat(sizes, firsts) if len(firsts) else firsts
+    for at, values in (
+        (begins - heads.shape[1], heads),
+        (ends - len(mark), mark[None, :]),
+        ((begins - heads.shape[1])[firsts] - DESCRIPTOR, _words(held + DESCRIPTOR, outer)),
+    ):
         places = at[:, None] + np.arange(values.shape[1])
         made[places], body[places] = values, False
-    made[body] = records.data
+    if len(records):
+        made[body] = records.data[int(records.starts[0]) : int(records.ends[-1])]
     _check_found_again(made, begins, begins + lengths, framing)
     return made
 
 
-def _descriptors(lengths: Longs, framing: Framing) -> Octets:
-    """Return the descriptor words before each record: the block's, then its own."""
-    words = {FrameKind.SPANNED: 2, FrameKind.BDW: 2, FrameKind.RDW: 1}.get(framing.kind, 0)
-    found = np.zeros((len(lengths), words, DESCRIPTOR), np.uint8)
-    for inner, form in enumerate(framing.words.reshape(2, 3).tolist()[:words]):
-        little, twisted, adjustment = form
-        counted = lengths + DESCRIPTOR * (inner + 1) - adjustment
-        half = counted.astype("<u2" if little else ">u2").view(np.uint8).reshape(-1, 2)
-        found[:, words - 1 - inner, 2 * twisted : 2 * twisted + 2] = half
-    return found.reshape(len(lengths), words * DESCRIPTOR)
+def _words(counted: Longs, form: Sequence[int]) -> Octets:
+    """Return descriptor words that state these lengths: whether they are little-endian and twisted, and what is added to them."""
+    little, twisted, adjustment = form
+    found = np.zeros((len(counted), DESCRIPTOR), np.uint8)
+    half = (counted - adjustment).astype("<u2" if little else ">u2").view(np.uint8).reshape(-1, 2)
+    found[:, 2 * twisted : 2 * twisted + 2] = half
+    return found
 
 
 def _check_found_again(made: Octets, begins: Longs, ends: Longs, framing: Framing) -> None:

@@ -75,6 +75,17 @@ class RecordBytes:
         kept = np.flatnonzero(~rows)
         return replace(self._rows(kept), step=None, given_numbers=self.numbers(kept))
 
+    def followed_by(self, others: RecordBytes) -> RecordBytes:
+        """Return these records and others, both back to back in their buffers, with a buffer of their own bytes alone."""
+        if not len(self):
+            return others
+        data = self.data[int(self.starts[0]) : int(self.ends[-1])]
+        begin, move = int(self.starts[0]), len(data)
+        starts = np.append(self.starts - begin, others.starts + move)
+        return RecordBytes(
+            np.append(data, others.data), starts, np.append(self.ends - begin, others.ends + move)
+        )
+
     def _rows(self, rows: slice | Longs) -> RecordBytes:
         places = None if self.places is None else self.places[rows]
         return replace(self, starts=self.starts[rows], ends=self.ends[rows], places=places)
@@ -226,6 +237,10 @@ ERROR: Final = pa.struct(
 CUT_OFF: Final = Reason(
     "the record ends before the field's end",
     "The option short reads records that end early; numbers that are not there follow blank",
+)
+CUT_REDEFINED: Final = Reason(
+    CUT_OFF.problem,
+    "Other items redefine it. Where a field chooses between them, as segments, name them by the option kinds; else the option short reads records that end early",
 )
 SURPLUS: Final = Reason(
     "the record has more bytes than the copybook describes",

@@ -6,7 +6,8 @@ would: a record that would be one of another kind is an error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +19,19 @@ from trailgate.cobol.records.encoding import RecordEncoder
 from trailgate.cobol.records.fields import RecordBytes
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
-from trailgate.cobol.records.record_kinds import KIND_COLUMN, KindsDecoder
+from trailgate.cobol.records.record_kinds import KIND_COLUMN, KindsDecoder, SegmentDecoder
 from trailgate.columnar.gather import gather
 from trailgate.columnar.rows import byte_view
-from trailgate.errors import DecodeError, EncodeError, OptionError, Where, did_you_mean
+from trailgate.errors import DecodeError, EncodeError, Where, did_you_mean
+
+
+class KindRows(NamedTuple):
+    """Rows of one kind: their columns, the numbers of their records among all, and of the records above these, where they are in rows of others."""
+
+    name: str
+    columns: Mapping[str, pa.Array]
+    rows: Longs
+    above: Longs | None = None
 
 
 class KindsEncoder:
@@ -38,32 +48,50 @@ class KindsEncoder:
         only: str | None = None,
     ) -> None:
         self._decoder, self._kinds, self._encoders = decoder, kinds, encoders
-        known = {name.upper(): name for name in kinds.records}
-        if only is not None and only.upper() not in known:
-            hint = did_you_mean(only, known) or f"Known: {', '.join(kinds.records)}"
-            raise OptionError(f"segment: {only} is not a kind of record", hint=hint)
-        self._only = None if only is None else known[only.upper()]
+        self._only = None if only is None else SegmentDecoder(decoder, only).name
 
     def encode(self, columns: pa.RecordBatch) -> RecordBytes:
         """Return the records; raises EncodeError with record and field."""
         given = dict(zip(columns.schema.names, columns.columns, strict=True))
+        parts = self._parts(given, len(columns))
+        names = list(self._encoders)
+        kind: Longs = np.zeros(sum(len(part.rows) for part in parts), np.int64)
+        for part in parts:
+            kind[part.rows] = names.index(part.name)
+        found = self._encode_parts(parts, len(kind))
+        self._check(found, kind, parts)
+        return found
+
+    def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[KindRows]:
+        """Return the rows of each kind."""
         if self._kinds.parents:
             given = {name: column for name, column in given.items() if not _is_id(name)}
         if self._only is not None:
-            kind: Longs = np.full(len(columns), [*self._encoders].index(self._only))
-            found = self._encoders[self._only].encode(given)
-        else:
-            self._check_names(given)
-            kind = self._kind_of(given, len(columns))
-            found = self._encode_kinds(given, kind)
-        self._check_kinds(found, kind)
-        return found
+            return [KindRows(self._only, given, np.arange(rows))]
+        self._check_names(given)
+        kind = self._kind_of(given, rows)
+        parts = []
+        for number, name in enumerate(self._encoders):
+            if name not in given:
+                continue
+            own = np.flatnonzero(kind == number)
+            struct = given[name].take(pa.array(own))
+            columns = dict(
+                zip((field.name for field in struct.type), struct.flatten(), strict=True)
+            )
+            if RAW_COLUMN in given:
+                columns[RAW_COLUMN] = given[RAW_COLUMN].take(pa.array(own))
+            parts.append(KindRows(name, columns, own))
+        return parts
+
+    @property
+    def _added(self) -> frozenset[str]:
+        return next(iter(self._encoders.values())).added
 
     def _check_names(self, given: Mapping[str, pa.Array]) -> None:
-        added = next(iter(self._encoders.values())).added
-        known = [KIND_COLUMN, *self._encoders, *added]
+        known = [KIND_COLUMN, *self._decoder.names, *self._added]
         for name in (name for name in given if name not in known):
-            hint = did_you_mean(name, known) or f"Kinds: {', '.join(self._encoders)}"
+            hint = did_you_mean(name, known) or f"Kinds: {', '.join(self._decoder.names)}"
             raise EncodeError(f"no kind of record for the column {name}", hint=hint)
 
     def _kind_of(self, given: Mapping[str, pa.Array], rows: int) -> Longs:
@@ -95,29 +123,25 @@ class KindsEncoder:
                 raise EncodeError(problem, where=Where(record=row + 1, field=KIND_COLUMN))
         return kind
 
-    def _encode_kinds(self, given: Mapping[str, pa.Array], kind: Longs) -> RecordBytes:
-        """Return the records of all kinds in the order of the rows."""
-        data, starts, ends = [], np.zeros((2, len(kind)), np.int64), 0
-        for number, (name, encoder) in enumerate(self._encoders.items()):
-            if name not in given:
-                continue
-            rows = np.flatnonzero(kind == number)
-            own = given[name].take(pa.array(rows))
-            columns = dict(zip((field.name for field in own.type), own.flatten(), strict=True))
-            if RAW_COLUMN in given:
-                columns[RAW_COLUMN] = given[RAW_COLUMN].take(pa.array(rows))
+    def _encode_parts(self, parts: Sequence[KindRows], count: int) -> RecordBytes:
+        """Return the records of all kinds in their order."""
+        data, starts, ends = [], np.zeros((2, count), np.int64), 0
+        for part in parts:
             try:
-                found = encoder.encode(columns)
+                found = self._encoders[part.name].encode(part.columns)
             except EncodeError as error:
-                raise _at_row(error, rows) from None
-            starts[:, rows] = found.starts + ends, found.ends + ends
+                raise _at_row(error, part.rows) from None
+            if len(parts) == 1:
+                return found
+            starts[:, part.rows] = found.starts + ends, found.ends + ends
             data.append(found.data)
             ends += len(found.data)
         offsets, joined = byte_view(gather(np.concatenate([*data, np.zeros(0, np.uint8)]), *starts))
         return RecordBytes(joined[: int(offsets[-1])], offsets[:-1], offsets[1:])
 
-    def _check_kinds(self, records: RecordBytes, kind: Longs) -> None:
+    def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[KindRows]) -> None:
         """Raise EncodeError for a record that would be read as one of another kind, or of none."""
+        del parts
         try:
             found = self._decoder.kinds_of(records)
         except DecodeError as error:

@@ -84,6 +84,14 @@ class NestedDecoder(KindsDecoder):
         made._path = mask_logins(path)
         return made
 
+    def children_of(self, name: str) -> Sequence[str]:
+        """Return the kinds whose records are in lists of those of a kind."""
+        return self._children[self._numbers[name]]
+
+    def has_trees(self, name: str) -> bool:
+        """Return whether records of a kind begin trees: those of other kinds without a parent are only between trees, or in one."""
+        return self._numbers[name] in self._ends
+
     @property
     def _with_rows(self) -> list[str]:
         return [self._names[chain[0]] for chain in self._chains if len(chain) == 1]
@@ -143,7 +151,7 @@ class NestedDecoder(KindsDecoder):
         kind = self.kinds_of(records)
         rows = np.flatnonzero(kind >= 0)
         kind = kind[rows]
-        above, orphans = self._above(kind)
+        above, orphans = self.parents_of(kind)
         if orphans.any():
             self._check_orphans(records, rows[orphans], kind[orphans])
             moved = np.where(above >= 0, (np.cumsum(~orphans) - 1)[above], above)
@@ -152,7 +160,7 @@ class NestedDecoder(KindsDecoder):
         ids = [pa.repeat(self._path, int(roots.sum())), pa.array(records.offsets[rows[roots]])]
         return ChosenRows(rows[roots], kind[roots], ids, trees=Trees(rows, kind, above))
 
-    def _above(self, kind: Longs) -> tuple[Longs, Mask]:
+    def parents_of(self, kind: Longs) -> tuple[Longs, Mask]:
         """Return for each record where the one above it is, -1 for roots, and which records lack one."""
         numbers = np.arange(len(kind))
         (_, _, *levels), _ = RecordIds("", self._chains).columns(kind, numbers)
@@ -171,7 +179,7 @@ class NestedDecoder(KindsDecoder):
 
     def _orphans(self, kind: Longs) -> Mask:
         if self._policy is Orphans.ERROR:
-            return self._above(kind)[1]
+            return self.parents_of(kind)[1]
         return super()._orphans(kind)
 
     def _check_orphans(self, records: RecordBytes, rows: Longs, kind: Longs) -> None:

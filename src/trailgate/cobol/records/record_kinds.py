@@ -366,13 +366,13 @@ class SegmentDecoder:
             hint = did_you_mean(name, known) or f"Known: {', '.join(known.values())}"
             problem = "is below another one" if kinds.is_below(name) else "is not a kind of record"
             raise OptionError(f"segment: {name} {problem}", hint=hint)
-        self._kinds, self._name = kinds, known[name.upper()]
+        self._kinds, self.name = kinds, known[name.upper()]
         self.tally = kinds.tally
 
     @property
     def schema(self) -> pa.Schema:
         """Return the schema of all batches."""
-        return self._kinds.table_schema(self._name)
+        return self._kinds.table_schema(self.name)
 
     def whole(self, chunks: Iterable[RecordBytes]) -> Iterable[RecordBytes]:
         """Return records in pieces that can be decoded apart from each other."""
@@ -384,16 +384,16 @@ class SegmentDecoder:
 
     def of_file(self, path: str) -> SegmentDecoder:
         """Return the decoder of the records of one file, from its first one on."""
-        return SegmentDecoder(self._kinds.of_file(path), self._name)
+        return SegmentDecoder(self._kinds.of_file(path), self.name)
 
     def batches(self, records: RecordBytes) -> Iterator[pa.RecordBatch]:
         """Yield the columns of the records of the kind."""
-        for _, batch in self._kinds.tables(records, self._name):
+        for _, batch in self._kinds.tables(records, self.name):
             yield batch
 
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
         """Yield the records of the kind with what is wrong in them."""
-        return self._kinds.faults(records, self._name)
+        return self._kinds.faults(records, self.name)
 
 
 def _own_columns(

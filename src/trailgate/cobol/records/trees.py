@@ -56,8 +56,8 @@ class TreeColumns:
             self.add(node, None if given is None else given.get(name))
 
     def _add_list(self, node: RepeatedItem, values: pa.Array | None) -> None:
-        if values is not None and not _is_list(values.type):
-            raise _type_error(node.field.name, values.type, "an array")
+        if values is not None and not is_list(values.type):
+            raise type_error(node.field.name, values.type, "an array")
         self.lengths.append(None if values is None else pc.list_value_length(values))
         for index, element in enumerate(node.elements):
             self.add(element, None if values is None else _element(values, index))
@@ -123,11 +123,12 @@ def _lists_of(node: ItemNode) -> Iterator[RepeatedItem]:
 
 def _struct_members(group: GroupItem, values: pa.Array) -> dict[str, pa.Array]:
     if not pa.types.is_struct(values.type):
-        raise _type_error(group.field.name, values.type, "a struct")
+        raise type_error(group.field.name, values.type, "a struct")
     return dict(zip((field.name for field in values.type), values.flatten(), strict=True))
 
 
-def _is_list(kind: pa.DataType) -> bool:
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether a type is one of arrays."""
     return bool(
         pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     )
@@ -142,5 +143,6 @@ def _element(values: pa.Array, index: int) -> pa.Array:
     return values.values.take(pa.array(starts + index, mask=lengths <= index))
 
 
-def _type_error(name: str, kind: pa.DataType, wanted: str) -> EncodeError:
+def type_error(name: str, kind: pa.DataType, wanted: str) -> EncodeError:
+    """Return the error of a column that does not have the shape of what is written."""
     return EncodeError(f"a column of {kind} where {wanted} is written", where=Where(field=name))

@@ -45,7 +45,8 @@ from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 INT64_DIGITS: Final = 18
 DECIMAL_DIGITS: Final = 38
 NOWHERE: Final = -1  # of a sign that has no byte
-_BLANK_HINT: Final = "Blank numbers can be read as NULL by option"
+_BLANK_HINT: Final = "Blank numbers can be read by the option blank"
+_LOW_HINT: Final = "Low-values in zoned and packed numbers can be read by the option lowValues"
 _PADDED_HINT: Final = "Blanks and low-values beside digits can be read by the option padding"
 _SIGN_NIBBLES: Final = "abcdef"
 
@@ -310,7 +311,7 @@ def explain_number(field: Field, options: ValueOptions) -> Explain:
         if raw and not raw.strip(page.blank):
             return Reason(f"blanks, {problem}", _BLANK_HINT)
         if raw and not raw.strip(b"\0"):
-            return Reason(f"binary zeros, {problem}")
+            return Reason(f"binary zeros, {problem}", _LOW_HINT)
         if field.usage is Usage.ZONED and is_padded(raw):
             return Reason(problem, _PADDED_HINT)
         return Reason(problem, _likely(field, raw, digits))

@@ -235,9 +235,9 @@ def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int
 SUFFIXES: Final = ("", ".cpy", ".cbl", ".cob", ".copy", ".inc")
 
 
-def read_source(address: Address) -> str:
-    """Return a copybook's text: UTF-8, or else Latin-1, which every byte fits."""
-    raw = read_whole(address, "copybook")
+def read_source(address: Address, what: str = "copybook") -> str:
+    """Return a text: UTF-8, or else Latin-1, which every byte fits; an error calls it ``what``."""
+    raw = read_whole(address, what)
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -30,6 +30,7 @@ from trailgate.errors import (
     Where,
     mask_logins,
 )
+from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
 from trailgate.storage.reading.record_index import Cut, IndexKey, KeptIndex, RecordIndex
@@ -42,6 +43,7 @@ LONGEST: Final = 1 << 30  # bytes of one record, beyond which its length is take
 WINDOWS: Final = (2, 4, 16)
 KEPT_BYTES: Final = 1 << 20  # about so far from each other are the offsets of an index that is kept
 WHAT: Final = "file of records"
+NOT_FIXED: Final = "Is the record length right? Files with words before records, or lines, have another recordFormat: V, VB, line"
 NO_FILES: Final = "%s: no file of records is in any of its folders, so there are no rows"
 NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"  # what a folder is named for NULL
 LOG: Final = logging.getLogger(__name__)
@@ -84,6 +86,10 @@ class RecordSplit:
     first: int | None = None
     exact: bool = False
     left: int = 0
+
+    def anywhere(self) -> RecordSplit:
+        """Return the split with an absolute path: it is read in another working folder."""
+        return replace(self, file=replace(self.file, path=absolute(self.file.path)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +264,7 @@ def _fixed_splits(file: RecordFile, framing: Framing, split_bytes: int) -> list[
     if size % length:
         problem = f"{size} bytes are not a whole number of records of {length}"
         where = Where(source=file.path, offset=file.size - size % length)
-        raise DecodeError(problem, where=where, hint="Is the record length right?")
+        raise DecodeError(problem, where=where, hint=NOT_FIXED)
     first = file.begin + framing.skip_first * length
     stop = file.size - framing.skip_last * length
     step = even_step((stop - first) // length, max(1, split_bytes // length)) * length
