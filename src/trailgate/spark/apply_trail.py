@@ -27,14 +27,17 @@ from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.splits import TrailSplit
-from trailgate.targets.target import TARGETS, Target
+from trailgate.targets.target import TARGETS, Target, check_mode
 
 SPLIT_BYTES: Final = 32 << 20
 BATCH_BYTES: Final = 1 << 30
 Merge = Literal["library", "session"]
 # Modules of targets that a session writes, each with a class ``SessionTarget`` of an address, a group and a session.
 SESSION_TARGETS: Final[Mapping[str, str]] = MappingProxyType(
-    {"delta": "trailgate.spark.session_delta"}
+    {
+        "delta": "trailgate.spark.session_delta",
+        "iceberg": "trailgate.spark.session_iceberg",
+    }
 )
 
 
@@ -54,7 +57,7 @@ def apply(
     The options, the errors and what is promised are those of ``trailgate.apply_trail``, and either continues where the other one ended. A batch is 1 GiB of the trail unless ``batch_bytes`` states it.
 
     With ``merge="session"`` the session, which needs Delta for this, merges rows into Delta tables, and not this process: for tables too large for it. While it merges, settings of the session name
-    Delta's application transaction, so nothing else may write Delta tables by it meanwhile. Raises ApplyError where it cannot merge.
+    Delta's application transaction, so nothing else may write Delta tables by it meanwhile. Raises ApplyError where it cannot merge. ``to`` may also be ``iceberg:CATALOG``, a catalog of the session.
     """
     given = ApplyOptions(**OPTIONS.read(options))
     with (
@@ -76,17 +79,18 @@ def _target(spark: SparkSession, to: str, options: ApplyOptions, merge: Merge) -
     scheme, _, rest = to.partition(":")
     if merge not in get_args(Merge):
         raise OptionError(f"merge is 'library' or 'session', and not {merge!r}")
-    if merge == "library":
+    if merge == "library" and scheme != "iceberg":
         return None
     if scheme not in SESSION_TARGETS or not rest:
         raise OptionError(f"merge='session' is about Delta tables, as delta:lake/, and not {to}")
-    group = mapped_options(options).options.group
+    given = mapped_options(options).options
+    check_mode(to, given.mode)
     try:
         module: Any = importlib.import_module(SESSION_TARGETS[scheme])
     except ModuleNotFoundError as error:
         problem = f"{scheme}: needs the package {error.name}"
         raise MissingDependencyError.of_extra(problem, TARGETS[scheme].extra) from None
-    target: Target = module.SessionTarget(rest, group, spark)
+    target: Target = module.SessionTarget(rest, given.group, spark)
     return target
 
 

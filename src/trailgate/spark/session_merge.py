@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.nets import Effect
@@ -26,15 +27,18 @@ try:
 except ImportError:  # the client of Spark Connect alone
     Py4JError = PySparkException
 
+CAUSE: Final = "Caused by: "
 ERRORS: Final = (PySparkException, Py4JError)
 RANGED: Final = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_date)
 
 
 def line_of(error: Exception) -> str:
-    """Return the first line of an error of Spark's that states something."""
+    """Return the line of an error of Spark's that states its cause, else the first one."""
     java = getattr(error, "java_exception", None)
     lines = (str(error) if java is None else str(java.toString())).splitlines()
-    return next((" ".join(line.split()) for line in lines if line.strip()), type(error).__name__)
+    causes = [line for line in str(error).splitlines() if line.startswith(CAUSE)]
+    found = [line.removeprefix(CAUSE).strip() for line in (*causes[-1:], *lines) if line.strip()]
+    return found[0] if found else type(error).__name__
 
 
 def quoted(*parts: str) -> str:
@@ -61,8 +65,13 @@ def staged(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
 
 
 def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """Return rows as a DataFrame, in which times without a zone have none, whatever the session's setting is."""
-    return spark.createDataFrame(rows, from_arrow_schema(rows.schema))
+    """Return rows as a DataFrame."""
+    return spark.createDataFrame(rows, spark_schema(rows.schema))
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Return a schema of Arrow as Spark's, in which times without a zone have none, whatever the session's setting is."""
+    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def statement(effects: Effects, target: str, rows: str) -> str:
