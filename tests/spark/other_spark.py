@@ -45,6 +45,7 @@ def run_tests(file: str, version: str, *coordinates: str, **variables: str) -> N
         "PYTHONPATH": os.pathsep.join(map(str, path)),
         "SESSION_JARS": ",".join(map(str, sorted(jars.glob("*.jar")))),
         "SESSION_SPARK": version,
+        "PYSPARK_PYTHON": sys.executable,
         **variables,
     }
     options = [
