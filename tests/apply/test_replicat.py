@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -18,9 +21,12 @@ from trailgate import (
     StorageError,
     TrailgateError,
     apply_trail,
+    verify_tables,
 )
 from trailgate.apply.mapping import Mapping
 from trailgate.apply.replicat_files import parse_replicat
+from trailgate.cli.main import run
+from trailgate.jobs import apply_parameters
 
 FULL = {"a": 1, "b": 2, "c": 3}
 WAYS = {
@@ -236,3 +242,90 @@ def test_any_text_gives_parameters_or_our_error() -> None:
             Mapping(parse_replicat(text))
         except TrailgateError:
             continue
+
+
+TIMED = """
+REPLICAT timed
+MAP hr.t, TARGET copy.t, COLMAP (USEDEFAULTS, load_ts = @DATENOW (), age = @DATEDIFF ('DD', '2020-01-01', @DATENOW ()));
+"""
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_a_batch_has_one_time_of_applying_which_is_local(tmp_path: Path) -> None:
+    before = datetime.now(UTC).replace(microsecond=0)
+    applied(tmp_path, TIMED, [inserted(key, key) for key in range(1, 400)])
+
+    ((stamp, ages),) = set(rows(tmp_path, "copy.t", "load_ts, age"))
+    found = datetime.fromisoformat(f"{stamp}+09:00")
+    assert before <= found <= before + timedelta(minutes=5)
+    assert int(ages) == (found.date() - date(2020, 1, 1)).days
+
+
+def test_an_update_has_the_time_of_its_own_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = [inserted(1, 1), inserted(2, 2), Operation("U", 1, 1, {"a": 7}, 3)]
+    for number, stamp in enumerate(("2026-01-05 09:00:00", "2026-01-06 09:00:00")):
+        at = datetime.fromisoformat(stamp)
+        monkeypatch.setattr(apply_parameters, "local_time", lambda at=at: at)
+        applied(tmp_path, TIMED, (log[:2], log[2:])[number])
+
+    assert rows(tmp_path, "copy.t", "id, a, load_ts, age") == [
+        (1, 7, "2026-01-06 09:00:00", "2197"),
+        (2, 1, "2026-01-05 09:00:00", "2196"),
+    ]
+
+
+def test_columns_with_the_time_of_applying_are_not_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(apply_parameters, "local_time", lambda: datetime(2026, 1, 5, tzinfo=UTC))
+    applied(tmp_path, TIMED, [inserted(1, 1), inserted(2, 2)])
+    monkeypatch.undo()
+    to, params = f"duckdb:{tmp_path}/x.duckdb", str(tmp_path / "rep.prm")
+
+    (found,) = verify_tables(tmp_path / "ot", to, params=params).tables.values()
+    assert (found.equal, found.is_equal, found.left_out) == (2, True, ("load_ts", "age"))
+    assert run(["apply", str(tmp_path / "ot"), "--to", to, "--params", params, "--verify"]) == 0
+    assert (
+        "copy.t: columns with the time of applying are not compared: load_ts, age"
+        in capsys.readouterr().out
+    )
+    assert run(["apply", str(tmp_path / "ot"), "--to", to, "--params", params, "--status"]) == 0
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+        connection.execute("UPDATE copy.t SET b = 9 WHERE id = 2")
+    (found,) = verify_tables(tmp_path / "ot", to, params=params).tables.values()
+    assert [set(one.columns) for one in found.rows] == [{"b"}]
+
+
+def test_versions_with_the_time_of_applying_are_not_compared(tmp_path: Path) -> None:
+    applied(tmp_path, TIMED, [inserted(1, 1)], mode="history")
+    params = str(tmp_path / "rep.prm")
+    with pytest.raises(OptionError, match="versions of rows with columns of @DATENOW"):
+        verify_tables(tmp_path / "ot", f"duckdb:{tmp_path}/x.duckdb", params=params, mode="history")
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("FILTER (@DATENOW () > '2026-01-01')", "@DATENOW would differ from run to run"),
+        (
+            "COLMAP (USEDEFAULTS, k = @DATENOW ()), KEYCOLS (k)",
+            "the key column k would be another one in each batch",
+        ),
+    ],
+)
+def test_where_the_time_of_applying_would_select_it_is_refused(
+    tmp_path: Path, options: str, problem: str
+) -> None:
+    with pytest.raises(OptionError, match=problem):
+        applied(tmp_path, f"MAP hr.t, TARGET copy.t, {options};", [inserted(1, 1)])

@@ -107,6 +107,12 @@ BLOCK = block_of(COLUMNS, tx_owner=pa.array(["ann", "bob", None]))
             "@DATE ('YYYY-MM-DD HH:MI:SS', 'DDMMMYYYY', '29FEB2024', 'HHMISS', '235959') = '2024-02-29 23:59:59'",
             [0, 1, 2],
         ),
+        ("@DATEDIFF ('DD', '2026-01-01', DAY) = 4", [0]),
+        ("@DATEDIFF ('dd', DAY, '2025-12-31') = -6", [1]),
+        ("@DATEDIFF ('SS', '2026-01-05 00:00:01', @STREXT (AT, 1, 19)) = -1", [0]),
+        ("@DATEDIFF ('SS', '2026-01-05 00:01', DAY) = -60", [0]),
+        ("@DATEDIFF ('SS', '2024-02-28:23:59:58', '2024-03-01') = 86402", [0, 1, 2]),
+        ("@COMPUTE (@DATEDIFF ('DD', '2026-01-05', DAY) + 1) = 2", [1]),
         ("@COLTEST (NAME, NULL) AND @STRLEN (@TOKEN ('T')) = 1", []),
         ("@GETENV ('TRANSACTION', 'USERNAME') = 'bob'", [1]),
         ("GGS_TRANS_TIMESTAMP = '2026-01-05 09:00:00.000000'", [0, 1, 2]),
@@ -148,6 +154,14 @@ def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
         ("@DATE ('YYYY', 'YYYYMMDD', DAY) = '1'", "'2026-01-05' is not YYYYMMDD", 0),
         ("@DATE ('DD', 'YYYYMMDD', '20260230') = '1'", "'20260230' is not a day", 0),
         ("@DATE ('SS', 'HHMISS', '120061') = '1'", "'120061' is not a time with SS", 0),
+        ("@DATEDIFF ('HH', DAY, DAY) = 1", "expected 'DD' or 'SS'", 11),
+        ("@DATEDIFF ('SS', DAY, AT) = 1", "'2026-01-06 10:00:00.500000' is not YYYY", 0),
+        ("@DATEDIFF ('DD', '2026-02-30', DAY) = 1", "'2026-02-30' is not a day", 0),
+        ("@DATEDIFF ('SS', '2026-02-03 24:00', DAY) = 1", "a time with HH up to 23", 0),
+        ("@DATEDIFF ('SS', '26-01-05', DAY) = 1", "'26-01-05' is not YYYY-MM-DD[ HH:MI[:SS]]", 0),
+        ("@DATEDIFF ('DD', '2026-01-04 23:00', DAY) = 1", "how many days 1 hours are", 0),
+        ("@DATENOW () = '2026-01-05'", "@DATENOW would differ from run to run", 0),
+        ("@DATENOW (DAY) = '2026-01-05'", "@DATENOW takes 0 arguments, not 1", 0),
         ("(ID = 1) = 1", "a condition cannot be compared", 4),
         ("S.NAME = 'x'", "a column is named without its table", 0),
         ("@RANGE (4, 3)", "range 4 is not one of 3", 8),
@@ -184,6 +198,26 @@ def test_values_are_text_as_it_is_shown_elsewhere() -> None:
     assert found["ID"] == ["1", "2", "3"]
     assert found["NAME"] == COLUMNS["NAME"]
     assert strings(parse_value("BEFORE.NAME"), BLOCK).to_pylist() == [None] * 3
+
+
+def test_a_difference_is_missing_or_null_where_a_date_is() -> None:
+    block = block_of({"DAY": ["2026-01-05", None, MISSING]})
+    found = evaluated(parse_value("@DATEDIFF ('DD', '2026-01-01', DAY)"), block)
+
+    assert found.values is not None
+    assert found.values.to_pylist() == ["4", None, None]
+    assert found.is_missing(3).tolist() == [False, False, True]
+
+
+def test_the_time_of_applying_is_that_of_the_environment() -> None:
+    around = Environment(now="2026-01-06 10:30:00")
+    expression = "@STRCAT (@DATEDIFF ('DD', DAY, @DATENOW ()), ' days at ', @DATENOW ())"
+    found = strings(parse_value(expression), BLOCK, around).to_pylist()
+
+    text = "days at 2026-01-06 10:30:00"
+    assert found == [f"1 {text}", f"0 {text}", None]
+    late = select_rows(parse_condition("AT < @DATENOW ()"), BLOCK, around)
+    assert late.selected.tolist() == [True, True, False]
 
 
 def test_every_item_of_the_environment_gives_text() -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.faults import Faults
 from trailgate.apply.replicat_files import MapRule, ReplicatParameters
+from trailgate.apply.tables import target_table
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.digits import short_position
 from trailgate.errors import ApplyError, OptionError, Where
@@ -86,20 +87,39 @@ class Mapping:
         """Return the target tables of a source table, a definition for each statement; raises OptionError."""
         return [one.table for one in self._of_table(table)]
 
-    def blocks(self, block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
-        """Return the operations of a source table as those of its target tables.
+    def blocks(
+        self, block: ChangeBlock, faults: Faults, now: str | None = None
+    ) -> Sequence[ChangeBlock]:
+        """Return the operations of a source table as those of its target tables; ``now`` is what @DATENOW gives.
 
         An ApplyError of each operation that a missing column decides is added to ``faults``. Raises OptionError for a statement that does not fit the table.
         """
         found = []
+        environment = replace(self._environment, now=now)
         taken: dict[str, np.ndarray[tuple[int], np.dtype[np.bool_]]] = {}
         for one in self._of_table(block.table):
             own = taken.setdefault(one.table.name, np.zeros(len(block), bool))
             rows = self._rows(one, block, np.flatnonzero(~own), faults)
             own[rows] = True
             if len(rows):
-                found.append(_mapped(one, block.take(rows), self._environment))
+                found.append(_mapped(one, block.take(rows), environment))
         return found
+
+    def timed(self, target: str) -> frozenset[str]:
+        """Return the columns of a target table that have the time at which a batch is applied, by their names in lower case."""
+        return frozenset(
+            column.name.casefold()
+            for maps in self._known.values()
+            for one in maps
+            if str(target_table(one.table)) == target
+            for column, value in zip(one.table.columns, one.columns, strict=True)
+            if is_timed(value)
+        )
+
+    @property
+    def has_times(self) -> bool:
+        """Return whether any column has the time at which a batch is applied."""
+        return any(is_timed(value) for one in self._parameters.maps for _, value in one.columns)
 
     def _rows(self, one: _TableMap, block: ChangeBlock, rows: Longs, faults: Faults) -> Longs:
         """Return which of some rows a statement takes."""
@@ -148,7 +168,7 @@ def _table_map(given: MapRule, table: Table, environment: Environment) -> _Table
     for source in named.values():
         if not isinstance(source, int):
             try:
-                evaluated(source, no_rows(table), environment)
+                evaluated(source, no_rows(table), replace(environment, now=""))
             except OptionError as error:
                 raise error.with_place(line=rule.line or None, field="COLMAP") from None
     columns = tuple(
@@ -160,6 +180,13 @@ def _table_map(given: MapRule, table: Table, environment: Environment) -> _Table
     target = Table(_target_name(given, table), columns)
     keyed = _with_key(given, table, target, list(named.values()))
     return _TableMap(given, selection, keyed, tuple(named.values()))
+
+
+def is_timed(value: int | Expression) -> bool:
+    """Return whether a value depends on the time at which a batch is applied."""
+    return isinstance(value, Expression) and any(
+        call.function == "DATENOW" for call in value.calls()
+    )
 
 
 def _source_column(value: Expression, table: Table, given: MapRule) -> int | Expression:
@@ -182,6 +209,11 @@ def _with_key(
             problem = f"COLMAP leaves out the key column {name} of {source.name}"
             raise given.rule.error(problem, "COLMAP", "Map it too, or name another key by KEYCOLS")
         key = {_key_place(source, target, values, own) for own in source.marked_keys}
+    found = sorted(key) or range(len(target.columns))  # without a key all columns are it
+    timed = [target.columns[at].name for at in found if is_timed(values[at])]
+    if timed:
+        problem = f"the key column {timed[0]} would be another one in each batch"
+        raise given.rule.error(problem, "COLMAP", "Name a key without @DATENOW by KEYCOLS")
     columns = tuple(replace(column, key=at in key) for at, column in enumerate(target.columns))
     return replace(target, columns=columns)
 

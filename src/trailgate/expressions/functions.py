@@ -211,6 +211,28 @@ def _check_date(call: Call, text: str) -> None:
     check_date(call, text)
 
 
+def _date_difference(scope: Scope, call: Call) -> Value:
+    from trailgate.expressions.dates import date_difference  # noqa: PLC0415  as above
+
+    return date_difference(scope, call)
+
+
+def _check_difference(call: Call, text: str) -> None:
+    node = call.arguments[0]
+    if not isinstance(node, Literal) or node.text.upper() not in ("DD", "SS"):
+        hint = "As in @DATEDIFF ('DD', '2011-01-01', SOLD)"
+        raise expression_error("expected 'DD' or 'SS'", text, node.at, hint)
+
+
+def _now(scope: Scope, call: Call) -> Value:
+    """Return the time at which a batch is applied."""
+    now = scope.environment.now
+    if now is None:
+        hint = "COLMAP of a MAP statement has it"
+        raise scope.error("@DATENOW would differ from run to run here", call, hint)
+    return Value(pa.scalar(now, pa.string()), Kind.LITERAL)
+
+
 def _compute(scope: Scope, call: Call) -> Value:
     """Return a number that is computed, or 1 and 0 for a condition that is true or not."""
     (node,) = call.arguments
@@ -408,6 +430,8 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         "COLTEST": Function(2, 5, _test, _check_test),
         "COMPUTE": Function(1, 1, _compute, takes_condition=_first),
         "DATE": Function(3, ANY_NUMBER, _date, _check_date),
+        "DATEDIFF": Function(3, 3, _date_difference, _check_difference),
+        "DATENOW": Function(0, 0, _now),
         "EVAL": Function(2, ANY_NUMBER, _evaluate, _check_default, _every_other),
         "GETENV": Function(1, 2, environment_value, check_environment),
         "IF": Function(3, 3, _if, takes_condition=_first),

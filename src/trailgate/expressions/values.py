@@ -94,7 +94,7 @@ class Environment:
     """What @GETENV gives beside the operation itself.
 
     ``has_transactions``: ids and indicators of transactions are known, which is so when tokens are made but not when operations are
-    selected. ``variables`` are names and values of the operating system's.
+    selected. ``variables`` are names and values of the operating system's. ``now`` is what @DATENOW gives, as YYYY-MM-DD HH:MI:SS; None where that would differ from run to run.
     """
 
     group: str = ""
@@ -103,6 +103,7 @@ class Environment:
     variables: tuple[tuple[str, str], ...] = ()
     has_transactions: bool = True
     group_type: str = "EXTRACT"
+    now: str | None = None
 
 
 class Scope(Protocol):

@@ -17,7 +17,7 @@ from trailgate.errors import StorageError
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
-from trailgate.jobs.apply_tables import ApplyReport, BoundedTarget, TargetTables
+from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
@@ -26,7 +26,7 @@ from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import Notices, TrailSplit
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
-from trailgate.targets.target import Position
+from trailgate.targets.target import Position, Target
 
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
@@ -85,7 +85,7 @@ class ApplyRun:
         *,
         definitions: Address | Definitions | None = None,
         reading: Reading | None = None,
-        target: BoundedTarget | None = None,
+        target: Target | None = None,
     ) -> None:
         self.mapped = mapped = mapped_options(options)
         self._options, self._reading = mapped.options, reading or Reading()
@@ -144,7 +144,7 @@ class ApplyRun:
             self._place = end
 
     def _read(self, trail: TrailFiles, splits: list[TrailSplit]) -> SplitRead:
-        tables = self._tables
+        tables, prepare = self._tables, self.mapped.prepare()
 
         def read() -> Iterable[SplitRead]:
             work = SplitWork(
@@ -154,7 +154,7 @@ class ApplyRun:
                 tables.known,
                 tables.done_before,
                 extend=tables.extend,
-                prepare=self.mapped.prepare,
+                prepare=prepare,
                 after_csn=self._options.after_csn,
                 keep=tables.keeps,
                 fold_rows=self._reading.fold_rows if tables.folds else None,

@@ -91,13 +91,13 @@ def _earlier(first: str, done: str) -> OptionError:
 
 def _of_tables(mapped: MappedOptions) -> Prepare:
     """Return what makes operations of source tables those of target tables, of the tables that are wanted."""
-    patterns = mapped.options.tables
+    patterns, mapped_blocks = mapped.options.tables, mapped.prepare()
     chosen = None if patterns is None else TablePatterns.read(",".join(patterns))
 
     def prepare(block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
         if chosen is not None and not chosen.fits(block.table.name):
             return ()
-        return mapped.prepare(block, faults)
+        return mapped_blocks(block, faults)
 
     return prepare
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
 
 from trailgate.apply.mapping import Mapping
 from trailgate.apply.replicat_files import parse_replicat
@@ -15,6 +17,8 @@ from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_whole
 from trailgate.trail.reading.images import Wanted
 
+DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
+
 
 @dataclass(frozen=True, slots=True)
 class MappedOptions:
@@ -25,10 +29,11 @@ class MappedOptions:
     definitions: str | None = None
     unused: tuple[Remark, ...] = ()
 
-    @property
     def prepare(self) -> Prepare:
-        """Return what makes operations of source tables those of target tables."""
-        return as_it_is if self.mapping is None else self.mapping.blocks
+        """Return what makes operations of source tables those of target tables; the local time of this call is what @DATENOW gives in them."""
+        if self.mapping is None:
+            return as_it_is
+        return partial(self.mapping.blocks, now=f"{local_time():{DATE_TIME}}")
 
     @property
     def wanted(self) -> Wanted:
@@ -48,6 +53,11 @@ class MappedOptions:
         if self.options.mode != "current":
             chosen += f"{'&' if chosen else '?'}mode={self.options.mode}"
         return f"{absolute(trail)}{chosen}"
+
+
+def local_time() -> datetime:
+    """Return the time by the clock and in the zone of this process."""
+    return datetime.now(UTC).astimezone()
 
 
 def mapped_options(options: ApplyOptions) -> MappedOptions:

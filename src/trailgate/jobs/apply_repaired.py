@@ -80,7 +80,7 @@ def apply_repaired(
             mapped.wanted,
             {},
             extend=tables.extend,
-            prepare=mapped.prepare,
+            prepare=mapped.prepare(),
             keep=tables.keeps,
             fold_rows=None,
         )

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +116,7 @@ CHANGED_SINCE: Final = "Look whether the operation is still right, and apply it 
 TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its name
 
 
+@runtime_checkable
 class BoundedTarget(Target, Protocol):
     """A target whose tables take operations up to a position each; ``collisions`` are then treated so, if that is not None, whatever options state."""
 
@@ -135,7 +136,7 @@ class TargetTables:
         options: ApplyOptions,
         source: str,
         mapping: MapStatements | None = None,
-        bounded: BoundedTarget | None = None,
+        target: Target | None = None,
     ) -> None:
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
@@ -147,11 +148,12 @@ class TargetTables:
         if mapping is not None:
             self._collisions, self._mapped = mapping.collisions, mapping.tables
             self._responses = Responses(options.on_error, mapping.responses)
+        bounded = target if isinstance(target, BoundedTarget) else None
         if bounded is not None and bounded.collisions is not None:
             policy = self._policy = bounded.collisions
             self._collisions = lambda _: policy
         self._types = ColumnTypes.read(options.column or ())
-        self._target: Target = bounded or open_target(to, options.group, options.mode)
+        self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written

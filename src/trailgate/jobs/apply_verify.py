@@ -10,7 +10,7 @@ counted apart, as ``untouched``.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,6 +31,7 @@ from trailgate.columnar.digits import short_position
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.apply import ApplyRun, Progress, Reading
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
+from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.model.changes import StateColumn
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
@@ -43,6 +44,7 @@ ACTUAL: Final = "trailgate_actual"
 MEMORY: Final = "1GB"
 SHOWN: Final = 20  # differing rows of a table that are shown
 KINDS: Final = ("equal", "untouched", "missing", "surplus", "different")
+TIMED: Final = "Which versions there are depends on when batches were applied"
 LOADED: Final = "The trail does not have the versions that were there before it"
 
 
@@ -63,7 +65,7 @@ class Difference:
 class TableComparison:
     """How many rows of a table are as the trail makes them, and how many are not; the first of these.
 
-    ``untouched`` rows are those of a loaded table that the trail has no operations on.
+    ``untouched`` rows are those of a loaded table that the trail has no operations on. ``left_out`` are columns that are not compared, since @DATENOW gives them the time at which a batch was applied.
     """
 
     equal: int = 0
@@ -72,6 +74,7 @@ class TableComparison:
     surplus: int = 0
     different: int = 0
     rows: tuple[Difference, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def is_equal(self) -> bool:
@@ -188,7 +191,8 @@ def verify_tables(
 
     Raises OptionError where loaded tables have another mode than current rows, and else what ``apply_trail`` raises.
     """
-    given = replace(ApplyOptions(**OPTIONS.read(options)), dry_run=False, no_create=False)
+    stated = mapped_options(ApplyOptions(**OPTIONS.read(options))).options
+    given = replace(stated, dry_run=False, no_create=False)
     loaded = bool(given.after_csn or given.overlay_until) or given.on_collision != "stop"
     if loaded and given.mode != "current":
         raise OptionError(f"loaded tables of --mode {given.mode} are not compared", hint=LOADED)
@@ -214,8 +218,17 @@ def verify_tables(
 
         first, expected = run("expected.duckdb")
         with first:
+            mapping = first.mapped.mapping
+            if mapping is not None and mapping.has_times and given.mode == "history":
+                problem = "versions of rows with columns of @DATENOW are not compared"
+                raise OptionError(problem, hint=TIMED)
             first.to_end(progress)
-            found = {name: _compare(expected, name, given.mode, shown) for name in expected.tables}
+            found = {
+                name: _compare(
+                    expected, name, given.mode, shown, mapping.timed(name) if mapping else ()
+                )
+                for name in expected.tables
+            }
         wanted = {name: one.rows for name, one in found.items() if one.rows}
         if wanted:
             again, _ = run("positions.duckdb")
@@ -230,13 +243,17 @@ def verify_tables(
     return VerifyReport(found, whole)
 
 
-def _compare(expected: _Expected, name: str, mode: str, shown: int) -> TableComparison:
-    """Compare one table of the scratch file with the real one."""
+def _compare(
+    expected: _Expected, name: str, mode: str, shown: int, timed: Collection[str] = ()
+) -> TableComparison:
+    """Compare one table of the scratch file with the real one, but for columns that are ``timed``."""
     wanted, theirs = expected.tables[name]
     ours = expected.scratch.held(replace(wanted, name=(SCHEMA, name)))
     assert ours is not None
     asked = {column.name.casefold() for column in wanted.columns}
     names = [column.name for column in ours.columns if column.name.casefold() in asked]
+    left_out = tuple(name for name in names if name.casefold() in timed)
+    names = [name for name in names if name not in left_out]
     ours = MODES[mode].stored(ours)
     key = list(ours.key_names) or ["_position"]
     rows = ours.schema.empty_table().to_reader() if theirs is None else expected.real.scan(theirs)
@@ -247,6 +264,7 @@ def _compare(expected: _Expected, name: str, mode: str, shown: int) -> TableComp
     return TableComparison(
         **{one: int(counts.get(one, 0)) for one in KINDS},
         rows=tuple(_difference(row, names, key) for row in differing),
+        left_out=left_out,
     )
 
 

@@ -6,15 +6,18 @@ over Spark Connect will do; the target is written where the call is made.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import importlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Unpack
+from types import MappingProxyType
+from typing import Any, Final, Literal, Unpack, get_args
 
 from pyspark.sql import SparkSession
 
-from trailgate.errors import TrailgateError
+from trailgate.errors import MissingDependencyError, OptionError, TrailgateError
 from trailgate.jobs.apply import ApplyRun, Progress, Reading
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
+from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import SplitRead, SplitWork
 from trailgate.jobs.apply_tables import ApplyReport
 from trailgate.model.tables import Definitions
@@ -24,9 +27,18 @@ from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.trail_files import TrailFiles
 from trailgate.storage.reading.splits import TrailSplit
+from trailgate.targets.target import TARGETS, Target, check_mode
 
 SPLIT_BYTES: Final = 32 << 20
 BATCH_BYTES: Final = 1 << 30
+Merge = Literal["library", "session"]
+# Modules of targets that a session writes, each with a class ``SessionTarget`` of an address, a group and a session.
+SESSION_TARGETS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "delta": "trailgate.spark.session_delta",
+        "iceberg": "trailgate.spark.session_iceberg",
+    }
+)
 
 
 @list_names(ApplyKeywords, OPTIONS)
@@ -37,20 +49,49 @@ def apply(
     *,
     definitions: Address | Definitions | None = None,
     progress: Progress | None = None,
+    merge: Merge = "library",
     **options: Unpack[ApplyKeywords],
 ) -> ApplyReport:
     """Apply what a trail has, up to its last whole transaction, to the tables of a target; return what was done.
 
     The options, the errors and what is promised are those of ``trailgate.apply_trail``, and either continues where the other one ended. A batch is 1 GiB of the trail unless ``batch_bytes`` states it.
+
+    With ``merge="session"`` the session, which needs Delta for this, merges rows into Delta tables, and not this process: for tables too large for it. While it merges, settings of the session name
+    Delta's application transaction, so nothing else may write Delta tables by it meanwhile. Raises ApplyError where it cannot merge. ``to`` may also be ``iceberg:CATALOG``, a catalog of the session.
     """
     given = ApplyOptions(**OPTIONS.read(options))
     with (
         on_session(spark) as running,
         ApplyRun(
-            absolute(trail), to, given, definitions=definitions, reading=TaskReading(spark=running)
+            absolute(trail),
+            to,
+            given,
+            definitions=definitions,
+            reading=TaskReading(spark=running),
+            target=_target(running, to, given, merge),
         ) as run,
     ):
         return run.to_end(progress)
+
+
+def _target(spark: SparkSession, to: str, options: ApplyOptions, merge: Merge) -> Target | None:
+    """Return the target where the session merges; None where the target's own library does."""
+    scheme, _, rest = to.partition(":")
+    if merge not in get_args(Merge):
+        raise OptionError(f"merge is 'library' or 'session', and not {merge!r}")
+    if merge == "library" and scheme != "iceberg":
+        return None
+    if scheme not in SESSION_TARGETS or not rest:
+        raise OptionError(f"merge='session' is about Delta tables, as delta:lake/, and not {to}")
+    given = mapped_options(options).options
+    check_mode(to, given.mode)
+    try:
+        module: Any = importlib.import_module(SESSION_TARGETS[scheme])
+    except ModuleNotFoundError as error:
+        problem = f"{scheme}: needs the package {error.name}"
+        raise MissingDependencyError.of_extra(problem, TARGETS[scheme].extra) from None
+    target: Target = module.SessionTarget(rest, given.group, spark)
+    return target
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

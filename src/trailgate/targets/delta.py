@@ -152,7 +152,7 @@ class TableTarget:
         path, found = self._path(table), self._open(table)
         assert found is not None
         known = found.transaction_version(self._app)
-        version = _version(at.position)
+        _, version = self._transaction(at)
         if known is not None and known >= version:
             raise StorageError(
                 "somebody else applies the same trail to this table", where=Where(source=path)
@@ -183,14 +183,17 @@ class TableTarget:
                 lambda: write_deltalake(found, rows, mode="append", commit_properties=properties),
             )
         elif len(nets):
-            _refusing(path, lambda: self._merge(found, effects, properties))
+            _refusing(path, lambda: self._merge(effects, at))
         else:
             return
         found.update_incremental()
         self._names.add("/".join(table.name))
 
-    def _merge(self, found: DeltaTable, effects: Effects, properties: CommitProperties) -> None:
+    def _merge(self, effects: Effects, at: Position) -> None:
+        """Write effects by key, and commit them with the position."""
         table = effects.nets.table
+        found = self._open(table)
+        assert found is not None
         names = [sql.quoted(column.name) for column in table.columns]
         inserted = {name: f"s.c{at}" for at, name in enumerate(names)}
         updated = {
@@ -204,7 +207,7 @@ class TableTarget:
             source_alias="s",
             target_alias="t",
             streamed_exec=False,
-            commit_properties=properties,
+            commit_properties=self._properties(at),
         )
         merger = merger.when_matched_delete(f"s.e = {Effect.DELETE:d}")
         if updated:
@@ -233,11 +236,19 @@ class TableTarget:
         self._tables.clear()
 
     def _properties(self, at: Position) -> CommitProperties:
-        names = {"trail": at.trail, "position": at.position, "csn": at.csn or ""}
         return CommitProperties(
-            custom_metadata={f"trailgate.{name}": value for name, value in names.items()},
-            app_transactions=[Transaction(self._app, _version(at.position))],
+            custom_metadata=self._metadata(at),
+            app_transactions=[Transaction(*self._transaction(at))],
         )
+
+    def _metadata(self, at: Position) -> dict[str, str]:
+        """Return the position in words, for who reads the history of a table."""
+        names = {"trail": at.trail, "position": at.position, "csn": at.csn or ""}
+        return {f"trailgate.{name}": value for name, value in names.items()}
+
+    def _transaction(self, at: Position) -> tuple[str, int]:
+        """Return the application transaction of a commit: the application's name, and the position as its version."""
+        return self._app, _version(at.position)
 
     def _path(self, table: TargetTable) -> str:
         for part in table.name:

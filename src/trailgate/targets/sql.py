@@ -5,7 +5,7 @@ The staging table has the columns ``c0``, ``c1``, ... of the values, ``m1``, ...
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -126,12 +126,12 @@ def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyE
     )
 
 
-def match(table: TargetTable, left: str, right: str) -> str:
+def match(table: TargetTable, left: str, right: str, quote: Callable[[str], str] = quoted) -> str:
     """Return the condition that a row of the table and one of staging have the same key."""
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
     # DataFusion takes AND for the narrower one where there are no parentheses.
     return " AND ".join(
-        f"({left}.{quoted(table.columns[at].name)} {equal} {right}.c{at})" for at in table.key
+        f"({left}.{quote(table.columns[at].name)} {equal} {right}.c{at})" for at in table.key
     )
 
 

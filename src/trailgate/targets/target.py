@@ -101,7 +101,7 @@ class Target(Protocol):
 class TargetKind(NamedTuple):
     """A kind of target: its module, the extra that has its library, and an example of an address.
 
-    The module has a class ``TableTarget`` of an address and a group, and a function ``table_rows`` that reads a table by the address of the target and the table's names after it.
+    ``module`` is empty where a session of Spark alone writes the tables. The module has a class ``TableTarget`` of an address and a group, and a function ``table_rows`` that reads a table by the address of the target and the table's names after it.
     """
 
     module: str
@@ -115,6 +115,9 @@ TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
     {
         "delta": TargetKind("trailgate.targets.delta", "delta", "delta:lake/"),
         "duckdb": TargetKind("trailgate.targets.duckdb", "", "duckdb:shop.duckdb"),
+        "iceberg": TargetKind(
+            "", "", "iceberg:CATALOG", is_path=False, modes=("current", "history", "append")
+        ),  # _deleted is a name of Iceberg's own
         "parquet": TargetKind(
             "trailgate.targets.parquet", "", "parquet:history/", modes=("append",)
         ),
@@ -130,12 +133,17 @@ TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
 
 def open_target(address: str, group: str, mode: str = "") -> Target:
     """Return the target of an address, in which positions are kept by a group's name; raises OptionError, also where it does not take the mode."""
+    check_mode(address, mode)
+    target: Target = _module(address).TableTarget(address.partition(":")[2], group)
+    return target
+
+
+def check_mode(address: str, mode: str) -> None:
+    """Raise OptionError where the target of an address does not take a mode."""
     scheme = address.partition(":")[0]
     if scheme in TARGETS and mode and mode not in (TARGETS[scheme].modes or (mode,)):
         taken = " or ".join(f"--mode {one}" for one in TARGETS[scheme].modes)
         raise OptionError(f"{scheme}: takes no rows of --mode {mode}", hint=f"It takes {taken}")
-    target: Target = _module(address).TableTarget(address.partition(":")[2], group)
-    return target
 
 
 def is_target(address: str) -> bool:
@@ -150,15 +158,18 @@ def table_rows(address: str) -> pa.RecordBatchReader:
 
 
 def _module(address: str) -> Any:
-    """Return the module of an address's kind of target."""
+    """Return the module of an address's kind of target; raises OptionError for another address, and MissingDependencyError."""
     scheme, colon, rest = address.partition(":")
     kind = TARGETS.get(scheme)
     if kind is None or not colon or not rest:
-        examples = ", ".join(kind.example for kind in TARGETS.values())
+        examples = ", ".join(kind.example for kind in TARGETS.values() if kind.module)
         near = did_you_mean(scheme, TARGETS) if colon else ""
         raise OptionError(
             f"{address!r} is not the address of a target", hint=f"{near} As in {examples}".strip()
         )
+    if not kind.module:
+        hint = f"As in trailgate.spark.apply(spark, 'dirdat/ot', '{address}')"
+        raise OptionError(f"{scheme}: takes a session of Spark that has the catalog", hint=hint)
     try:
         return importlib.import_module(kind.module)
     except ModuleNotFoundError as error:

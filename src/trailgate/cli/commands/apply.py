@@ -274,10 +274,12 @@ def _print_tables(report: ApplyReport) -> None:
 
 def _show_status(given: ApplyArguments) -> None:
     from trailgate.columnar.digits import short_position
+    from trailgate.jobs.apply_parameters import mapped_options
     from trailgate.storage.files.addresses import name_of
     from trailgate.targets.target import open_target
 
-    target = open_target(given.target, given.group)
+    group = mapped_options(given.options).options.group
+    target = open_target(given.target, group)
     try:
         whole, tables = target.position(None), target.positions()
     finally:
@@ -287,7 +289,7 @@ def _show_status(given: ApplyArguments) -> None:
             print(
                 json.dumps(
                     {
-                        "group": given.group,
+                        "group": group,
                         "position": None if whole is None else asdict(whole),
                         "tables": [one._asdict() for one in tables],
                     }
@@ -295,7 +297,7 @@ def _show_status(given: ApplyArguments) -> None:
             )
             return
         if whole is None:
-            say(f"group {given.group} has applied nothing to {given.target}")
+            say(f"group {group} has applied nothing to {given.target}")
             return
         versions = any(one.version is not None for one in tables)
         print_rows(
@@ -360,6 +362,9 @@ def _print_comparison(found: VerifyReport, target: str) -> None:
         ("table", *kinds), [(name, *(getattr(one, kind) for kind in kinds)) for name, one in rows]
     )
     for name, one in rows:
+        if one.left_out:
+            columns = ", ".join(one.left_out)
+            say(f"{name}: columns with the time of applying are not compared: {columns}")
         for row in one.rows:
             key = ", ".join(f"{column}={value!r}" for column, value in row.key.items())
             print(f"{name} {key} is {row.kind}: operations {', '.join(row.positions) or 'none'}")

@@ -1,0 +1,208 @@
+"""Tests of MERGE by a session with Delta, which ``test_session_delta.py`` runs by the PySpark that Delta is built for."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark import __version__
+from pyspark.sql import SparkSession
+
+import trailgate.spark
+from apply.sources import delta_rows, write_log
+from apply.test_net_effects import history
+from laws import chance, one_of
+from oracles.apply_naive import Operation
+from spark.merged_tables import BOTH, order_rows, sorted_rows, write_kinds, write_orders
+from trailgate import StorageError, apply_trail
+from trailgate.spark import session_delta, session_merge
+from trailgate.spark.local_session import session
+from trailgate.spark.session_delta import SessionTarget
+from trailgate.targets.target import Position
+
+EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+APPLICATION = "trailgate:trailgate"
+
+PLACES = ("between tables", "after the merge", "before the position")
+ENDS = one_of(PLACES, "ends delta")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    assert __version__ == os.environ["SESSION_SPARK"]
+    settings = {
+        "spark.jars": os.environ["SESSION_JARS"],
+        "spark.sql.extensions": EXTENSION,
+        "spark.sql.catalog.spark_catalog": CATALOG,
+        "spark.sql.shuffle.partitions": "1",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        "spark.databricks.delta.stats.collect": "false",
+    }
+    if os.environ.get("SESSION_REMOTE"):
+        builder = SparkSession.builder.remote("local[2]")
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        with warnings.catch_warnings(action="ignore"):  # that the server has its jars already
+            made = builder.getOrCreate()
+    else:
+        made = session("local[2]", "trailgate-tests", **settings)
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def apply(spark: SparkSession, tmp_path: Path) -> Callable[..., trailgate.ApplyReport]:
+    def run(folder: Path = tmp_path, **options: Any) -> trailgate.ApplyReport:
+        return trailgate.spark.apply(
+            spark, folder / "ot", f"delta:{folder}/lake", merge="session", **options
+        )
+
+    return run
+
+
+def commits(table: Path) -> list[tuple[str, str]]:
+    """Return who made each commit of a table, and what it is."""
+    found = DeltaTable(table).history()
+    return [(str(one.get("engineInfo", "delta-rs")), str(one["operation"])) for one in found]
+
+
+def merges(table: Path) -> int:
+    """Return how often the session merged into a table."""
+    return sum("Spark" in engine and what == "MERGE" for engine, what in commits(table))
+
+
+def test_a_history_gives_the_sources_rows_once(apply: Callable[..., Any], tmp_path: Path) -> None:
+    source = history(chance("session merge"), 4)
+    while not source.rows:
+        source.transaction()
+    write_log(tmp_path / "ot", source.log)
+
+    assert apply(batch_bytes=1_000).operations == len(source.log)
+    assert delta_rows(tmp_path) == source.rows, source.log
+    version = DeltaTable(tmp_path / "lake/hr/t").version()
+    assert apply().operations == 0
+    assert DeltaTable(tmp_path / "lake/hr/t").version() == version
+
+
+def test_each_effect_is_as_delta_rs_writes_it(apply: Callable[..., Any], tmp_path: Path) -> None:
+    for begin in (True, False):
+        write_kinds(tmp_path / "ot", begin=begin)
+        apply()
+    apply_trail(tmp_path / "ot", f"delta:{tmp_path}/other")
+
+    name = "hr/kinds"
+    ours, theirs = (DeltaTable(tmp_path / one / name) for one in ("lake", "other"))
+    assert sorted_rows(ours.to_pyarrow_table()) == sorted_rows(theirs.to_pyarrow_table())
+    assert pa.schema(ours.schema()) == pa.schema(theirs.schema())
+    assert merges(tmp_path / "lake" / name) == 2
+
+
+def test_either_library_continues_the_other(apply: Callable[..., Any], tmp_path: Path) -> None:
+    source = history(chance("session and library"), 3)
+    versions = []
+    done = 0
+    for by_session in (True, False, True, False):
+        write_log(tmp_path / "ot", source.log[done:])
+        to = f"delta:{tmp_path}/lake"
+        report = apply() if by_session else apply_trail(tmp_path / "ot", to)
+        assert report.operations == len(source.log) - done
+        assert delta_rows(tmp_path) == source.rows
+        found = DeltaTable(tmp_path / "lake/hr/t").transaction_version(APPLICATION)
+        assert found is not None
+        versions.append(found)
+        done = len(source.log)
+        while len(source.log) == done:
+            source.transaction()
+    assert versions == sorted(set(versions))
+
+
+def test_a_merge_that_is_repeated_makes_no_second_commit(
+    spark: SparkSession, apply: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[Any] = []
+    monkeypatch.setattr(SessionTarget, "_merge", _noting(SessionTarget._merge, given))
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)])
+    apply()
+    ((effects, at),) = given
+    version = DeltaTable(tmp_path / "lake/hr/t").version()
+
+    again = SessionTarget(f"{tmp_path}/lake", "trailgate", spark)
+    with pytest.raises(StorageError, match="somebody else applies the same trail"):
+        again._merge(effects, at)
+    assert DeltaTable(tmp_path / "lake/hr/t").version() == version
+
+
+def _noting(method: Callable[..., None], given: list[Any]) -> Callable[..., None]:
+    def noting(self: SessionTarget, *arguments: Any) -> None:
+        given.append(arguments)
+        method(self, *arguments)
+
+    return noting
+
+
+@pytest.mark.parametrize("where", ENDS)
+def test_a_run_that_ends_anywhere_is_continued(
+    apply: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    write_orders(tmp_path / "ot", 0, 3)
+    calls = 0
+
+    def ending(self: Any, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if where == "between tables" and calls == 2:
+            raise KeyboardInterrupt
+        found = method(self, *arguments)
+        if where == "after the merge":
+            raise KeyboardInterrupt
+        return found
+
+    def no_commit(_: SessionTarget, __: Position) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        if where == "after the merge":
+            method: Callable[..., Any] = session_merge.merge
+            patched.setattr(session_delta, "merge", ending)
+        elif where == "between tables":
+            method = SessionTarget.write
+            patched.setattr(SessionTarget, "write", ending)
+        else:
+            patched.setattr(SessionTarget, "commit", no_commit)
+        with pytest.raises(KeyboardInterrupt):
+            apply()
+    write_orders(tmp_path / "ot", 3, 4)
+
+    apply()
+
+    for name in BOTH:
+        rows = rows_by_name(tmp_path / "lake" / name)
+        assert rows == order_rows(4), name
+
+
+def rows_by_name(table: Path) -> dict[Any, Any]:
+    found = DeltaTable(table).to_pyarrow_table().to_pylist()
+    rows = {row["id"]: row["n"] for row in found}
+    assert len(rows) == len(found)
+    return rows
+
+
+def test_the_sessions_own_settings_are_given_back(
+    spark: SparkSession, apply: Callable[..., Any], tmp_path: Path
+) -> None:
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)])
+    spark.conf.set(session_delta.METADATA, "mine")
+    try:
+        apply()
+        assert spark.conf.get(session_delta.METADATA) == "mine"
+        assert spark.conf.get(session_delta.VERSION, None) is None
+        assert [one.name for one in spark.catalog.listTables()] == []
+    finally:
+        spark.conf.unset(session_delta.METADATA)

@@ -1,0 +1,207 @@
+"""Tests of tables of a session's Iceberg catalog, which ``test_session_merge.py`` runs by the PySpark that Iceberg is built for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+from pyspark import __version__
+from pyspark.sql import SparkSession
+
+import trailgate.spark
+from apply.naive_batches import TARGET
+from apply.sources import rows_by_id, write_log
+from apply.test_net_effects import history
+from laws import chance, one_of
+from oracles.apply_naive import Operation
+from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orders
+from trailgate import ApplyError, OptionError, StorageError, apply_trail
+from trailgate.apply.batch import Effects
+from trailgate.spark import session_iceberg
+from trailgate.spark.local_session import session
+from trailgate.spark.session_iceberg import SessionTarget
+from trailgate.targets.target import Position
+
+CATALOG = "spark.sql.catalog.lake"
+FULL = {"a": 1, "b": 2, "c": 3}
+
+PLACES = ("between tables", "after the merge", "before the position")
+ENDS = one_of(PLACES, "ends iceberg")
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    assert __version__ == os.environ["SESSION_SPARK"]
+    settings = {
+        "spark.jars": os.environ["SESSION_JARS"],
+        CATALOG: "org.apache.iceberg.spark.SparkCatalog",
+        f"{CATALOG}.type": "hadoop",
+        f"{CATALOG}.warehouse": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.sql.shuffle.partitions": "1",
+    }
+    made = session("local[2]", "trailgate-tests", **settings)
+    yield made
+    made.stop()
+
+
+class Place:
+    """A namespace of the catalog, and a trail that is applied to its tables."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.trail = spark, folder / "ot"
+        self.name = f"lake.n{chance(str(folder)).getrandbits(40)}"
+
+    def apply(self, **options: Any) -> trailgate.ApplyReport:
+        return trailgate.spark.apply(self.spark, self.trail, f"iceberg:{self.name}", **options)
+
+    def rows(self, table: str) -> pa.Table:
+        return self.spark.table(f"{self.name}.{table}").toArrow()
+
+    def snapshots(self, table: str) -> list[dict[str, str]]:
+        found = self.spark.sql(f"SELECT summary FROM {self.name}.{table}.snapshots").collect()
+        return [dict(row["summary"]) for row in found]
+
+    @property
+    def target(self) -> SessionTarget:
+        return SessionTarget(self.name, "trailgate", self.spark)
+
+
+@pytest.fixture
+def place(spark: SparkSession, tmp_path: Path) -> Place:
+    return Place(spark, tmp_path)
+
+
+def test_a_history_gives_the_sources_rows_once(place: Place) -> None:
+    source = history(chance("iceberg"), 4)
+    while not source.rows:  # a table without a row has no snapshot
+        source.transaction()
+    write_log(place.trail, source.log)
+
+    assert place.apply(batch_bytes=1_000).operations == len(source.log)
+    assert rows_by_id(place.rows("hr.t").to_pylist()) == source.rows, source.log
+    before = place.snapshots("hr.t")
+    assert place.apply().operations == 0
+    assert place.snapshots("hr.t") == before
+    (one,) = place.target.positions()
+    last = max(found.get("trailgate.trailgate.position", "") for found in before)
+    assert (one.table, one.position) == ("hr.t", last)
+
+
+def test_each_effect_is_as_delta_rs_writes_it(place: Place, tmp_path: Path) -> None:
+    for begin in (True, False):
+        write_kinds(place.trail, begin=begin)
+        place.apply()
+    apply_trail(place.trail, f"delta:{tmp_path}/other")
+
+    for name in ("kinds", "loose"):
+        theirs = DeltaTable(tmp_path / "other/hr" / name).to_pyarrow_table()
+        ours = place.rows(f"hr.{name}")
+        assert sorted_rows(ours) == sorted_rows(theirs)
+        assert ours.schema == theirs.schema
+
+
+@pytest.mark.parametrize("where", ENDS)
+def test_a_run_that_ends_anywhere_is_continued(
+    place: Place, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    write_orders(place.trail, 0, 3)
+    owner, name = {
+        "between tables": (SessionTarget, "write"),
+        "after the merge": (session_iceberg, "merge"),
+        "before the position": (SessionTarget, "commit"),
+    }[where]
+    method, calls = getattr(owner, name), 0
+
+    def ending(*arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2 or where == "before the position":
+            raise KeyboardInterrupt
+        method(*arguments)
+        if where == "after the merge":
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, ending)
+        with pytest.raises(KeyboardInterrupt):
+            place.apply()
+    write_orders(place.trail, 3, 4)
+
+    place.apply()
+
+    for table in ("hr.first", "hr.second"):
+        found = place.rows(table).to_pylist()
+        assert sorted((row["id"], row["n"]) for row in found) == [*order_rows(4).items()], table
+
+
+def test_a_truncate_ends_the_versions_of_mode_history(place: Place) -> None:
+    log = [
+        Operation("I", 1, 1, FULL, 1),
+        Operation("T", 0, 0, {}, 2),
+        Operation("I", 2, 2, FULL, 3),
+    ]
+    write_log(place.trail, log[:1])
+    place.apply(mode="history")
+    write_log(place.trail, log[1:])
+    place.apply(mode="history")
+
+    found = {row["id"]: row for row in place.rows("hr.t").to_pylist()}
+    assert {key: row["_is_current"] for key, row in found.items()} == {1: False, 2: True}
+    assert str(found[1]["_valid_to"]).startswith("1970-01-01 00:00:00")
+    with pytest.raises(OptionError, match="iceberg: takes no rows of --mode soft-delete"):
+        place.apply(mode="soft-delete")
+
+
+def test_every_operation_is_a_row_of_mode_append(place: Place) -> None:
+    write_log(place.trail, [Operation("I", 1, 1, FULL, 1), Operation("U", 1, 1, {"a": 7}, 2)])
+    place.apply(mode="append")
+
+    found = place.rows("hr.t").to_pylist()
+    assert [(row["_op_type"], row["a"], row["_missing"]) for row in found] == [
+        ("I", 1, "[]"),
+        ("U", 7, '["b", "c"]'),
+    ]
+
+
+def test_a_table_gets_columns_and_wider_integers(place: Place) -> None:
+    write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
+    place.spark.sql(f"CREATE NAMESPACE {place.name}")
+    place.spark.sql(f"CREATE NAMESPACE {place.name}.hr")
+    place.spark.sql(f"CREATE TABLE {place.name}.hr.t (id bigint, a bigint, own int) USING iceberg")
+    place.apply()
+
+    assert place.rows("hr.t").to_pylist() == [{"id": 1, "a": 1, "own": None, "b": 2, "c": 3}]
+    target = place.target
+    table = target.held(replace(TARGET, name=("hr", "t")))
+    assert table is not None
+    target.widen(table, ("own",))
+    assert place.rows("hr.t").schema.field("own").type == pa.int64()
+
+
+def test_a_position_is_written_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
+    given: list[tuple[Effects, Position]] = []
+    write = SessionTarget.write
+
+    def noting(self: SessionTarget, effects: Effects, at: Position) -> None:
+        given.append((effects, at))
+        write(self, effects, at)
+
+    monkeypatch.setattr(SessionTarget, "write", noting)
+    place.apply()
+
+    with pytest.raises(StorageError, match="somebody else applies the same trail"):
+        write(place.target, *given[0])
+    assert len(place.snapshots("hr.t")) == 1
+
+
+def test_a_catalog_that_is_not_there_is_an_error_of_ours(place: Place) -> None:
+    write_log(place.trail, [Operation("I", 1, 1, FULL, 1)])
+    with pytest.raises(ApplyError, match=r"the session refuses: .*sea.*spark\.sql\.catalog\.NAME"):
+        trailgate.spark.apply(place.spark, place.trail, "iceberg:sea")

@@ -1,0 +1,71 @@
+"""Another PySpark than the one that is installed, with jars of table formats that are built for it: tests run there by a process of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from brokers.real_brokers import FETCH_SECONDS, copied_jars, unpacked
+
+ROOT: Final = Path(__file__).parents[2]
+OWN: Final = ("SPARK_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
+
+
+def pyspark_folder(version: str) -> Path:
+    """Return a folder that has a PySpark to be found before the installed one; skips the test where it cannot be had."""
+    with unpacked(f"pyspark-{version}") as (folder, target):
+        if not folder.exists():
+            command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install"]
+            options = ["--quiet", "--no-deps", "--no-compile", "--target", str(target)]
+            done = subprocess.run(
+                [*command, *options, f"pyspark=={version}"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=FETCH_SECONDS,
+            )
+            if done.returncode:
+                reason = done.stderr.strip().splitlines()[-1:]
+                pytest.skip(f"no PySpark {version}: pip cannot install it: {reason}")
+            target.rename(folder)
+    return folder
+
+
+def run_tests(file: str, version: str, *coordinates: str, **variables: str) -> None:
+    """Run the tests of a file beside this one by another PySpark and with jars; fails where one of them does."""
+    jars = copied_jars(*coordinates)
+    path = [pyspark_folder(version), ROOT / "src", ROOT / "tests"]
+    environment = {name: value for name, value in os.environ.items() if name not in OWN}
+    environment |= {
+        "PYTHONPATH": os.pathsep.join(map(str, path)),
+        "SESSION_JARS": ",".join(map(str, sorted(jars.glob("*.jar")))),
+        "SESSION_SPARK": version,
+        "PYSPARK_PYTHON": sys.executable,
+        **variables,
+    }
+    options = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:xdist",
+        "-p",
+        "no:randomly",
+        "--durations=20",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, str(Path(__file__).with_name(file))],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, f"{done.stdout[-6000:]}\n{done.stderr[-2000:]}"

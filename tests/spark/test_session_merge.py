@@ -1,0 +1,70 @@
+"""``merge="session"``: the session merges into Delta tables where it has Delta, and the error is ours where it has not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+import trailgate.spark
+from apply.sources import delta_rows, write_log
+from oracles.apply_naive import Operation
+from spark.other_spark import run_tests
+from trailgate import ApplyError, OptionError, apply_trail
+
+DELTA = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
+ICEBERG = ("4.1.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0")
+LOG = [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)]
+
+
+@pytest.mark.servers
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_session_with_delta_merges() -> None:
+    run_tests("delta_session.py", *DELTA)
+
+
+@pytest.mark.servers
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_session_over_connect_merges() -> None:
+    run_tests("delta_session.py", *DELTA, SESSION_REMOTE="1", PYTEST_ADDOPTS="-k 'effect or given'")
+
+
+@pytest.mark.servers
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_session_with_iceberg_merges() -> None:
+    run_tests("iceberg_session.py", *ICEBERG)
+
+
+def test_a_session_without_delta_is_an_error_of_ours(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", LOG)
+    to = f"delta:{tmp_path}/lake"
+    hint = r"does not merge into the Delta table: .*lake/hr/t\).*spark\.jars\.packages=io\.delta"
+    with pytest.raises(ApplyError, match=hint):
+        trailgate.spark.apply(spark, tmp_path / "ot", to, merge="session")
+    assert DeltaTable(tmp_path / "lake/hr/t").to_pyarrow_table().num_rows == 0
+
+    assert trailgate.spark.apply(spark, tmp_path / "ot", to).operations == 1
+    assert delta_rows(tmp_path) == {1: {"a": 1, "b": 2, "c": 3}}
+
+
+def test_other_targets_have_no_merge_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path / "ot", LOG)
+    with pytest.raises(OptionError, match=r"is about Delta tables, as delta:lake/, and not duckdb"):
+        trailgate.spark.apply(spark, tmp_path / "ot", f"duckdb:{tmp_path}/x", merge="session")
+    with pytest.raises(OptionError, match="merge is 'library' or 'session', and not 'sql'"):
+        trailgate.spark.apply(spark, tmp_path / "ot", f"delta:{tmp_path}", merge="sql")  # type: ignore[arg-type]
+
+
+def test_a_session_without_the_catalog_is_an_error_of_ours(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_log(tmp_path / "ot", LOG)
+    with pytest.raises(ApplyError, match=r"the session refuses: .*sea.*spark\.sql\.catalog\.NAME"):
+        trailgate.spark.apply(spark, tmp_path / "ot", "iceberg:sea")
+    with pytest.raises(OptionError, match=r"Spark that has the catalog.*spark\.apply\(spark"):
+        apply_trail(tmp_path / "ot", "iceberg:sea")
