@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -13,6 +16,8 @@ from apply.sources import delta_rows, write_log
 from oracles.apply_naive import Operation
 from spark.other_spark import run_tests
 from trailgate import ApplyError, OptionError, apply_trail
+from trailgate.apply.tables import TargetColumn, TargetTable
+from trailgate.spark.session_merge import match
 
 DELTA = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 ICEBERG = ("4.1.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0")
@@ -38,6 +43,27 @@ def test_a_session_over_connect_merges() -> None:
 @pytest.mark.timeout(900)
 def test_a_session_with_iceberg_merges() -> None:
     run_tests("iceberg_session.py", *ICEBERG)
+
+
+def test_a_merge_has_the_bounds_of_keys_that_are_numbers_or_dates() -> None:
+    columns = {
+        "n": pa.array([3, -7], pa.int64()),
+        "d": pa.array([Decimal(0), Decimal("1.5")], pa.decimal128(19, 8)),
+        "day": pa.array([date(2026, 1, 5), date(1, 1, 1)]),
+        "text": pa.array(["a", "b"]),
+        "null": pa.array([1, None], pa.int64()),
+    }
+    own = tuple(TargetColumn(name, values.type) for name, values in columns.items())
+    table = TargetTable(("t",), own, tuple(range(len(own))))
+
+    text = match(table, list(columns.values()))
+
+    assert text.split(" AND (t.`null` = s.c4) AND ")[1] == (
+        "t.`n` BETWEEN -7 AND 3 AND t.`d` BETWEEN 0.00000000 AND 1.50000000 "
+        "AND t.`day` BETWEEN DATE '0001-01-01' AND DATE '2026-01-05'"
+    )
+    none = [values[:0] for values in columns.values()]
+    assert "BETWEEN" not in match(table, none)
 
 
 def test_a_session_without_delta_is_an_error_of_ours(spark: SparkSession, tmp_path: Path) -> None:

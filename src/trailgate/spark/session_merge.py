@@ -97,7 +97,7 @@ def match(table: TargetTable, key: Sequence[pa.Array]) -> str:
     """Return the condition that a row has the key of a staged one, and one within the bounds of all keys: files without such rows are not read."""
     found = [sql.match(table, "t", "s", quoted)]
     for at, values in zip(table.key, key, strict=True):
-        if values.null_count == 0 and any(fits(values.type) for fits in RANGED):
+        if len(values) and not values.null_count and any(fits(values.type) for fits in RANGED):
             bounds = pc.min_max(values)
             low, high = (_literal(bounds[one]) for one in ("min", "max"))
             found.append(f"t.{quoted(table.columns[at].name)} BETWEEN {low} AND {high}")
@@ -105,8 +105,10 @@ def match(table: TargetTable, key: Sequence[pa.Array]) -> str:
 
 
 def _literal(value: pa.Scalar) -> str:
-    text = str(value.as_py())
-    return f"DATE '{text}'" if pa.types.is_date(value.type) else text
+    found = value.as_py()
+    if pa.types.is_date(value.type):
+        return f"DATE '{found}'"
+    return f"{found:f}" if pa.types.is_decimal(value.type) else str(found)
 
 
 @contextmanager
