@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import publish_options, writer_for
@@ -28,7 +27,7 @@ from trailgate.model.shapes import Projection
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.spark.errors import as_expected
-from trailgate.spark.sources import map_parts
+from trailgate.spark.sources import map_parts, spark_schema
 from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.listing import read_definitions
@@ -61,7 +60,7 @@ def capture(  # noqa: PLR0913  one parameter an option
     parser = load_capture(properties, extract, base=base, ignore_unsupported=ignore_unsupported)
     _check(frame, parser)
     projection = Projection.of(None if table is None else parser.definitions.table(table), columns)
-    schema = from_arrow_schema(projection.schema)
+    schema = spark_schema(projection.schema)
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -203,7 +202,7 @@ def publish(  # noqa: PLR0913  one parameter an option
             yield from _as_rows(whole.write(changes))
         yield from _as_rows(whole.finish())
 
-    return map_parts(spark, parts, rows, from_arrow_schema(SCHEMA))
+    return map_parts(spark, parts, rows, spark_schema(SCHEMA))
 
 
 def _of_frame(
@@ -231,13 +230,13 @@ def _of_frame(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _as_rows(messages(batches))
 
-    return frame.select(*_COLUMNS).mapInArrow(run, from_arrow_schema(SCHEMA))
+    return frame.select(*_COLUMNS).mapInArrow(run, spark_schema(SCHEMA))
 
 
 def _as_rows(found: Iterable[Messages]) -> Iterator[pa.RecordBatch]:
     """Yield messages as rows."""
     batches = (_row_batch(messages) for messages in found if len(messages))
-    return as_expected(batches, from_arrow_schema(SCHEMA))
+    return as_expected(batches, spark_schema(SCHEMA))
 
 
 def _row_batch(messages: Messages) -> pa.RecordBatch:

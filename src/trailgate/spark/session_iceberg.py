@@ -28,9 +28,9 @@ from trailgate.spark.session_merge import (
     merge,
     quoted,
     settings_of,
-    spark_schema,
     staged,
 )
+from trailgate.spark.sources import spark_schema
 from trailgate.targets import sql
 from trailgate.targets.target import Position, TablePosition
 

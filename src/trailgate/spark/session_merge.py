@@ -14,12 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import StructType
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.nets import Effect
 from trailgate.apply.tables import TargetTable
+from trailgate.spark.sources import spark_schema
 from trailgate.targets import sql
 
 try:
@@ -67,11 +66,6 @@ def staged(spark: SparkSession, rows: pa.Table) -> Iterator[str]:
 def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     """Return rows as a DataFrame."""
     return spark.createDataFrame(rows, spark_schema(rows.schema))
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """Return a schema of Arrow as Spark's, in which times without a zone have none, whatever the session's setting is."""
-    return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
 def statement(effects: Effects, target: str, rows: str) -> str:

@@ -39,8 +39,8 @@ Part = TypeVar("Part")
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Return a schema of Arrow as Spark's, with the metadata of its fields: Spark shows a ``comment`` where it describes a table."""
-    return _with_metadata(from_arrow_schema(schema), schema)
+    """Return a schema of Arrow as Spark's, in which times without a zone have none, with the metadata of its fields: Spark shows a ``comment`` where it describes a table."""
+    return _with_metadata(from_arrow_schema(schema, prefer_timestamp_ntz=True), schema)
 
 
 def _with_metadata(struct: StructType, fields: Iterable[pa.Field]) -> StructType:
