@@ -1,9 +1,10 @@
 # Every task sets up .venv by itself: Python 3.11 and make are all it needs (tools/bare_machine tries that).
-# .made has what users install, .spark Spark too, .ready what tests need, .servers what servers need.
+# .empty has nothing installed, .made what users install, .spark Spark too, .ready what tests need, .servers what servers need.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+EMPTY := $(VENV)/.empty
 MADE := $(VENV)/.made
 SPARK := $(VENV)/.spark
 READY := $(VENV)/.ready
@@ -92,7 +93,7 @@ clean: ## remove .venv and the tools' caches
 
 # Debian keeps ensurepip in a package of its own. Without it, pip of the system (python3-pip)
 # installs into the environment from outside; without that too, say which package is missing.
-$(MADE): pyproject.toml constraints.txt
+$(EMPTY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Python 3.11 or newer is needed: make PYTHON=python3.11 ..." >&2; exit 1; }
 	@rm -rf $(VENV)
@@ -105,21 +106,24 @@ $(MADE): pyproject.toml constraints.txt
 		echo "This Python has neither ensurepip nor pip. On Debian: apt install python3-venv" >&2; \
 		exit 1; \
 	fi
+	@touch $(EMPTY)
+
+$(MADE): $(EMPTY)
 	@echo "# Installing Trailgate: 150 MB, without Spark"
 	@$(INSTALL) $(QUIET) --no-compile -e .
 	@touch $(MADE)
 
-$(SPARK): $(MADE)
+$(SPARK): $(EMPTY)
 	@echo "# Installing Spark, a Java for it, and Delta: 650 MB"
-	@$(INSTALL) $(QUIET) -e '.[spark,jre,delta]'
-	@touch $(SPARK)
+	@$(INSTALL) $(QUIET) --no-compile -e '.[spark,jre,delta]'
+	@touch $(MADE) $(SPARK)
 
-# Groups need a newer pip than that of Debian 12.
-$(READY): $(SPARK)
-	@echo "# Installing what tests need"
+# Groups need a newer pip than that of Debian 12. Modules are compiled when they are first imported: tests import few of all.
+$(READY): $(EMPTY)
+	@echo "# Installing Trailgate, Spark, and what tests need: 1 GB"
 	@$(INSTALL) --quiet pip
-	@$(INSTALL) --quiet -e '.[$(EXTRAS)]' $(GROUPS)
-	@touch $(READY)
+	@$(INSTALL) $(QUIET) --no-compile -e '.[$(EXTRAS)]' $(GROUPS)
+	@touch $(MADE) $(SPARK) $(READY)
 
 $(SERVERS): $(READY)
 	@$(INSTALL) --quiet -e '.[$(EXTRAS),$(SERVER_EXTRAS)]' $(GROUPS) --group browser || { \

@@ -12,7 +12,7 @@ from benchmarks.report import Figure, Target, fastest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from fixed_files import fixed_capture
+from held_captures import fixed_capture
 from oracles.fixed_naive import Cell, images, signed, text, whole
 from trailgate.capture.capture import Capture
 from trailgate.messages.messages import MessageBatch

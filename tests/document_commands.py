@@ -66,7 +66,12 @@ def patched_stdin() -> Iterator[None]:
 
 
 def obeyed(statement: str) -> None:
-    """Run a statement, here where it is one command of ours."""
+    """Run a statement, here where it is one command of ours; of several that ``&&`` joins, each."""
+    first, also, others = statement.partition(" && ")
+    if also and "<<" not in statement:
+        obeyed(first)
+        obeyed(others)
+        return
     words = plain(statement)
     # The session of other tests does not know the environment that a store is named in.
     apart = "--master" in statement and "s3://" in statement

@@ -3,17 +3,38 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
+import pytest
 
+from held_captures import messages_of
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.messages.messages import MessageBatch
 from trailgate.model.operations_table import to_operations
 
-NOW = 1_577_836_800_000_000  # 2020-01-01
 Case = dict[str, Any]
+
+
+def cases_of(folder: Path) -> list[Any]:
+    """Return the cases of a folder's files as parameters.
+
+    What a file has beside its cases is common to them, but for properties that a case has itself. ``operations`` are rows of the
+    operations table as JSON, one a line: what a row does not name is not compared, but a before or after image that it
+    leaves out must be empty.
+    """
+    found = []
+    for path in sorted(folder.glob("*.toml")):
+        file = tomllib.loads(path.read_text())
+        for case in file.pop("case"):
+            own = together(file.get("properties", ""), case.get("properties", ""))
+            marks = [pytest.mark.assumed] if case.get("assumed") else []
+            name = f"{path.stem}: {case['name']}"
+            found.append(pytest.param(file | case | {"properties": own}, id=name, marks=marks))
+    return found
 
 
 def batch_of(case: Case) -> MessageBatch:
@@ -21,19 +42,9 @@ def batch_of(case: Case) -> MessageBatch:
     messages = case.get("message", [{"body": body} for body in case.get("messages", [])])
     bodies = [message["body"].encode() for message in messages]
     bodies += [bytes.fromhex(body) for body in case.get("hex_messages", [])]
+    whole = replace(messages_of(bodies), source="case")
     headers = tuple(message.get("headers", {}) for message in messages)
-    lengths = np.array([len(body) for body in bodies], np.int64)
-    starts = np.cumsum(lengths + 1) - lengths - 1
-    count = len(bodies)
-    return MessageBatch(
-        pa.py_buffer(b"\n".join(bodies)),
-        starts,
-        starts + lengths,
-        np.arange(count),
-        np.zeros(count, np.int64),
-        headers if len(headers) == count else None,
-        "case",
-    )
+    return replace(whole, headers=headers) if len(headers) == len(bodies) else whole
 
 
 def together(common: str, own: str) -> str:

@@ -6,13 +6,11 @@ from typing import Any, Final
 
 from hypothesis import strategies as st
 
-from json_messages import messages_of
+from held_captures import held_setup, messages_of
 from trail.batches import operations_of
 from trail.operation_strategies import DEFINITIONS, runs
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of
 from trailgate.expressions.selection import CaptureRules
-from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 
 ALL: Final = CaptureRules(compress_updates=False, compress_deletes=False, update_befores=True)
@@ -48,31 +46,12 @@ def capturable(draw: st.DrawFn) -> list[Operation]:
 def captured(
     properties: str, bodies: list[bytes], definitions: Definitions = DEFINITIONS
 ) -> list[Operation]:
-    """Return the operations of messages, with those that were held until their end."""
-    parsed_properties = parse_properties(properties.encode())
-    files = _Files(definitions)
-    options, _ = parser_of(parsed_properties).setup(parsed_properties, files)
+    """Return the operations of messages, with those that were held until their end; ``x`` is the file of definitions."""
+    options, _ = held_setup(properties, {"x": definitions})
     capture = Capture(options, definitions, ALL)
     parsed = capture.parse(messages_of(bodies))
     assert not parsed.problems, parsed.problems
     return operations_of(parsed.batch) + operations_of(capture.at_end(parsed.state).batch)
-
-
-class _Files:
-    """The definitions, whatever file is named."""
-
-    def __init__(self, definitions: Definitions) -> None:
-        self.definitions = definitions
-
-    def chosen(self, path: str) -> str:
-        return path
-
-    def sourcedefs(self, path: str) -> Definitions:
-        assert path
-        return self.definitions
-
-    def copybook(self, path: str, dialect: Any) -> Any:
-        raise NotImplementedError
 
 
 def warnings(operation: Operation) -> Operation:

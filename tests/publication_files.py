@@ -9,16 +9,14 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from fixed_files import HeldFiles
+from held_captures import held_setup
 from message_cases import Case, rows_of
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of
 from trailgate.definitions.defgen import complete
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.publications.options import EventPublishingOptions
 from trailgate.messages.bounds import TransactionState
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Column, Definitions, Table
 
 EVERYTHING: Final = CaptureRules(
@@ -75,8 +73,7 @@ def xml_publications(
 ) -> Capture:
     """Return a capture of publications of tables held in memory; properties are without their prefix."""
     lines = [f"event_publishing.{line}" for line in properties.splitlines()]
-    parsed = parse_properties("\n".join(["parser.type=event_publishing", *lines]).encode())
-    options, _ = parser_of(parsed).setup(parsed, HeldFiles({}))
+    options, _ = held_setup("\n".join(["parser.type=event_publishing", *lines]), {})
     assert isinstance(options, EventPublishingOptions)
     return Capture(replace(options, definitions=definitions, infers=False), definitions, rules)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from held_captures import held_setup
 from trailgate.capture.capture import Capture, Parsed
-from trailgate.capture.formats import parser_of
 from trailgate.expressions.selection import CaptureRules
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.messages.bounds import TransactionState
-from trailgate.messages.properties import parse_properties
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Column, Definitions, Table
@@ -20,23 +19,14 @@ STRINGS = Definitions(
 )
 
 
-class NoFiles:
-    """Properties that name no files."""
-
-    def chosen(self, path: str) -> str:
-        return path
-
-
 def capture_of(
     definitions: Definitions = STRINGS, properties: str = "", *, full: bool = False
 ) -> Capture:
     """Return a capture of publications, ``full``: of whole images; properties are without their prefix."""
     lines = [f"event_publishing.{line}" for line in properties.splitlines()]
     text = "\n".join(["parser.type=event_publishing", *lines])
-    parsed = parse_properties(text.encode())
-    options, _ = parser_of(parsed).setup(parsed, NoFiles())  # type: ignore[arg-type]
-    rules = FULL if full else CaptureRules()
-    return Capture(options, definitions, rules)
+    options, _ = held_setup(text, {})
+    return Capture(options, definitions, FULL if full else CaptureRules())
 
 
 def record(

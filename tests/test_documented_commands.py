@@ -149,13 +149,22 @@ def write(name: str, content: str | bytes) -> None:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
-def in_reach(path: Path, request: pytest.FixtureRequest) -> None:
-    """Start the server that a document's addresses name."""
-    if "s3://" in "".join(shell_blocks(path)):
+def names_store(path: Path) -> bool:
+    return "s3://" in "".join(shell_blocks(path))
+
+
+def documents(having: str) -> list[Any]:
+    """Return the documents whose commands have a word; those that name a store need its server."""
+    return [
+        pytest.param(path, id=path.name, marks=[pytest.mark.servers] * names_store(path))
+        for path in DOCUMENTS
+        if having in "".join(shell_blocks(path))
+    ]
+
+
+def run_document(path: Path, request: pytest.FixtureRequest, *, on_spark: bool) -> None:
+    if names_store(path):
         request.getfixturevalue("s3_server")
-
-
-def run_document(path: Path, capsys: pytest.CaptureFixture[str], *, on_spark: bool) -> None:
     GIVEN.get(path.name, lambda: None)()
     for block in shell_blocks(path):
         for statement in statements(block):
@@ -165,38 +174,22 @@ def run_document(path: Path, capsys: pytest.CaptureFixture[str], *, on_spark: bo
                 obeyed(statement)
 
 
-@pytest.mark.parametrize(
-    "path", [path for path in DOCUMENTS if shell_blocks(path)], ids=lambda path: path.name
-)
+@pytest.mark.parametrize("path", documents("trailgate"))
 def test_commands_of_a_document_run(
-    path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    in_reach(path, request)
-    run_document(path, capsys, on_spark=False)
+    run_document(path, request, on_spark=False)
 
 
 @pytest.mark.spark
 @pytest.mark.xdist_group("spark")
-@pytest.mark.parametrize(
-    "path",
-    [path for path in DOCUMENTS if any("--master" in block for block in shell_blocks(path))],
-    ids=lambda path: path.name,
-)
+@pytest.mark.parametrize("path", documents("--master"))
 def test_commands_of_a_document_run_on_spark(
-    path: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    request: pytest.FixtureRequest,
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    in_reach(path, request)
-    run_document(path, capsys, on_spark=True)
+    run_document(path, request, on_spark=True)
 
 
 def test_every_command_line_of_the_documents_is_run() -> None:

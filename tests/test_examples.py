@@ -19,7 +19,7 @@ SCRIPTS = sorted(EXAMPLES.glob("*/*.py"))
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(path, id=path.parent.name, marks=pytest.mark.spark)
+        pytest.param(path, id=path.parent.name, marks=[pytest.mark.spark, pytest.mark.servers])
         if path.parent.name == "spark"
         else pytest.param(path, id=path.parent.name)
         for path in SCRIPTS

@@ -30,6 +30,7 @@ def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
+@pytest.mark.servers  # a Spark of its own; make demo is one too
 @pytest.mark.spark
 def test_on_spark_the_trail_is_read_back(tmp_path: Path) -> None:
     # A process of its own: the demo ends its session, and the other tests share one.

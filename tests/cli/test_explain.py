@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from held_captures import SHOP_FILE
 from trailgate.cli.main import run
-from xml_files import DEFINITIONS
 
 RULES = """parser.type=xml
 xml.sourcedefs={definitions}
@@ -44,7 +44,7 @@ MESSAGE = """<Transaction ts="2020-01-02:03:04:05">
 @pytest.fixture
 def message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "x.properties").write_text(RULES.format(definitions=DEFINITIONS))
+    (tmp_path / "x.properties").write_text(RULES.format(definitions=SHOP_FILE))
     path = tmp_path / "message.xml"
     path.write_text(MESSAGE)
     return path
@@ -102,6 +102,6 @@ def test_errors_are_one_line(message: Path, capsys: pytest.CaptureFixture[str]) 
     assert run(["explain", "--properties", "x.properties", "none.xml"]) == 1
     assert "cannot be read" in capsys.readouterr().err
     plain = "parser.type=delim\ndelim.sourcedefs={}\ndelim.header=a,b\ndelim.optype=a\ndelim.schemaandtable=b\n"
-    Path("d.properties").write_text(plain.format(DEFINITIONS))
+    Path("d.properties").write_text(plain.format(SHOP_FILE))
     assert run(["explain", "--properties", "d.properties", str(message)]) == 2
     assert "only messages of parser.type=xml are found by rules" in capsys.readouterr().err

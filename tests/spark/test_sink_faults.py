@@ -14,6 +14,7 @@ from laws import WHOLE
 TESTS = Path(__file__).parents[1]
 
 
+@pytest.mark.servers  # faults by the hundred
 @pytest.mark.slow
 @pytest.mark.timeout(1000)
 def test_a_fault_at_any_step_of_a_batch_leaves_no_trace_once_it_is_given_again(

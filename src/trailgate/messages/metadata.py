@@ -28,7 +28,7 @@ from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.records import Records, errors_by_row
 
 JMS_MESSAGE_ID: Final = "JMSMessageID"
-REMEMBERED: Final = 200_000
+REMEMBERED: Final = 200_000  # ids of messages: many times what brokers send ahead
 ANY_BODY: Final = -1  # in the place of a body's checksum that is not known
 _FIXED: Final = (
     "Message ids (jms.id) must be unique, ascend, and have a fixed length, so that text order is their order: "

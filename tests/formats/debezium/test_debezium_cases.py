@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from json_messages import json_capture
-from message_cases import Case, check, together
-from xml_files import DEFINITIONS
+from held_captures import SHOP, held_capture
+from message_cases import Case, cases_of, check
 
 CASES = Path(__file__).parent / "cases"
+FILES = {"shop.def": SHOP, "types.def": (CASES / "types.def").read_text()}
 
 
-def _cases() -> Iterator[Any]:
-    for path in sorted(CASES.glob("*.toml")):
-        file = tomllib.loads(path.read_text())
-        for case in file["case"]:
-            case["properties"] = together(file["properties"], case.get("properties", ""))
-            marks = [pytest.mark.assumed] if case.get("assumed") else []
-            yield pytest.param(case, id=f"{path.stem}: {case['name']}", marks=marks)
-
-
-@pytest.mark.parametrize("case", list(_cases()))
+@pytest.mark.parametrize("case", cases_of(CASES))
 def test_case(case: Case) -> None:
-    properties = f"parser.type=debezium\n{case['properties']}"
-    own = CASES / "types.def" if "types.def" in properties else DEFINITIONS
-    check(case, json_capture(properties.replace("types.def", "shop.def"), own.read_text()))
+    check(case, held_capture(f"parser.type=debezium\n{case['properties']}", FILES))

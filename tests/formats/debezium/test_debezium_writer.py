@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from json_messages import messages_of
+from held_captures import messages_of
 from laws import examples
 from operations_for_messages import capturable, captured, warnings
 from trail.batches import batch_of

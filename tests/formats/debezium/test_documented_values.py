@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from json_messages import json_capture, messages_of
+from held_captures import json_capture, messages_of
 from message_cases import rows_of
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.formats.debezium.values import TYPES

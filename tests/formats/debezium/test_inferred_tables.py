@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 import trailgate
-from json_messages import json_capture, messages_of
+from held_captures import json_capture, messages_of
 from trailgate.brokers.address import parse_address
 from trailgate.cli.main import run
 from trailgate.definitions.defgen import read_sourcedefs

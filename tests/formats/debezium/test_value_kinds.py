@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from json_messages import json_capture
+from held_captures import json_capture
 from publication_strings import rows_of
 from trailgate.jobs.capture.loading import messages_from
 

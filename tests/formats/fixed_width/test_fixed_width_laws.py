@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fixed_files import fixed_capture
+from held_captures import fixed_capture
 from oracles.fixed_naive import BadRecordError, Cell, images, signed, text, whole
 from trailgate.capture.capture import Capture
 from trailgate.messages.bounds import TransactionState

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from json_messages import json_capture, messages_of
+from held_captures import SHOP, json_capture, messages_of
 from laws import examples, sampled
 from trailgate.capture.capture import Capture
 from trailgate.errors import TrailgateError
-from xml_files import DEFINITIONS
 
 FOLDER: Final = Path(__file__).parent.parent
 MODEST: Final = settings(
@@ -36,10 +35,10 @@ MODES: Final = (
     "debezium.binary.handling.mode=base64-url-safe"
 )
 PARSERS: Final = [
-    ("parser.type=json\njson.sourcedefs=shop.def", DEFINITIONS, OPERATIONS),
-    ("parser.type=json\njson.sourcedefs=shop.def\njson.model=row\njson.txid=tokens.6", DEFINITIONS, OPERATIONS),
-    (f"parser.type=debezium\ndebezium.sourcedefs=shop.def\n{MODES}", DEFINITIONS, EVENTS),
-    ("parser.type=debezium\ndebezium.sourcedefs=shop.def", TYPES.with_suffix(".def"), _bodies(TYPES)),
+    ("parser.type=json\njson.sourcedefs=shop.def", SHOP, OPERATIONS),
+    ("parser.type=json\njson.sourcedefs=shop.def\njson.model=row\njson.txid=tokens.6", SHOP, OPERATIONS),
+    (f"parser.type=debezium\ndebezium.sourcedefs=shop.def\n{MODES}", SHOP, EVENTS),
+    ("parser.type=debezium\ndebezium.sourcedefs=shop.def", TYPES.with_suffix(".def").read_text(), _bodies(TYPES)),
 ]  # fmt: skip
 PIECES: Final = [
     b"null", b"true", b"{}", b"[]", b'""', b"0", b"-1", b"1e999", b'"\\u0000"', b"99999999999999999999",
@@ -52,7 +51,7 @@ PIECES: Final = [
 )
 def parser(request: pytest.FixtureRequest) -> tuple[Capture, list[bytes]]:
     properties, definitions, bodies = PARSERS[request.param]
-    return json_capture(properties, definitions.read_text()), bodies
+    return json_capture(properties, definitions), bodies
 
 
 @MODEST

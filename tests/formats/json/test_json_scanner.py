@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from json_messages import messages_of
+from held_captures import messages_of
 from trailgate.formats.json.documents import DEPTH, Nodes, Scanner, document_records
 from trailgate.formats.json.scan_kernels import ARRAY, OBJECT, STRING
 from trailgate.messages.records import BadMessagesError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from held_captures import xml_capture
 from trailgate.jobs.capture.loading import messages_from
-from xml_files import xml_capture
 
 RULES = """xml.rules=tx
 tx.type=tx

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from held_captures import xml_capture
 from laws import examples
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError
@@ -18,7 +19,6 @@ from trailgate.formats.xml.documents import parse_document
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.jobs.capture.loading import messages_from
 from trailgate.messages.bounds import TransactionState
-from xml_files import xml_capture
 
 RULES = """xml.rules=t
 t.type=tx

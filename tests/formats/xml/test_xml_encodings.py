@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from held_captures import xml_capture
 from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.xml import reader as reading
 from trailgate.formats.xml.documents import utf8_of
 from trailgate.jobs.capture.loading import messages_from
-from xml_files import xml_capture
 
 RULES = """xml.rules=o
 o.type=op

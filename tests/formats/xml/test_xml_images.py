@@ -7,13 +7,13 @@ from itertools import product
 
 import pytest
 
+from held_captures import xml_capture
 from laws import sampled
 from message_cases import batch_of, rows_of
 from oracles.xml_columns_naive import Operation, operation
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.xml import reader as reading
-from xml_files import xml_capture
 
 # The rules of README, with what makes a value NULL or missing.
 RULES = """xml.rules=oprule

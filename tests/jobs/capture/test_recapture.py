@@ -259,6 +259,7 @@ def test_a_disk_that_is_full_is_an_error_and_the_next_run_captures_all(
     assert not list(place.folder.glob(".ot.staging*"))
 
 
+@pytest.mark.servers  # kills processes by the dozen
 @pytest.mark.slow
 def test_a_capture_killed_at_any_moment_and_run_again_doubles_nothing(tmp_path: Path) -> None:
     path = os.pathsep.join([str(TESTS), *sys.path])

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capture_place import DEFINITIONS, Place
+from held_captures import json_capture
 from journal_messages import letters_of, line, stored, storing
-from json_messages import json_capture
 from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.receive.journal_stream import TransactionBorders, operations_of
 from trailgate.model.operations_table import to_operations

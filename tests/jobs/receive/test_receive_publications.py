@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from capture_place import QUARANTINE
 from damaged_publications import debezium_runs, delimited_runs, event, part_of, xml_runs
-from json_messages import EVENTS, json_capture
+from held_captures import EVENTS, json_capture
 from laws import examples
 from publication_files import column, message, row, transaction, xml_publications
 from publication_strings import capture_of, record
@@ -27,7 +27,6 @@ from trailgate.jobs.capture.job import prepare, run_local
 from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions
 from trailgate.storage.live.appender import TrailAppender
 from trailgate.storage.reading.trails import read_trail
-from xml_files import DEFINITIONS as SHOP
 
 LIVE: Final = ReceiveOptions("quarantine", until_empty=True, idle_seconds=0)
 LAST_XML: Final = transaction(
@@ -61,7 +60,7 @@ KINDS: Final = {
     "delimited": Kind(delimited_publications(), delimited_runs(), LAST_DELIMITED),
     "xml": Kind(xml_publications(), xml_runs(), LAST_XML),
     "debezium": Kind(
-        json_capture(EVENTS, SHOP.read_text()),
+        json_capture(EVENTS),
         debezium_runs(),
         event(99, 99, "false"),
         ("after", "tx_ind"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fixed_files import fixed_capture
+from held_captures import fixed_capture
 from trailgate.capture.capture import Capture
 from trailgate.cobol.records.framing import FrameKind, Framing
 from trailgate.errors import DefinitionError, OptionError, TrailgateError

@@ -145,6 +145,7 @@ def test_any_crashes_leave_the_operations_of_a_run_without(
     assert kept(prefix) == expected(source, options)
 
 
+@pytest.mark.servers  # kills processes
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["APPEND", "OVERWRITE"])
 def test_a_process_that_is_killed_goes_on(tmp_path: Path, mode: str) -> None:

@@ -17,7 +17,6 @@ from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.jobs.receive.source import USED, broker_address
-from trailgate.storage.live.journal_options import REMEMBERED
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import Progress, Runner
@@ -149,6 +148,7 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
     from trailgate.cli.live import LiveOutput, print_live
     from trailgate.jobs.receive.metrics import read_reports
     from trailgate.jobs.receive.run import ReceiveOptions, open_live
+    from trailgate.messages.metadata import REMEMBERED
     from trailgate.storage.live.journal import JournalOptions
     from trailgate.storage.live.live_trail import AppendOptions
     from trailgate.storage.writing.target import writable_prefix

@@ -169,13 +169,6 @@ def _number(attributes: Mapping[str, str], name: str, column: str) -> int:
     return int(text)
 
 
-def with_column(table: Table, added: Table) -> Table:
-    """Return a table with the column of an addColumn message; one that it has already stays as it is."""
-    known = {column.name.casefold() for column in table.columns}
-    new = [column for column in added.columns if column.name.casefold() not in known]
-    return complete(Table(table.name, (*table.columns, *new))) if new else table
-
-
 def differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
     """Return the keys that a schema message has otherwise than a table's definition, a text each.
 

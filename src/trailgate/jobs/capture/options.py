@@ -6,10 +6,9 @@ This loads neither pyarrow nor numpy, since the help of the command needs it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from trailgate.options import COUNT, PATH, PATHS, TEXT, Flag
-from trailgate.storage.live.journal_options import LEAST_REMEMBERED
 from trailgate.storage.writing.options import (
     ByteOrderName,
     FormatRelease,
@@ -18,6 +17,7 @@ from trailgate.storage.writing.options import (
     UpdateFormatName,
 )
 
+LEAST_REMEMBERED: Final = 10_000  # ids: fewer are not many times what brokers send ahead
 Properties = Annotated[str | None, PATH, Flag("FILE"), "The properties file of the capture."]
 Extract = Annotated[
     str | None, PATH, Flag("FILE"), "An Extract parameter file that names the properties file."

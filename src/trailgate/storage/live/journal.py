@@ -21,8 +21,8 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import checksums
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import BrokerError, StorageError, Where
+from trailgate.messages.metadata import REMEMBERED
 from trailgate.storage.files.durable import lock, sync_folder, write_whole, writing
-from trailgate.storage.live.journal_options import REMEMBERED
 from trailgate.storage.live.journal_segments import (
     HEAD,
     IDS,

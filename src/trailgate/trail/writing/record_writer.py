@@ -90,9 +90,6 @@ class TokenAreas:
 # have (trail format §5.2).
 AUDIT_POS: Final = 0
 AUDIT_RBA: Final = 0
-AFTER_CELLS: Final = (
-    2 * FRAME
-)  # bytes after an image: at least an empty T, and the end of the record
 
 
 class ImageWriter:

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import json
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from message_cases import Case, batch_of
+from message_cases import Case, batch_of, cases_of
 from publication_files import captured, xml_publications
 
-CASES = Path(__file__).parent / "cases"
 
-
-def _cases() -> Iterator[Any]:
-    for path in sorted(CASES.glob("*.toml")):
-        for case in tomllib.loads(path.read_text())["case"]:
-            yield pytest.param(case, id=f"{path.stem}: {case['name']}")
-
-
-@pytest.mark.parametrize("case", list(_cases()))
+@pytest.mark.parametrize("case", cases_of(Path(__file__).parent / "cases"))
 def test_case(case: Case) -> None:
-    capture = xml_publications(case.get("properties", ""))
-
-    found = captured(capture, batch_of(case))
+    found = captured(xml_publications(case["properties"]), batch_of(case))
 
     empty: Case = {"before": {}, "after": {}}
     wanted = [empty | json.loads(line) for line in case.get("operations", "").split("\n") if line]
