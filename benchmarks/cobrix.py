@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.jobs.parquet import prepare_parquet
 from trailgate.jobs.record_files import CopybookOptions
-from trailgate.spark import session
+from trailgate.spark import read_records, session
 from trailgate.spark.jobs import run_parquet
 
 ENVIRONMENT: Final = Path(__file__).parent / ".cobrix"
@@ -33,7 +33,7 @@ SPARK: Final = "pyspark==3.5.3"
 COBRIX: Final = "za.co.absa.cobrix:spark-cobol_2.12:2.6.9"
 SCRIPT: Final = Path(__file__).with_name("cobrix_process.py")
 JOB: Final = Target(15)
-FRAME: Final = Target(0.75)  # of Spark's own reading of Parquet
+FRAME: Final = Target(0.5)  # of Spark's own reading of Parquet
 MEGABYTES: Final = 200
 RUNS: Final = 2
 SPLITS: Final = 4  # Cobrix splits files of this size alike
@@ -84,8 +84,8 @@ def _measured(spark: SparkSession, python: Path, name: str, job: Job) -> list[Fi
         run_parquet(spark, prepare_parquet(str(job.data), str(job.target), options))
 
     def by_frame() -> None:
-        frame = spark.read.format("copybook").option("copybook", str(job.copybook))
-        frame = frame.option("splitBytes", -(-job.bytes // SPLITS)).load(str(job.data))
+        paths = (str(job.data), str(job.copybook))
+        frame = read_records(spark, *paths, split_bytes=-(-job.bytes // SPLITS))
         frame.write.mode("overwrite").parquet(str(job.target))
 
     def by_parquet() -> None:
