@@ -1,17 +1,15 @@
-"""A trail of updates into a Delta table, by one process, beside the MERGE of Delta on Spark of the latest row of each key, on two cores.
+"""A trail of updates into a Delta table, by one process and by a session of Spark that merges, beside the MERGE of Delta on Spark of the latest row of each key, on two cores.
 
-Delta for Spark exists for Spark 4.2, so Spark runs in an environment of its own (``benchmarks/.spark42``, made the first time), and reads the same operations from Parquet. Its start is not counted.
+Delta for Spark exists for Spark 4.2, so Spark is another PySpark than the installed one, fetched once, and by hand reads the same operations from Parquet. Its start is not counted.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
-import venv
 from pathlib import Path
 from typing import Final
 
@@ -22,13 +20,13 @@ from benchmarks.apply import BLOCK, COLUMNS, TABLE, block_of_kind
 from benchmarks.report import Figure, Target
 from deltalake import write_deltalake
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from spark.other_spark import environment_of
 from trailgate import TrailAppender, apply_trail
 from trailgate.model.changes import UPDATE, WHOLE, ChangeBatch
 from trailgate.model.tables import Definitions
 
-ENVIRONMENT: Final = Path(__file__).parent / ".spark42"
-SPARK: Final = "pyspark==4.2.0"
-DELTA: Final = "io.delta:delta-spark_4.2_2.13:4.4.0"
+DELTA: Final = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 SCRIPT: Final = Path(__file__).with_name("spark_merge_process.py")
 LEAST: Final = Target(5.0)
 
@@ -39,18 +37,18 @@ def run(*, quick: bool) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="trailgate-bench-") as name:
         folder = Path(name)
         _write_changes(folder, blocks)
-        for table, count in (("ours", rows), ("theirs", rows), ("warm", BLOCK)):
+        for table, count in (("ours", rows), ("session", rows), ("theirs", rows), ("warm", BLOCK)):
             _write_table(folder / table / "shop" / "orders", count)
         began = time.perf_counter()
         report = apply_trail(folder / "ot", f"delta:{folder}/ours")
         ours = time.perf_counter() - began
-        theirs = _spark_seconds(folder)
+        session, theirs = _spark_seconds(folder)
     operations = report.operations / 1e3
     what = f"{report.operations / 1e6:g} M updates of {rows / 1e6:g} M rows"
+    rate, beside = "k operations/s", ("Spark's MERGE", operations / theirs)
     return [
-        Figure(
-            what, operations / ours, "k operations/s", "Spark's MERGE", operations / theirs, LEAST
-        )
+        Figure(what, operations / ours, rate, *beside, LEAST),
+        Figure("the same, merge='session'", operations / session, rate, *beside),
     ]
 
 
@@ -78,25 +76,25 @@ def _write_table(path: Path, rows: int) -> None:
     write_deltalake(path, pa.table(columns))
 
 
-def _python() -> Path:
-    """Return the Python of the environment, made if it is not there."""
-    python = ENVIRONMENT / "bin" / "python"
-    if not (ENVIRONMENT / "ready").exists():
-        venv.create(ENVIRONMENT, with_pip=True, clear=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", SPARK], check=True)
-        (ENVIRONMENT / "ready").touch()
-    return python
-
-
-def _spark_seconds(folder: Path) -> float:
-    own = ("SPARK_HOME", "PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON")
-    environment = {name: value for name, value in os.environ.items() if name not in own}
+def _spark_seconds(folder: Path) -> tuple[float, float]:
+    """Return the seconds of apply by a session that merges, and of the MERGE by hand."""
     tables = [str(folder / name / "shop" / "orders") for name in ("theirs", "warm")]
-    words = [DELTA, tables[0], str(folder / "changes"), tables[1]]
-    command = [str(_python()), str(SCRIPT), *words]
-    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    words = [
+        tables[0],
+        str(folder / "changes"),
+        tables[1],
+        str(folder / "ot"),
+        f"delta:{folder}/session",
+    ]
+    done = subprocess.run(
+        [sys.executable, str(SCRIPT), *words],
+        env=environment_of(*DELTA),
+        check=False,
+        capture_output=True,
+        text=True,
+    )
     if done.returncode:
         print(done.stderr[-2000:], file=sys.stderr)
         raise RuntimeError("Spark's MERGE did not run")
-    seconds: float = json.loads(done.stdout.splitlines()[-1])
-    return seconds
+    session, by_hand = json.loads(done.stdout.splitlines()[-1])
+    return session, by_hand

@@ -36,18 +36,22 @@ def pyspark_folder(version: str) -> Path:
     return folder
 
 
-def run_tests(file: str, version: str, *coordinates: str, **variables: str) -> None:
-    """Run the tests of a file beside this one by another PySpark and with jars; fails where one of them does."""
+def environment_of(version: str, *coordinates: str) -> dict[str, str]:
+    """Return the environment of a process that has another PySpark; ``SESSION_JARS`` are the jars for its session."""
     jars = copied_jars(*coordinates)
     path = [pyspark_folder(version), ROOT / "src", ROOT / "tests"]
-    environment = {name: value for name, value in os.environ.items() if name not in OWN}
-    environment |= {
+    inherited = {name: value for name, value in os.environ.items() if name not in OWN}
+    return inherited | {
         "PYTHONPATH": os.pathsep.join(map(str, path)),
         "SESSION_JARS": ",".join(map(str, sorted(jars.glob("*.jar")))),
         "SESSION_SPARK": version,
         "PYSPARK_PYTHON": sys.executable,
-        **variables,
     }
+
+
+def run_tests(file: str, version: str, *coordinates: str, **variables: str) -> None:
+    """Run the tests of a file beside this one by another PySpark and with jars; fails where one of them does."""
+    environment = environment_of(version, *coordinates) | variables
     options = [
         "-q",
         "-x",
