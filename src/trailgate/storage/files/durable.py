@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -108,7 +110,8 @@ class WrittenFile:
 
 
 RETRY_SECONDS: Final = 0.1
-LOOK_SECONDS: Final = 0.05  # within which a lock that was only looked at is free again
+# A lock of the whole file, as fcntl takes and returns it: type, whence, start, length, process.
+RANGE: Final = struct.Struct("hhqqi0q")
 HOLDER_BYTES: Final = 200  # of the text that names the holder, at most
 
 
@@ -123,29 +126,34 @@ def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        if not _taken(handle, time.monotonic() + max(wait, LOOK_SECONDS)):
+        if not _taken(handle, time.monotonic() + wait):
             holder = _holder(handle)
             problem = f"another run is writing this {what}{holder and f': {holder}'}"
             raise StorageError(problem, where=Where(source=prefix))
         _note_holder(handle)
+        _show_held(handle)
         yield
     finally:
         os.close(handle)
 
 
 def lock_holder(prefix: str) -> str | None:
-    """Return who holds a trail for a run, as its lock has it, empty where that is not known; None where nobody does. Raises OSError."""
+    """Return who holds a trail for a run, as its lock has it, empty where that is not known; None where nobody does.
+
+    The lock is asked for and never taken, so that no run is kept from it. Raises OSError, also where the system has no such question.
+    """
     try:
         handle = os.open(_lock_path(prefix), os.O_RDONLY)
     except FileNotFoundError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)  # a run that begins now tries again
-    except BlockingIOError:
-        return _holder(handle)
+        asked = RANGE.pack(fcntl.F_RDLCK, os.SEEK_SET, 0, 0, 0)
+        kind, *_ = RANGE.unpack(fcntl.fcntl(handle, fcntl.F_OFD_GETLK, asked))
+        return None if kind == fcntl.F_UNLCK else _holder(handle)
+    except AttributeError:
+        raise OSError(errno.ENOTSUP, "this system cannot be asked who writes the trail") from None
     finally:
         os.close(handle)
-    return None
 
 
 def _lock_path(prefix: str) -> Path:
@@ -164,6 +172,13 @@ def _taken(handle: int, until: float) -> bool:
             time.sleep(RETRY_SECONDS)
         else:
             return True
+
+
+def _show_held(handle: int) -> None:
+    """Lock the file in the other way too, in which others can ask for it; one that cannot be asked for is held all the same."""
+    with suppress(OSError, AttributeError):
+        own = RANGE.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, own)
 
 
 def _note_holder(handle: int) -> None:
