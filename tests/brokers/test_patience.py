@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from brokers.live_place import LivePlace
 from brokers.receivers import PATIENCE
+from laws import one_of
 from trailgate.brokers.receiver import Backoff
 from trailgate.errors import BrokerError, BrokerRefusedError
 
@@ -57,7 +58,7 @@ def test_what_is_refused_is_not_tried_again() -> None:
         Backoff().note_failure(BrokerRefusedError("x"))
 
 
-@pytest.mark.parametrize("scheme", ["stomp", "amqp", "kafka"])
+@pytest.mark.parametrize("scheme", one_of(["stomp", "amqp", "kafka"], "nothing answers"))
 def test_a_run_gives_up_with_the_reason_where_nothing_answers(
     place: LivePlace, scheme: str
 ) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from cli.live_program import MESSAGES, SOURCE
+from laws import one_of
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = Path(__file__).with_name("live_program.py")
@@ -61,7 +62,7 @@ def piped(folder: Path, *asked: str) -> tuple[str, str]:
     return done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("columns", one_of([60, 80, 120], "live view"))
 def test_on_a_terminal_there_is_a_view_that_fits_it(tmp_path: Path, columns: int) -> None:
     text = SEQUENCE.sub("", on_terminal(tmp_path, columns))
     frames = text.split(f"{SOURCE} to dirdat/ot")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from capture_place import DEFINITIONS, PROPERTIES, row
+from laws import one_of
 from store_servers.bucket import Bucket
 from trailgate.cli.main import run
 from trailgate.errors import OptionError, mask_logins
@@ -162,7 +163,7 @@ def test_only_logins_are_masked() -> None:
     )
 
 
-@pytest.mark.parametrize("line", [["show", "{}"], ["sql", "FROM '{}'"]])
+@pytest.mark.parametrize("line", one_of([["show", "{}"], ["sql", "FROM '{}'"]], "no store"))
 def test_a_store_that_is_not_reached_is_no_fault_of_the_output(
     line: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

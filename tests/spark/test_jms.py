@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from capture_place import Place
 from journal_messages import line, stored
+from laws import one_of
 from spark.test_message_source import LINES, PROPERTIES, wrote
 from trailgate.messages.messages import RECEIVED
 from trailgate.spark import capture
@@ -32,7 +33,7 @@ def messages(*numbers: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, RECEIVED)
 
 
-@pytest.mark.parametrize("most", [None, "2"])
+@pytest.mark.parametrize("most", one_of([None, "2"], "journal captured"))
 def test_a_journal_is_captured_over_restarts_each_message_once(
     spark: SparkSession, tmp_path: Path, most: str | None
 ) -> None:

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.types import StructType
 
+from laws import one_of
 from raw_trail import abend, inserts, write_files
 from trailgate.spark.sources import Offset
 from trailgate.spark.trail import TrailOptions, TrailSource, TrailTail
@@ -75,7 +76,9 @@ def landed(spark: SparkSession, folder: Path) -> list[int]:
     return [row.id for row in rows]
 
 
-@pytest.mark.parametrize("options", [{}, {"table": "MY.ORDERS", "maxBytesPerTrigger": "3000"}])
+@pytest.mark.parametrize(
+    "options", one_of([{}, {"table": "MY.ORDERS", "maxBytesPerTrigger": "3000"}], "growing trail")
+)
 def test_a_growing_trail_lands_once_over_rollovers_and_restarts(
     spark: SparkSession, tmp_path: Path, options: dict[str, str]
 ) -> None:
