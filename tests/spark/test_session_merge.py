@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 import trailgate.spark
 from apply.sources import delta_rows, write_log
+from laws import one_of
 from oracles.apply_naive import Operation
 from spark.other_spark import run_tests
 from trailgate import ApplyError, OptionError, apply_trail
@@ -34,15 +35,13 @@ def test_a_session_with_delta_merges() -> None:
 @pytest.mark.servers
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_session_over_connect_merges() -> None:
-    run_tests("delta_session.py", *DELTA, SESSION_REMOTE="1", PYTEST_ADDOPTS="-k 'effect or given'")
-
-
-@pytest.mark.servers
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_a_session_with_iceberg_merges() -> None:
-    run_tests("iceberg_session.py", *ICEBERG)
+@pytest.mark.parametrize("merged", one_of(["Connect", "Iceberg"], "sessions that merge"))
+def test_so_does_one_over_connect_or_with_iceberg(merged: str) -> None:
+    if merged == "Iceberg":
+        run_tests("iceberg_session.py", *ICEBERG)
+    else:
+        few = {"PYTEST_ADDOPTS": "-k 'effect or given'"}
+        run_tests("delta_session.py", *DELTA, SESSION_REMOTE="1", **few)
 
 
 def test_a_merge_has_the_bounds_of_keys_that_are_numbers_or_dates() -> None:
