@@ -113,3 +113,36 @@ class Memory:
             else:
                 assert effect == Effect.REPLACE or key not in self.rows
                 self.rows[key] = logged
+
+
+Row = dict[str, Any]
+
+
+def block_of_images(
+    table: Table, changes: Sequence[tuple[int, Row | None, Row | None]]
+) -> ChangeBlock:
+    """Return operations, each a transaction, by their types and the images before and after them; None is no image."""
+
+    def image(rows: list[Row | None]) -> tuple[StateColumn, ...]:
+        found = []
+        for column in table.columns:
+            missing = np.array([row is None or column.name not in row for row in rows])
+            values = pa.array([(row or {}).get(column.name) for row in rows], column.arrow_type)
+            found.append(ABSENT if missing.all() else StateColumn(values, missing))
+        return tuple(found)
+
+    rows = len(changes)
+    text = pa.array([str(number) for number in range(rows)])
+    return ChangeBlock(
+        table,
+        np.arange(rows),
+        np.array([kind for kind, _, _ in changes], np.uint8),
+        np.zeros(rows, np.int64),
+        np.full(rows, ord("W"), np.uint8),
+        text,
+        text,
+        None,
+        format_positions(0, np.arange(rows)),
+        image([before for _, before, _ in changes]),
+        image([after for _, _, after in changes]),
+    )

@@ -5,23 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
-from apply.naive_batches import TABLE
+from apply.naive_batches import TABLE, block_of_images
 from apply.sources import TARGETS
 from apply.test_soft_delete import READ
 from trailgate import ApplyError, TrailAppender, apply_trail
-from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
-    ABSENT,
     DELETE,
     INSERT,
     UPDATE,
     ChangeBatch,
-    ChangeBlock,
-    StateColumn,
 )
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -32,34 +26,13 @@ Image = dict[str, Any] | None
 def write(prefix: Path, *operations: tuple[int, Image, Image]) -> None:
     """Write operations, each a transaction, with the images before and after them."""
 
-    def image(rows: list[Image]) -> tuple[StateColumn, ...]:
-        if all(row is None for row in rows):
-            return (ABSENT, ABSENT)
-        return tuple(
-            StateColumn(
-                pa.array([None if row is None else row.get(name) for row in rows], pa.int64()),
-                np.array([row is None or name not in row for row in rows]),
-            )
-            for name in ("id", "a")
-        )
+    def named(image: Image) -> Image:
+        return image and {name.upper(): value for name, value in image.items()}
 
-    rows = len(operations)
-    text = pa.array([str(number) for number in range(rows)])
-    block = ChangeBlock(
-        KEYLESS,
-        np.arange(rows),
-        np.array([kind for kind, _, _ in operations], np.uint8),
-        np.zeros(rows, np.int64),
-        np.full(rows, ord("W"), np.uint8),
-        text,
-        text,
-        None,
-        format_positions(0, np.arange(rows)),
-        image([before for _, before, _ in operations]),
-        image([after for _, _, after in operations]),
-    )
+    changes = [(kind, named(before), named(after)) for kind, before, after in operations]
+    block = block_of_images(KEYLESS, changes)
     with TrailAppender(str(prefix), Definitions((KEYLESS,))) as trail:
-        trail.append(ChangeBatch([block], rows))
+        trail.append(ChangeBatch([block], len(operations)))
         trail.commit("all")
 
 

@@ -7,20 +7,17 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
+from apply.naive_batches import block_of_images
 from trailgate import TrailAppender
-from trailgate.columnar.digits import format_positions
 from trailgate.model.changes import (
-    ABSENT,
     DELETE,
     INSERT,
     KEY_UPDATE,
     UPDATE,
     ChangeBatch,
     ChangeBlock,
-    StateColumn,
 )
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -64,32 +61,6 @@ def _row(number: int, day: str, text: str | None) -> Row:
     }
 
 
-def _block(table: Table, changes: Sequence[Change]) -> ChangeBlock:
-    def image(rows: list[Row]) -> tuple[StateColumn, ...]:
-        found = []
-        for column in table.columns:
-            missing = np.array([column.name not in row for row in rows])
-            values = pa.array([row.get(column.name) for row in rows], column.arrow_type)
-            found.append(ABSENT if missing.all() else StateColumn(values, missing))
-        return tuple(found)
-
-    rows = len(changes)
-    text = pa.array([str(number) for number in range(rows)])
-    return ChangeBlock(
-        table,
-        np.arange(rows),
-        np.array([kind for kind, _, _ in changes], np.uint8),
-        np.zeros(rows, np.int64),
-        np.full(rows, ord("W"), np.uint8),
-        text,
-        text,
-        None,
-        format_positions(0, np.arange(rows)),
-        image([before for _, before, _ in changes]),
-        image([after for _, _, after in changes]),
-    )
-
-
 def _write(prefix: Path, blocks: Sequence[ChangeBlock]) -> None:
     with TrailAppender(str(prefix), TABLES) as trail:
         for number, block in enumerate(blocks):
@@ -119,7 +90,7 @@ def write_kinds(prefix: Path, *, begin: bool) -> None:
         gone: Row = {"ID": 1, "NAME": None}
         kept: Row = {"ID": 2, "NAME": None}
         loose = [(DELETE, gone, {}), (UPDATE, kept, kept | {"NAME": "two"})]
-    _write(prefix, [_block(KINDS, kinds), _block(LOOSE, loose)])
+    _write(prefix, [block_of_images(KINDS, kinds), block_of_images(LOOSE, loose)])
 
 
 def write_orders(prefix: Path, first: int, end: int) -> None:
@@ -128,7 +99,7 @@ def write_orders(prefix: Path, first: int, end: int) -> None:
     for number in range(first, end):
         changes += [(UPDATE, {"ID": one}, {"ID": one, "N": number}) for one in range(number)]
         changes.append((INSERT, {}, {"ID": number, "N": number}))
-    _write(prefix, [_block(table, changes) for table in (FIRST, SECOND)])
+    _write(prefix, [block_of_images(table, changes) for table in (FIRST, SECOND)])
 
 
 def order_rows(end: int) -> dict[int, int]:
