@@ -194,14 +194,14 @@ class SingleBytePage:
         text = out[:done] if 2 * done >= len(out) else out[:done].copy()
         return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
 
-    def decode(self, matrix: Octets) -> Text:
-        """Return the text of each row of bytes."""
-        values = self.plain(matrix)
+    def decode(self, matrix: Octets, *, left: bool = False, right: bool = False) -> Text:
+        """Return the text of each row of bytes, without blanks at its left or right."""
+        values = self.plain(matrix, left=left, right=right)
         if values is not None:
             return Text(values)
         bad = (self.sizes[matrix] == 0).any(axis=1)
         filled = np.where(bad[:, None], self.blank[0], matrix)
-        return Text(without(self.plain(filled), bad), bad)
+        return Text(without(self.plain(filled, left=left, right=right), bad), bad)
 
     def encode(self, values: pa.Array) -> pa.Array:
         """Return the bytes of each text; raises EncodeError with its row as the record."""

@@ -101,21 +101,16 @@ def _unicode_page(pages: Mapping[str, CodePage], name: str | None) -> CodePage:
 def decode_text(field: Field, options: ValueOptions) -> Decoder:
     """Return the decoder of text; trimmed at the end, or at the begin if JUST RIGHT."""
     page, side = text_page(field, options), _trimmed_side(field, options)
+    if isinstance(page, SingleBytePage):
+        left, right = side in (Trim.LEFT, Trim.BOTH), side in (Trim.RIGHT, Trim.BOTH)
+        return lambda matrix: Decoded(*page.decode(matrix, left=left, right=right))
     trim = _trimmer(field, side)
 
     def decode(matrix: Octets) -> Decoded:
         found = page.decode(matrix)
         return Decoded(trim(found.values), found.bad)
 
-    if not isinstance(page, SingleBytePage):
-        return decode
-    left, right = side in (Trim.LEFT, Trim.BOTH), side in (Trim.RIGHT, Trim.BOTH)
-
-    def decode_plain(matrix: Octets) -> Decoded:
-        values = page.plain(matrix, left=left, right=right)
-        return decode(matrix) if values is None else Decoded(values)
-
-    return decode_plain
+    return decode
 
 
 def _trimmed_side(field: Field, options: ValueOptions) -> Trim | None:
