@@ -295,7 +295,7 @@ def _has_nul(column: Column, value: Value) -> bool:
 
 TARGETS: Final[Mapping[str, Held]] = {
     "delta": Held("delta:{}/lake", delta_rows),
-    "duckdb": Held("duckdb:{}/hr.duckdb", duckdb_rows),
+    "duckdb": Held("duckdb:{}/shop.duckdb", duckdb_rows),
     "parquet": Held("parquet:{}/history", parquet_rows, keyed=False),
     "postgresql": Held("{}", postgresql_rows, numeric=True, refuses=_has_nul),
 }

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets, Words
 from trailgate.columnar.gather import NO_NULLS, column
