@@ -8,12 +8,15 @@ between begins there, and each table leaves out what it has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
@@ -39,6 +42,15 @@ CHECKPOINT: Final = pa.schema(
     ]
 )
 REFUSED: Final = frozenset("[]^|\\")
+FLOAT_DIGITS: Final = 15  # that a float of 64 bits has of every number
+LONG_DIGITS: Final = 18  # that an integer of 64 bits has of every number
+# Types whose bounds choose files. Spark cuts the bounds of times to milliseconds.
+RANGED: Final = (
+    pa.types.is_integer,
+    pa.types.is_decimal,
+    pa.types.is_date,
+    pa.types.is_string,
+)
 
 Result = TypeVar("Result")
 
@@ -78,7 +90,7 @@ class TableTarget:
         if found is None:
             return []
         found.update_incremental()
-        rows: list[dict[str, Any]] = found.to_pyarrow_table().to_pylist()
+        rows: list[dict[str, Any]] = _reader(found).read_all().to_pylist()
         return rows
 
     def positions(self) -> list[TablePosition]:
@@ -123,32 +135,25 @@ class TableTarget:
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
-        found = self._open(table)
+        path, found = self._path(table), self._open(table)
         assert found is not None
         names = list(table.key_names if keys_alone else table.schema.names)
-        chosen = None
-        for name in table.key_names:
-            own = keys[name].combine_chunks()
-            field = pc.field(name)
-            one = field.isin(own.unique())
-            if own.null_count == 0 and len(own):
-                bounds = pc.min_max(own)
-                one = one & (field >= bounds["min"]) & (field <= bounds["max"])
-            chosen = one if chosen is None else chosen & one
-        path = self._path(table)
-        return _refusing(
-            path, lambda: found.to_pyarrow_dataset().to_table(columns=names, filter=chosen)
-        ).cast(pa.schema([table.schema.field(name) for name in names]))
+        schema = pa.schema([table.schema.field(name) for name in names])
+        own = {name: keys[name].combine_chunks() for name in table.key_names}
+        chosen = [pc.field(name).isin(values.unique()) for name, values in own.items()]
+        bounds = " AND ".join(filter(None, map(_bounds, own, own.values()))) or None
+
+        def read() -> pa.Table:
+            rows = _reader(found, schema, bounds)
+            return ds.Scanner.from_batches(rows, filter=reduce(and_, chosen)).to_table()
+
+        return _refusing(path, read)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
         found = self._open(table)
         assert found is not None
-        path = self._path(table)
-        reader: pa.RecordBatchReader = _refusing(
-            path, lambda: found.to_pyarrow_dataset().scanner().to_reader()
-        )
-        return reader
+        return _refusing(self._path(table), lambda: _reader(found))
 
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table, and commit it with the position."""
@@ -207,7 +212,7 @@ class TableTarget:
         }
         merger = found.merge(
             sql.staging_rows(effects),
-            sql.match(table, "t", "s"),
+            _match(table),
             source_alias="s",
             target_alias="t",
             streamed_exec=False,
@@ -276,6 +281,65 @@ class TableTarget:
         return self._tables[path]
 
 
+def _reader(
+    table: DeltaTable, schema: pa.Schema | None = None, predicate: str | None = None
+) -> pa.RecordBatchReader:
+    """Read the columns of a schema, by default all, and the rows that fit a predicate.
+
+    delta-rs' own engine reads tables with deletion vectors and mapped columns, which its PyArrow datasets refuse. It gives text as views, of
+    which Arrow filters none, so they are cast.
+    """
+    schema = schema or pa.schema(table.schema())
+    rows = pa.RecordBatchReader.from_stream(table.scan(schema.names, predicate))
+    return rows.cast(schema)
+
+
+def has_rounded_statistics(kind: pa.DataType) -> bool:
+    """Return whether delta-rs rounds the statistics of a column: it has the bounds of decimals as 64 bits, and those with a scale as floats.
+
+    The greatest 9007199254740993 in a file is then stated as ...992, and whoever looks for ...993 leaves the file out.
+    """
+    if not pa.types.is_decimal(kind):
+        return False
+    return bool(kind.precision > (FLOAT_DIGITS if kind.scale else LONG_DIGITS))
+
+
+def _bounds(name: str, values: pa.Array) -> str | None:
+    """Return the condition that a column is within the bounds of values; None for types whose bounds leave out files that have such rows."""
+    ranged = any(fits(values.type) for fits in RANGED)
+    if not ranged or has_rounded_statistics(values.type) or values.null_count or not len(values):
+        return None
+    bounds = pc.min_max(values)
+    low, high = (_literal(bounds[one]) for one in ("min", "max"))
+    return f"{sql.quoted(name)} BETWEEN {low} AND {high}"
+
+
+def _literal(value: pa.Scalar) -> str:
+    """Return a value of a type of RANGED as DataFusion has it."""
+    if pa.types.is_integer(value.type):
+        return str(value.as_py())
+    text = str(value.as_py()).replace("'", "''")
+    if pa.types.is_decimal(value.type):
+        return f"CAST('{text}' AS DECIMAL({value.type.precision},{value.type.scale}))"
+    return f"CAST('{text}' AS DATE)" if pa.types.is_date(value.type) else f"'{text}'"
+
+
+def _match(table: TargetTable) -> str:
+    """Return the condition that a row of the table and one of staging have the same key.
+
+    Tables that others created have statistics of every column: keys whose ones are rounded are compared as text, for which no file is left out.
+    """
+    equal = "IS NOT DISTINCT FROM" if table.keyless else "="
+    pairs = []
+    for at in table.key:
+        sides = (f"t.{sql.quoted(table.columns[at].name)}", f"s.c{at}")
+        if has_rounded_statistics(table.columns[at].type):
+            sides = tuple(f"CAST({side} AS VARCHAR)" for side in sides)
+        pairs.append(f"({f' {equal} '.join(sides)})")
+    # DataFusion takes AND for the narrower one where there are no parentheses.
+    return " AND ".join(pairs)
+
+
 def _check_name(path: str) -> None:
     """Raise OptionError for what delta-rs ends the process at, or writes elsewhere."""
     bad = [sign for sign in path if sign in REFUSED or not sign.isprintable()]
@@ -287,7 +351,7 @@ def _check_name(path: str) -> None:
 def table_rows(path: str) -> pa.RecordBatchReader:
     """Return a reader of a table by its folder."""
     try:
-        return DeltaTable(path).to_pyarrow_dataset().scanner().to_reader()
+        return _reader(DeltaTable(path))
     except (DeltaError, OSError) as error:
         raise StorageError(_line(error), where=Where(source=path)) from None
 
