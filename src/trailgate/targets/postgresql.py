@@ -6,7 +6,9 @@ Arrow's own writer makes the text of COPY, whole columns at a time.
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -15,18 +17,48 @@ import psycopg
 import pyarrow as pa
 import pyarrow.csv
 from psycopg import sql as psycopg_sql
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import PGconn, Ping
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import to_hex
-from trailgate.errors import ApplyError, OptionError, StorageError, Where, mask_logins
+from trailgate.errors import (
+    ApplyError,
+    OptionError,
+    StorageError,
+    TargetUnavailableError,
+    TrailgateError,
+    Where,
+    mask_logins,
+)
 from trailgate.targets import sql
+from trailgate.targets.checkpoints import STATUS, group_positions_of
 from trailgate.targets.ddl import HELD, POSTGRESQL
-from trailgate.targets.target import Position, RowRefusedError, TablePosition
+from trailgate.targets.faults import fault_of_state
+from trailgate.targets.target import (
+    GroupPosition,
+    Position,
+    RowRefusedError,
+    TablePosition,
+    moved_on,
+)
 
 STAGING: Final = "trailgate_staging"
 KEYS: Final = "trailgate_keys"
+LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('trailgate apply'), hashtext(%s))"
+# A host that has gone is noticed after a minute, and not after the hours that systems allow.
+USUAL: Final = MappingProxyType(
+    {
+        "connect_timeout": 10,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 60_000,
+    }
+)
+FULL: Final = ("too many clients", "remaining connection slots", "too many connections")
 EVERY: Final = ""  # the table's name in the row of all tables
 FETCHED: Final = 50_000  # rows of one part of a scan
 REFUSALS: Final = MappingProxyType(
@@ -50,15 +82,39 @@ class TableTarget:
     def __init__(self, rest: str, group: str) -> None:
         self._address, self._group = f"postgresql:{rest}", group
         self._types: dict[str, dict[str, str]] = {}
+        self._connection = _connected(self._address, group)
+        self._is_locked = False
         try:
-            self._connection = psycopg.connect(self._address)
-        except psycopg.Error as error:
-            raise StorageError(_line(error), where=Where(source=self._shown)) from None
+            self._make_checkpoint()
+            self._at = self.position(None)
+            self.release()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_checkpoint(self) -> None:
+        """Create the table of positions. A login that may not create one needs it to exist."""
+        if self._execute("SELECT to_regclass(%s)", [sql.CHECKPOINT]) != [(None,)]:
+            return
+        # Without the lock two runs that begin at the same time would both create it.
+        self._execute(LOCK, ["checkpoint"])
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp text, target text, trail text, position text, csn text, op_ts bigint, "
             "PRIMARY KEY (grp, target))"
         )
         self._connection.commit()
+
+    def _lock(self) -> None:
+        """Let no other run of this group write until the transaction ends. Raises TargetConflictError if one has written since the last batch.
+
+        The lock ends with the transaction, so that it also works through a pool that gives each transaction another connection.
+        """
+        if self._is_locked:
+            return
+        self._execute(LOCK, [self._group])
+        if self.position(None) != self._at:
+            raise moved_on(self._group, self._shown)
+        self._is_locked = True
 
     @property
     def _shown(self) -> str:
@@ -102,6 +158,7 @@ class TableTarget:
 
     def create(self, table: TargetTable) -> None:
         """Create a table with its key, and its schema."""
+        self._lock()
         schema, _ = _parts(table)
         text = POSTGRESQL.creation(table, _parts(table))
         self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
@@ -109,6 +166,7 @@ class TableTarget:
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Add columns of a table, NULL in all rows."""
+        self._lock()
         for column in table.columns:
             if column.name in names:
                 self._execute(
@@ -117,6 +175,7 @@ class TableTarget:
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Give columns of integers eight bytes."""
+        self._lock()
         for name in names:
             alter = f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quoted(name)} TYPE bigint"
             self._execute(alter, table=table)
@@ -124,6 +183,7 @@ class TableTarget:
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        self._lock()
         kinds = {f"c{at}": self._type(table, at) for at in table.key}
         self._copy(KEYS, sql.key_columns(table, keys), kinds)
         columns = [table.columns[at] for at in table.key] if keys_alone else list(table.columns)
@@ -152,6 +212,7 @@ class TableTarget:
 
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table."""
+        self._lock()
         table, rows = effects.nets.table, sql.staging_rows(effects)
         kinds = {f"c{at}": self._type(table, at) for at in range(len(table.columns))}
         marks = {f"m{number}": "boolean" for number in range(len(table.columns))}
@@ -167,16 +228,24 @@ class TableTarget:
 
     def commit(self, at: Position) -> None:
         """Make what was written since the last commit last, and with it the position."""
+        self._lock()
         self._note(None, at)
         try:
             self._connection.commit()
         except psycopg.Error as error:
+            # If the connection is lost here, only the position states whether the batch was committed.
             raise self._refusal(error, None) from None
+        self._at, self._is_locked = at, False
 
     def rollback(self) -> None:
         """Forget what was written since the last commit."""
-        if not self._connection.closed:
+        self._is_locked = False
+        with suppress(psycopg.Error):  # of a lost connection the server rolls back by itself
             self._connection.rollback()
+
+    def release(self) -> None:
+        """End the transaction, which a run that waits would hold open."""
+        self.rollback()
 
     def close(self) -> None:
         """Close the connection."""
@@ -229,14 +298,52 @@ class TableTarget:
         except psycopg.Error as error:
             raise self._refusal(error, table) from None
 
-    def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> ApplyError:
+    def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> TrailgateError:
         where = Where(source=self._shown, table=None if table is None else str(table))
+        fault = fault_of_state(error.sqlstate or "")
+        if error.sqlstate is None and self._connection.broken:
+            fault = TargetUnavailableError
+        if fault is not None:
+            return fault(f"PostgreSQL refuses: {_line(error)}", where=where)
         hint = DEFERRABLE if isinstance(error, psycopg.IntegrityError) else ""
         is_of_row = isinstance(error, psycopg.IntegrityError | psycopg.DataError)
         kind = RowRefusedError if is_of_row else ApplyError
         numbers = REFUSALS.get(error.sqlstate or "", ())
         refusal = kind(f"PostgreSQL refuses: {_line(error)}", where=where, hint=hint)
         return refusal.numbered(numbers)
+
+
+def _connected(address: str, group: str) -> psycopg.Connection[Any]:
+    """Return a connection. Raises TargetUnavailableError if the server does not answer, or not yet, and StorageError if it refuses the login."""
+    where = Where(source=mask_logins(address))
+    try:
+        usual = {**USUAL, "fallback_application_name": f"trailgate apply {group}"}
+        stated = conninfo_to_dict(address)
+        if "PGCONNECT_TIMEOUT" in os.environ:
+            stated["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
+        return psycopg.connect(address, **{**usual, **stated})
+    except psycopg.OperationalError as error:
+        text = _line(error)
+    except psycopg.Error as error:
+        raise StorageError(_line(error), where=where) from None
+    # libpq gives no SQLSTATE of a login, and the text is in the server's language. But a server that accepts connections
+    # and refuses this one will do so again, unless it has no more connections to give.
+    is_up = PGconn.ping(address.encode()) == Ping.OK
+    if is_up and "FATAL" in text and not any(one in text for one in FULL):
+        raise StorageError(text, where=where)
+    raise TargetUnavailableError(text, where=where)
+
+
+def group_positions(rest: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables of a database."""
+    address = f"postgresql:{rest}"
+    with closing(_connected(address, "--status")) as connection:
+        try:
+            return group_positions_of(connection.execute(STATUS.encode()).fetchall())
+        except psycopg.errors.UndefinedTable:
+            return []
+        except psycopg.Error as error:
+            raise StorageError(_line(error), where=Where(source=mask_logins(address))) from None
 
 
 UNCONSTRAINED: Final = -1  # the modifier of a numeric without digits
