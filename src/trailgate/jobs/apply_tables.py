@@ -171,6 +171,10 @@ class TargetTables:
                 hint="What lies before its position would be left out: name another group, --group NAME",
             )
 
+    def release(self) -> None:
+        """Let others use the target until the next batch."""
+        self._target.release()
+
     def close(self) -> None:
         """Let go of the target."""
         self._target.close()

@@ -224,7 +224,12 @@ class TableTarget:
         else:
             return
         found.update_incremental()
-        _, self._versions[path] = self._transaction(at)
+        _, version = self._transaction(at)
+        # An UPDATE that finds no row commits nothing.
+        own = (self._versions.get(path), version)
+        self._versions[path] = found.transaction_version(self._app)
+        if self._versions[path] not in own:
+            raise moved_on(self._group, path)
         self._names.add("/".join(table.name))
 
     def _merge(self, effects: Effects, at: Position) -> None:
