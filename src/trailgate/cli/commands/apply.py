@@ -140,6 +140,7 @@ def apply(given: ApplyArguments, trail: str) -> None:
                 done += report
                 if progress is not None:
                     progress(done.operations)
+        done += ApplyReport(notices=run.notices)
     with done_already():
         if given.as_json:
             print(json.dumps(_as_values(done), ensure_ascii=False))
