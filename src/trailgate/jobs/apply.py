@@ -98,7 +98,9 @@ class ApplyRun:
         self._notices = Notices()
         self._tables = TargetTables(to, self._options, self._source, mapped.mapping, target)
         known = self._tables.done
-        self._first: tuple[str, ...] = ()  # notices of a trail that is applied from its beginning
+        self.first_file_notices: tuple[
+            str, ...
+        ] = ()  # of a trail that is applied from its beginning
         try:
             self._place = self._begin(known)
         except BaseException:
@@ -109,7 +111,7 @@ class ApplyRun:
         """Return where the first batch begins. Raises StorageError if the trail is not the one that was applied, or lacks what follows the stored position."""
         if known is not None:
             return self._stream.continued(stored_position(known))
-        self._first = first_file_notices(self._find())
+        self.first_file_notices = first_file_notices(self._find())
         return self._stream.initial(EARLIEST)
 
     def __enter__(self) -> Self:
@@ -131,7 +133,7 @@ class ApplyRun:
     def notices(self) -> tuple[str, ...]:
         """Return a sentence for everything in the trail that was not applied: missing first files, an open transaction, an unfinished record."""
         rest = self.rest
-        return (*self._first, *(() if rest is None else rest.notices))
+        return (*self.first_file_notices, *(() if rest is None else rest.notices))
 
     @property
     def rest(self) -> TrailRest | None:

@@ -6,7 +6,7 @@ Readers of whole transactions do not return any of it. So whoever reads a trail 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,9 +22,10 @@ from trailgate.trail.records.damage import UNFINISHED
 # More bytes than this behind the last complete transaction are not searched: metadata and restart records alone are fewer.
 SCANNED: Final = 64 << 20
 OPEN: Final = "{:,} bytes from position {}:{} on are not read: their transaction has not ended"
+PARTLY: Final = "the transaction from position {}:{} on has not ended: only part of it is read"
 TORN: Final = "{:,} bytes at the end of {} are not read: the record at byte {} is not complete. It is still being written, or the file was cut"
 MISSING: Final = "{:,} bytes are missing at the end of {}: its header states {:,}"
-FIRST: Final = "the trail begins at file number {}: operations of earlier files are not applied"
+FIRST: Final = "the trail begins at file number {}: operations of earlier files are missing"
 INSIDE: Final = (
     "the trail begins inside a transaction, at file number {}: its first operations are missing"
 )
@@ -76,6 +77,15 @@ def trail_rest(trail: TrailFiles, since: TrailPlace) -> TrailRest:
         max(0, stated - file.size),
         stated,
     )
+
+
+def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
+    """Return notices for a batch that reads a trail to its end, operations of an open transaction included. Raises TrailgateError for damage near the end."""
+    last = trail.files[-1]
+    since = max(trail.begin, TrailPlace(last.number, max(0, last.size - SCANNED - 1)))
+    rest = trail_rest(trail, since)
+    partly = (PARTLY.format(*rest.since),) if rest.open_bytes else ()
+    return (*partly, *replace(rest, open_bytes=0).notices)
 
 
 def check_rest(trail: TrailFiles, begin: TrailPlace) -> None:

@@ -93,6 +93,11 @@ class TrailStream:
         trail = self._find()
         self._target = BEFORE_ALL if trail is None else trail.end
 
+    @property
+    def ends(self) -> bool:
+        """Return whether the stream ends with what was there at some moment."""
+        return self._target is not None
+
     def latest(self, start: StreamOffset, limit: BatchLimit = NO_LIMIT) -> StreamOffset:
         """Return where the next batch ends; ``start`` where there is nothing whole to return."""
         trail = self._find()
