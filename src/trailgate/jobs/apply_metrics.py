@@ -20,6 +20,8 @@ def place_after(trail: TrailFiles, position: Position | None) -> TrailPlace:
     """Return where the transaction of a position ends; the trail's begin if there is no position."""
     if position is None:
         return trail.begin
+    if position.reached is not None:
+        return TrailPlace(*parse_position(position.reached))
     at = TrailPlace(*parse_position(position.position))
     if at >= trail.end:
         return trail.end
@@ -66,7 +68,7 @@ def age_of(position: Position | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ApplyStatistics:
-    """Sums of what a run has done. ``committed`` is when it committed its last batch, in seconds since 1970 UTC; ``behind`` the bytes that it has not applied, None if unknown.
+    """Sums of what a run has done. ``committed`` is when it committed its last batch, in seconds since 1970 UTC; ``behind`` the bytes after ``position`` that are not applied, None if unknown.
 
     ``faults`` are those of the target, by their reasons.
     """
@@ -74,6 +76,7 @@ class ApplyStatistics:
     done: ApplyReport = field(default_factory=ApplyReport)
     committed: float | None = None
     behind: int | None = None
+    position: Position | None = None
     up: bool = True
     outages: int = 0
     faults: Mapping[str, int] = field(default_factory=dict)
@@ -81,6 +84,10 @@ class ApplyStatistics:
     def with_batch(self, report: ApplyReport) -> Self:
         """Return the statistics with one more batch, committed now."""
         return replace(self, done=self.done + report, committed=round(time.time(), 3))
+
+    def with_lag(self, behind: int | None, position: Position | None) -> Self:
+        """Return the statistics with how much of the trail is not applied after a position."""
+        return replace(self, behind=behind, position=position)
 
     def with_target(self, retries: Retries) -> Self:
         """Return the statistics with how the target is now."""
@@ -131,7 +138,7 @@ def as_text(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:
         if value is not None:
             lines += row.lines(GAUGE, [(labels, value)])
     if statistics.behind is not None:
-        seconds = Lag.of(statistics.behind, statistics.done.position).seconds
+        seconds = Lag.of(statistics.behind, statistics.position).seconds
         if seconds is not None:
             lines += LAG.lines(GAUGE, [(labels, seconds)])
     return "".join(f"{line}\n" for line in lines)

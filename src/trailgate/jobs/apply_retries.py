@@ -10,7 +10,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 from trailgate.brokers.backoff import PATIENCE, Backoff
 from trailgate.errors import TargetUnavailableError
@@ -46,10 +46,15 @@ class Retries:
                 lasting=lasting and kind,
                 first=FIRST,
                 longest=LONGEST,
-                trials=TRIALS if patience else 1,
+                trials=TRIALS if patience > 0 else 1,
             )
             for kind in (True, False)
         }
+
+    @classmethod
+    def none(cls) -> Self:
+        """Return what lets the first fault end the run: its caller tries again."""
+        return cls(-1)
 
     @property
     def is_out(self) -> bool:

@@ -68,8 +68,10 @@ class TableTarget:
         self._open = self._known = False
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp VARCHAR, target VARCHAR, trail VARCHAR, "
-            "position VARCHAR, csn VARCHAR, op_ts BIGINT, PRIMARY KEY (grp, target))"
+            "position VARCHAR, csn VARCHAR, op_ts BIGINT, digest VARCHAR, reached VARCHAR, PRIMARY KEY (grp, target))"
         )
+        for name in sql.ADDED_COLUMNS:
+            self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} VARCHAR")
         self._at, self._known = self.position(None), True
 
     @property
@@ -83,9 +85,8 @@ class TableTarget:
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table was applied, or with None how far all tables were."""
-        text = (
-            f"SELECT trail, position, csn, op_ts FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
-        )
+        names = ", ".join(sql.POSITION_COLUMNS)
+        text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
         rows = self._execute(text, [self._group, _name(table)])
         return Position(*rows[0]) if rows else None
 
@@ -244,8 +245,8 @@ class TableTarget:
 
     def _note(self, table: TargetTable | None, at: Position) -> None:
         self._execute(
-            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} VALUES (?, ?, ?, ?, ?, ?)",
-            [self._group, _name(table), at.trail, at.position, at.csn, at.op_ts],
+            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {', '.join(sql.POSITION_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [self._group, _name(table), *(getattr(at, name) for name in sql.POSITION_COLUMNS)],
         )
 
     def _begin(self) -> None:
@@ -310,14 +311,15 @@ def group_positions(path: str) -> list[GroupPosition]:
         raise StorageError("there is no such file", where=Where(source=path))
     connection = _attached(path, read_only=True)
     try:
-        rows = connection.execute(STATUS).fetchall()
+        found = connection.execute(STATUS)
+        names, rows = [column[0] for column in found.description or ()], found.fetchall()
     except duckdb.CatalogException:
         return []
     except duckdb.Error as error:
         raise _refusal(error, path) from None
     finally:
         connection.close()
-    return group_positions_of(rows)
+    return group_positions_of(names, rows)
 
 
 def table_rows(place: str) -> pa.RecordBatchReader:
