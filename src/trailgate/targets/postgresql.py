@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.csv
 from psycopg import sql as psycopg_sql
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import PGconn, Ping
+from psycopg.pq import PGconn, Ping, TransactionStatus
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
@@ -96,7 +96,6 @@ class TableTarget:
         """Create the table of positions. A login that may not create one needs it to exist."""
         if self._execute("SELECT to_regclass(%s)", [sql.CHECKPOINT]) != [(None,)]:
             self._add_position_columns()
-            self._connection.commit()
             return
         # Without the lock two runs that begin at the same time would both create it.
         self._execute(LOCK, ["checkpoint"])
@@ -104,7 +103,13 @@ class TableTarget:
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp text, target text, trail text, position text, csn text, op_ts bigint, "
             "digest text, reached text, PRIMARY KEY (grp, target))"
         )
-        self._connection.commit()
+        self._commit()
+
+    def _commit(self) -> None:
+        try:
+            self._connection.commit()
+        except psycopg.Error as error:
+            raise self._refusal(error, None) from None
 
     def _lock(self) -> None:
         """Let no other run of this group write until the transaction ends. Raises TargetConflictError if one has written since the last batch.
@@ -125,6 +130,7 @@ class TableTarget:
         )
         for name in sorted(set(sql.ADDED_COLUMNS) - {own for (own,) in rows}):
             self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} text")
+            self._commit()
 
     @property
     def _shown(self) -> str:
@@ -134,7 +140,10 @@ class TableTarget:
         """Return how far a table was applied, or with None how far all tables were."""
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
+        is_first = self._connection.info.transaction_status == TransactionStatus.IDLE
         rows = self._execute(text, [self._group, _name(table)])
+        if is_first:  # a run that waits for operations would hold its transaction open
+            self.rollback()
         return Position(*rows[0]) if rows else None
 
     def positions(self) -> list[TablePosition]:
@@ -207,7 +216,10 @@ class TableTarget:
         """Return a reader of all rows, which are fetched in parts."""
         names = ", ".join(sql.quoted(column.name) for column in table.columns)
         cursor = self._connection.cursor(name="trailgate_scan")
-        cursor.execute(f"SELECT {names} FROM {_quoted(table)}".encode())
+        try:
+            cursor.execute(f"SELECT {names} FROM {_quoted(table)}".encode())
+        except psycopg.Error as error:
+            raise self._refusal(error, table) from None
 
         def batches() -> Iterator[pa.RecordBatch]:
             while found := cursor.fetchmany(FETCHED):
@@ -241,11 +253,7 @@ class TableTarget:
         """Make what was written since the last commit last, and with it the position."""
         self._lock()
         self._note(None, at)
-        try:
-            self._connection.commit()
-        except psycopg.Error as error:
-            # If the connection is lost here, only the position states whether the batch was committed.
-            raise self._refusal(error, None) from None
+        self._commit()  # if the connection is lost here, only the position states whether the batch was committed
         self._at, self._is_locked = at, False
 
     def rollback(self) -> None:
@@ -313,7 +321,7 @@ class TableTarget:
     def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> TrailgateError:
         where = Where(source=self._shown, table=None if table is None else str(table))
         fault = fault_of_state(error.sqlstate or "")
-        if error.sqlstate is None and self._connection.broken:
+        if error.sqlstate is None and self._connection.closed:
             fault = TargetUnavailableError
         if fault is not None:
             return fault(f"PostgreSQL refuses: {_line(error)}", where=where)
