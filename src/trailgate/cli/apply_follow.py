@@ -132,7 +132,9 @@ class ApplyWatch:
         if self._metrics is None:
             return
         if self.run is not None:
+            was_up = self.statistics.up
             self.statistics = self.statistics.with_target(self.run.retries)
+            measure |= self.statistics.up != was_up
             if measure or time.monotonic() - self._measured > MEASURED:
                 self.statistics = self.statistics.with_lag(behind(self.run), self.run.position)
                 self._measured = time.monotonic()

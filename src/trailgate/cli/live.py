@@ -16,7 +16,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import Any, Final, Protocol
@@ -129,6 +129,14 @@ class CaptureView(LiveView):
         ranked = sorted(counts, key=lambda name: (-sum(counts[name].values()), name))
         heads, rows = counts_table({name: counts[name] for name in ranked[:room]})
         return heads, rows, max(0, len(ranked) - room)
+
+
+class _Stderr(logging.Handler):
+    """Prints a log's records to stderr as it is then."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError):  # closed or full
+            print(self.format(record), file=sys.stderr, flush=True)
 
 
 class _Notes(logging.Handler):
@@ -346,5 +354,5 @@ def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:
     """Let a log, such as that of connections made and lost, reach stderr."""
     if not log.handlers:
         log.setLevel(level)
-        log.addHandler(logging.StreamHandler())
+        log.addHandler(_Stderr())
         log.propagate = False

@@ -165,6 +165,7 @@ class TableTarget:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
         found = self._open(table)
         assert found is not None
+        self._check_own(table, found)
         names = list(table.key_names if keys_alone else table.schema.names)
         chosen = None
         for name in table.key_names:
@@ -195,8 +196,7 @@ class TableTarget:
         nets, table = effects.nets, effects.nets.table
         path, found = self._path(table), self._open(table)
         assert found is not None
-        if found.transaction_version(self._app) != self._versions.get(path):
-            raise moved_on(self._group, path)
+        self._check_own(table, found)
         properties = self._properties(at)
         if effects.emptied:
             inserted = nets.where(nets.effect != Effect.DELETE)
@@ -234,6 +234,12 @@ class TableTarget:
         if self._versions[path] not in own:
             raise moved_on(self._group, path)
         self._names.add("/".join(table.name))
+
+    def _check_own(self, table: TargetTable, found: DeltaTable) -> None:
+        """Raise TargetConflictError if another run of this group has written a table since."""
+        path = self._path(table)
+        if found.transaction_version(self._app) != self._versions.get(path):
+            raise moved_on(self._group, path)
 
     def _merge(self, effects: Effects, at: Position) -> None:
         """Write effects by key, and commit them with the position."""

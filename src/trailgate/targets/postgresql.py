@@ -178,9 +178,9 @@ class TableTarget:
 
     def create(self, table: TargetTable) -> None:
         """Create a table with its key, and its schema."""
-        self._lock()
         schema, _ = _parts(table)
         text = POSTGRESQL.creation(table, _parts(table))
+        self._lock()
         self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
         self._execute(text)
 
