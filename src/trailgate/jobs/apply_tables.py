@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.batch import Effects, key_table
-from trailgate.apply.collisions import Collisions
+from trailgate.apply.collisions import NAMES, Collisions
 from trailgate.apply.column_types import ColumnTypes
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.mapping import Mapping as MapStatements
@@ -80,12 +80,14 @@ class ApplyReport:
     """What one batch, or a whole run, did to each target table, and how far the trail is applied then.
 
     ``reasons`` are those of operations that could not be applied, each with how many had it.
+    ``notices`` name everything that the run did not apply, such as an open transaction or missing first files: one sentence each, for people and monitors.
     """
 
     tables: Mapping[str, TableReport] = field(default_factory=lambda: MappingProxyType({}))
     batches: int = 0
     position: Position | None = None
     reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    notices: tuple[str, ...] = ()
 
     @property
     def operations(self) -> int:
@@ -100,7 +102,8 @@ class ApplyReport:
         }
         position = other.position or self.position
         reasons = Counter(self.reasons) + Counter(other.reasons)
-        return ApplyReport(tables, self.batches + other.batches, position, reasons)
+        notices = tuple(dict.fromkeys((*self.notices, *other.notices)))
+        return ApplyReport(tables, self.batches + other.batches, position, reasons, notices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +115,8 @@ class _Change:
     wider: tuple[str, ...] = ()
 
 
+MOST_SOUGHT: Final = 1 << 20  # operations of a batch among which a refused one is looked for
+GONE_HINT: Final = "Restore the table, or apply the trail by another --group to a new one. What was applied to it before is not applied again"
 CHANGED_SINCE: Final = "Look whether the operation is still right, and apply it with --force"
 TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its name
 
@@ -167,6 +172,10 @@ class TargetTables:
                 where=Where(source=to),
                 hint="What lies before its position would be left out: name another group, --group NAME",
             )
+
+    def release(self) -> None:
+        """Let others use the target until the next batch."""
+        self._target.release()
 
     def close(self) -> None:
         """Let go of the target."""
@@ -244,7 +253,10 @@ class TargetTables:
                 self._check_mode(held)
             if held is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
-            at = None if held is None else self._target.position(held)
+            at = self._target.position(wanted if held is None else held)
+            if held is None and at is not None and self._bound is None:
+                problem = "the target's table is gone, and it was applied to before"
+                raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
             until = "" if self._bound is None else self._bound(wanted)
@@ -364,13 +376,18 @@ class TargetTables:
                 done += self._apply_parts(part, own)
         return replace(done, batches=1)
 
+    def store(self, position: Position) -> None:
+        """Store a position of all tables without writing any of them."""
+        self._target.commit(position)
+        self.done = position
+
     def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied."""
         try:
             return self._apply(batch, policy)
         except RowRefusedError as error:
             if self._responses.stops(error):
-                raise
+                raise self._placed(batch, policy, error) from None
             refusal = error
         middle = _middle(batch)
         if middle is not None:
@@ -382,6 +399,29 @@ class TargetTables:
             return replace(done, batches=1)
         refused = self._refused(batch, policy, refusal)
         return self._apply_parts(replace(batch, errors={**batch.errors, **refused}), policy)
+
+    def _placed(
+        self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
+    ) -> TrailgateError:
+        """Return the error of a refused row with the position, table and key of its operation, which is found by trying parts of the batch."""
+        if batch.rows > MOST_SOUGHT:
+            return refusal
+        refused = self._refused(batch, policy, refusal)
+        if len(refused) != 1:
+            return refusal
+        ((number, error),) = refused.items()
+        for own in batch.operations.values():
+            for row in np.flatnonzero(own.order == number).tolist():
+                key = (
+                    f"{NAMES.get(int(own.op_type[row]), 'operation')} of {own.shown_key(row)}: "
+                    if own.key
+                    else ""
+                )
+                where = replace(error.where, source=own.place(row), table=str(own.table))
+                hint, numbers = error.hint, error.numbers
+                made = type(error)(f"{key}{error.problem}", where=where, hint=hint)
+                return made.numbered(numbers)
+        return error
 
     def _refused(
         self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
@@ -451,7 +491,7 @@ class TargetTables:
                 for one in steps:
                     at = batch.last
                     if one is not steps[-1]:
-                        at = replace(at, position=one.at)
+                        at = Position(at.trail, one.at, op_ts=at.op_ts)
                     self._target.write(one, at)
             for own in batch.operations.values():
                 gone = _gone(own.order, own.transaction, faults, left_out)

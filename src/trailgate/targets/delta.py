@@ -7,6 +7,7 @@ between begins there, and each table leaves out what it has.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import reduce
 from operator import and_
@@ -19,14 +20,26 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileSelector, PyFileSystem
 
 from trailgate.apply.batch import Effects, whole_rows
 from trailgate.apply.nets import Effect
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import ApplyError, OptionError, StorageError, TrailgateError, Where
+from trailgate.errors import (
+    ApplyError,
+    OptionError,
+    StorageError,
+    TargetConflictError,
+    TargetUnavailableError,
+    TrailgateError,
+    Where,
+    WriteError,
+)
 from trailgate.targets import sql
-from trailgate.targets.target import Position, TablePosition
+from trailgate.targets.faults import DISK, Sign, fault_of
+from trailgate.targets.target import GroupPosition, Position, TablePosition, moved_on
 
 STATE: Final = "_trailgate"
 OFFSET_BITS: Final = 33
@@ -39,6 +52,8 @@ CHECKPOINT: Final = pa.schema(
         ("csn", pa.string()),
         ("op_ts", pa.timestamp("us", "UTC")),
         ("tables", pa.list_(pa.string())),
+        ("digest", pa.string()),
+        ("reached", pa.string()),
     ]
 )
 REFUSED: Final = frozenset("[]^|\\")
@@ -50,6 +65,29 @@ RANGED: Final = (
     pa.types.is_decimal,
     pa.types.is_date,
     pa.types.is_string,
+)
+AGAIN: Final = "Nothing is lost: apply again"
+ARROW: Final = "\u21b3"  # before each cause in an error of delta-rs
+TERMINAL: Final = re.compile(r"\x1b\[[\d;]*m")  # colours of these
+SIGNS: Final = (
+    *DISK,
+    Sign(CommitFailedError, "", TargetConflictError),
+    # A snapshot names files that VACUUM has removed since.
+    Sign(Exception, "object at location", TargetConflictError),
+    Sign(Exception, "permission denied", WriteError),
+    *(
+        Sign(Exception, text, TargetUnavailableError)
+        for text in (
+            "error sending request",
+            "connection refused",
+            "connection reset",
+            "connection closed",
+            "timed out",
+            "service unavailable",
+            "slowdown",
+            "dns error",
+        )
+    ),
 )
 
 Result = TypeVar("Result")
@@ -65,6 +103,7 @@ class TableTarget:
         _check_name(root if "://" in root else str(Path(root).absolute()))
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
+        self._versions: dict[str, int | None] = {}  # of the transactions that this run knows
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> Position | None:
@@ -73,6 +112,7 @@ class TableTarget:
             return self._checkpoint()
         found = self._open(table)
         version = None if found is None else found.transaction_version(self._app)
+        self._versions[self._path(table)] = version
         if version is None:
             return None
         number, offset = divmod(version, 1 << OFFSET_BITS)
@@ -81,7 +121,8 @@ class TableTarget:
     def _checkpoint(self) -> Position | None:
         for row in self._rows():
             micros = pa.scalar(row["op_ts"], CHECKPOINT.field("op_ts").type).value
-            return Position(row["trail"], row["position"], row["csn"], micros)
+            known = (row["trail"], row["position"], row["csn"], micros)
+            return Position(*known, row.get("digest"), row.get("reached"))
         return None
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -101,7 +142,10 @@ class TableTarget:
             number = None if table is None else table.transaction_version(self._app)
             if table is not None and number is not None:
                 position = long_position(*divmod(number, 1 << OFFSET_BITS))
-                found.append(TablePosition(name.replace("/", "."), position, table.version()))
+                shown = name.replace("/", ".")
+                found.append(
+                    TablePosition(shown, position, table.version(), *_stated(table, position))
+                )
         return found
 
     @property
@@ -137,6 +181,7 @@ class TableTarget:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
         path, found = self._path(table), self._open(table)
         assert found is not None
+        self._check_own(table, found)
         names = list(table.key_names if keys_alone else table.schema.names)
         schema = pa.schema([table.schema.field(name) for name in names])
         own = {name: keys[name].combine_chunks() for name in table.key_names}
@@ -160,12 +205,7 @@ class TableTarget:
         nets, table = effects.nets, effects.nets.table
         path, found = self._path(table), self._open(table)
         assert found is not None
-        known = found.transaction_version(self._app)
-        _, version = self._transaction(at)
-        if known is not None and known >= version:
-            raise StorageError(
-                "somebody else applies the same trail to this table", where=Where(source=path)
-            )
+        self._check_own(table, found)
         properties = self._properties(at)
         if effects.emptied:
             inserted = nets.where(nets.effect != Effect.DELETE)
@@ -196,7 +236,19 @@ class TableTarget:
         else:
             return
         found.update_incremental()
+        _, version = self._transaction(at)
+        # An UPDATE that finds no row commits nothing.
+        own = (self._versions.get(path), version)
+        self._versions[path] = found.transaction_version(self._app)
+        if self._versions[path] not in own:
+            raise moved_on(self._group, path)
         self._names.add("/".join(table.name))
+
+    def _check_own(self, table: TargetTable, found: DeltaTable) -> None:
+        """Raise TargetConflictError if another run of this group has written a table since."""
+        path = self._path(table)
+        if found.transaction_version(self._app) != self._versions.get(path):
+            raise moved_on(self._group, path)
 
     def _merge(self, effects: Effects, at: Position) -> None:
         """Write effects by key, and commit them with the position."""
@@ -232,13 +284,23 @@ class TableTarget:
                 "csn": [at.csn],
                 "op_ts": pa.array([at.op_ts], pa.int64()).cast(CHECKPOINT.field("op_ts").type),
                 "tables": [sorted(self._names)],
+                "digest": [at.digest],
+                "reached": [at.reached],
             },
             schema=CHECKPOINT,
         )
-        _refusing(self._state, lambda: write_deltalake(self._state, row, mode="overwrite"))
+        # The table of an earlier version has fewer columns.
+        _refusing(
+            self._state,
+            lambda: write_deltalake(self._state, row, mode="overwrite", schema_mode="overwrite"),
+        )
 
     def rollback(self) -> None:
         """Do nothing: what was written is committed, and is left out when the batch is applied again."""
+
+    def release(self) -> None:
+        """Forget the snapshots: the next batch reads those that others have committed by then."""
+        self._tables.clear()
 
     def close(self) -> None:
         """Let go of the tables."""
@@ -252,7 +314,12 @@ class TableTarget:
 
     def _metadata(self, at: Position) -> dict[str, str]:
         """Return the position in words, for who reads the history of a table."""
-        names = {"trail": at.trail, "position": at.position, "csn": at.csn or ""}
+        names = {
+            "trail": at.trail,
+            "position": at.position,
+            "csn": at.csn or "",
+            "op_ts": "" if at.op_ts is None else str(at.op_ts),
+        }
         return {f"trailgate.{name}": value for name, value in names.items()}
 
     def _transaction(self, at: Position) -> tuple[str, int]:
@@ -277,7 +344,8 @@ class TableTarget:
             except TableNotFoundError:
                 return None
             except (DeltaError, OSError) as error:
-                raise StorageError(_line(error), where=Where(source=path)) from None
+                fault = fault_of(error, SIGNS) or StorageError
+                raise fault(_line(error), where=Where(source=path)) from None
         return self._tables[path]
 
 
@@ -356,6 +424,35 @@ def table_rows(path: str) -> pa.RecordBatchReader:
         raise StorageError(_line(error), where=Where(source=path)) from None
 
 
+def group_positions(root: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables below a folder, or in a store."""
+    root = root.rstrip("/")
+    if "://" not in root and not Path(root).is_dir():
+        raise StorageError("there is no such folder", where=Where(source=root))
+    try:
+        folder = PyFileSystem(DeltaStorageHandler(root))
+        found = folder.get_file_info(FileSelector(STATE, allow_not_found=True))
+    except (DeltaError, OSError) as error:
+        fault = fault_of(error, SIGNS) or StorageError
+        raise fault(_line(error), where=Where(source=root)) from None
+    targets = [
+        (one.base_name, TableTarget(root, one.base_name)) for one in found if not one.is_file
+    ]
+    return [GroupPosition(name, one.position(None), one.positions()) for name, one in targets]
+
+
+STATED: Final = 100  # commits that are searched for the one of a position
+
+
+def _stated(table: DeltaTable, position: str) -> tuple[str | None, int | None]:
+    """Return the CSN and the commit time that the commit of a position states. Commits of others, such as OPTIMIZE, may have followed it."""
+    for commit in table.history(STATED):
+        if commit.get("trailgate.position") == position:
+            op_ts = commit.get("trailgate.op_ts")
+            return commit.get("trailgate.csn") or None, int(op_ts) if op_ts else None
+    return None, None
+
+
 def _version(position: str) -> int:
     """Return a position as one integer; raises StorageError for one beyond what it holds."""
     number, offset = parse_position(position)
@@ -371,17 +468,19 @@ def _refusing(path: str, act: Callable[[], Result]) -> Result:
     """Return what delta-rs returns; its errors are ours."""
     try:
         return act()
-    except CommitFailedError as error:
-        raise StorageError(
-            f"another writer changed the table meanwhile: {_line(error)}",
-            where=Where(source=path),
-            hint="Nothing is lost: apply again",
-        ) from None
     except TrailgateError:
         raise
     except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
-        raise ApplyError(f"delta-rs refuses: {_line(error)}", where=Where(source=path)) from None
+        where, fault = Where(source=path), fault_of(error, SIGNS)
+        if fault is TargetConflictError:
+            problem = f"another writer changed the table meanwhile: {_line(error)}"
+            raise TargetConflictError(problem, where=where, hint=AGAIN) from None
+        kind = fault or ApplyError
+        raise kind(f"delta-rs refuses: {_line(error)}", where=where) from None
 
 
 def _line(error: Any) -> str:
-    return " ".join(str(error).partition("\n")[0].split())
+    """Return the first line of an error, and the causes that arrows mark in the next ones."""
+    first, *others = str(error).splitlines() or [""]
+    causes = [line.partition(ARROW)[2] for line in others if ARROW in line]
+    return TERMINAL.sub("", ": ".join(" ".join(one.split()) for one in (first, *causes)))
