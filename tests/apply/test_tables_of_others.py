@@ -229,7 +229,7 @@ REFUSED: Final = {
     "NULL": (("duckdb", "postgresql"), "v varchar NOT NULL", None, "NULL|null"),
     "a check": (("duckdb", "postgresql"), "v varchar CHECK (v < 'x')", "x", "CHECK|check"),
     "too long": (("postgresql",), "v varchar(2)", "xxx", r"varchar|character varying\(2\)"),
-    "NUL": (("postgresql",), "v text", "a\0b", r"U\+0000"),
+    "NUL": (("postgresql",), "v text", "a\0b", r"0x00"),
     "no uuid": (("duckdb", "postgresql"), "v uuid", "x", "(?i)uuid"),
     "another spelling": (("postgresql",), "v inet", "10.0.0.1/32", "10.0.0.1"),
     "no word of an enum": (("postgresql",), "v hr.mood", "x", "mood"),

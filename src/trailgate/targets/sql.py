@@ -162,7 +162,7 @@ def statements(
         found.append((f"DELETE FROM {name} AS t USING {staging} AS s WHERE {is_one}", deleted))
     values = _updated_values(effects, dialect)
     is_one = f"s.e IN ({Effect.PATCH:d}, {Effect.REPLACE:d}) AND {same}"
-    if updated and values:  # without them all columns are the key: an update changes nothing
+    if updated and values:
         text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
         found.append((text, updated))
     for bits, count in _patterns(rows, effect == Effect.REPLACE):
@@ -196,6 +196,10 @@ def _updated_values(effects: Effects, dialect: Dialect) -> str:
         found.append(
             f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE {dialect.value(table, at)} END"
         )
+    if not found:
+        # All columns are the key. The rows are counted nevertheless: two of them may be equal.
+        names = [quoted(one.name) for one in table.columns if not (one.computed or one.on_insert)]
+        found = [f"{name} = t.{name}" for name in names[:1]]
     return ", ".join(found)
 
 
