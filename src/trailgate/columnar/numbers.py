@@ -124,7 +124,7 @@ def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
     offsets, data = byte_view(values)
     has_power = ((data[offsets[0] : offsets[-1]] | 0x20) == ord("e")).any()
     if has_power or most_bytes(values) > kind.precision - kind.scale:
-        _check_size(values, kind)
+        _check_found(values, found, has_power=has_power)
     if not has_power:
         return found
     # Arrow takes a value for zero where its power and the scale are 39 digits apart.
@@ -134,16 +134,17 @@ def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return found
 
 
-def _check_size(values: pa.Array, kind: pa.DataType) -> None:
-    """Raise DecodeError for a number beyond a type: pyarrow 26 keeps the last 128 bits of it, so that 2^128 + 1 would be 1."""
-    most = kind.precision - kind.scale
-    long = pc.greater(pc.binary_length(values), most)
-    chosen = values.filter(pc.or_(long, pc.match_substring_regex(values, "[eE]")))
+def _check_found(values: pa.Array, found: pa.Array, *, has_power: bool) -> None:
+    """Raise DecodeError for text that became another number: pyarrow 26 keeps the last 128 bits of long digits, so that 2^128 + 1 would be 1."""
+    chosen = pc.greater(pc.binary_length(values), found.type.precision - found.type.scale)
+    if has_power:
+        chosen = pc.or_(chosen, pc.match_substring_regex(values, "[eE]"))
+    pairs = zip(values.filter(chosen).to_pylist(), found.filter(chosen).to_pylist(), strict=True)
     try:
-        numbers = list(map(Decimal, chosen.to_pylist()))
+        same = all(Decimal(text) == number for text, number in pairs)
     except InvalidOperation:  # an exponent of 19 digits and more
-        raise DecodeError("digits would be lost") from None
-    if any(number and number.adjusted() >= most for number in numbers):
+        same = False
+    if not same:
         raise DecodeError("digits would be lost")
 
 
