@@ -7,7 +7,8 @@ between begins there, and each table leaves out what it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import and_
 from pathlib import Path
@@ -44,6 +45,43 @@ CHECKPOINT: Final = pa.schema(
 REFUSED: Final = frozenset("[]^|\\")
 FLOAT_DIGITS: Final = 15  # that a float of 64 bits has of every number
 LONG_DIGITS: Final = 18  # that an integer of 64 bits has of every number
+MOST_SIGNS: Final = 300  # of what delta-rs says, in an error
+DELTA_ERRORS: Final = (DeltaError, pa.ArrowException, OSError, ValueError)
+CONSTRAINTS: Final = "NOT NULL columns and CHECK constraints refuse rows: change the constraint, or leave the table out by --tables"
+# Signs of errors that are not cured by another try: what they mean, and what to do.
+REFUSALS: Final = (
+    (
+        "append-only",
+        "the table takes no updates and deletes: its property delta.appendOnly is true",
+        "Apply to it with --mode append, or set the property to false",
+    ),
+    (
+        "APPEND_ONLY",
+        "the table takes no updates and deletes: its property delta.appendOnly is true",
+        "Apply to it with --mode append, or set the property to false",
+    ),
+    (
+        "Unsupported table features",
+        "delta-rs does not write tables with this feature: {}",
+        "Apply by a session of Spark that has Delta, trailgate.spark.apply(..., merge='session'), or drop the feature: ALTER TABLE t DROP FEATURE name",
+    ),
+    (
+        "Duplicate field name",
+        "Delta has no two columns whose names differ only in case: {}",
+        "Give one of them another name, by COLMAP in a parameter file",
+    ),
+)
+STATISTICS: Final = "delta.dataSkippingStatsColumns"
+INDEXED: Final = "delta.dataSkippingNumIndexedCols"
+SIMPLE: Final = re.compile(r"\w+")  # names that each library reads alike in a list of columns
+# Types that Delta has statistics of.
+COUNTED: Final = (
+    pa.types.is_integer,
+    pa.types.is_decimal,
+    pa.types.is_floating,
+    pa.types.is_temporal,
+    pa.types.is_string,
+)
 # Types whose bounds choose files. Spark cuts the bounds of times to milliseconds.
 RANGED: Final = (
     pa.types.is_integer,
@@ -116,7 +154,10 @@ class TableTarget:
     def create(self, table: TargetTable) -> None:
         """Create a table."""
         path = self._path(table)
-        made = _refusing(path, lambda: DeltaTable.create(path, table.schema))
+        settings = statistics_settings(table.schema, {})
+        made = _refusing(
+            path, lambda: DeltaTable.create(path, table.schema, configuration=settings)
+        )
         self._tables[path] = made
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -162,6 +203,7 @@ class TableTarget:
             raise StorageError(
                 "somebody else applies the same trail to this table", where=Where(source=path)
             )
+        _leave_out_rounded_statistics(path, found)
         properties = self._properties(at)
         if effects.emptied:
             inserted = nets.where(nets.effect != Effect.DELETE)
@@ -273,7 +315,7 @@ class TableTarget:
             except TableNotFoundError:
                 return None
             except (DeltaError, OSError) as error:
-                raise StorageError(_line(error), where=Where(source=path)) from None
+                raise StorageError(_line(str(error)), where=Where(source=path)) from None
         return self._tables[path]
 
 
@@ -298,6 +340,41 @@ def has_rounded_statistics(kind: pa.DataType) -> bool:
     if not pa.types.is_decimal(kind):
         return False
     return bool(kind.precision > (FLOAT_DIGITS if kind.scale else LONG_DIGITS))
+
+
+def statistics_settings(schema: pa.Schema, known: Mapping[str, str | None]) -> dict[str, str]:
+    """Return the table properties by which no statistics are written of columns that delta-rs rounds; none where the properties that a table has leave them out already.
+
+    Every reader of the table trusts its statistics, so this is about all columns, and not about those of the key alone.
+    """
+    rounded = [field.name for field in schema if has_rounded_statistics(field.type)]
+    listed = known.get(STATISTICS)
+    if not rounded:
+        return {}
+    if listed is not None:
+        names = [name.strip().strip("`") for name in listed.split(",")]
+        chosen = [name for name in names if name not in rounded]
+        return {} if chosen == names else {STATISTICS: ",".join(map("`{}`".format, chosen))}
+    count = int(known.get(INDEXED) or 32)  # Delta's own default
+    first = schema.names[: count if count >= 0 else None]
+    if not set(first) & set(rounded):
+        return {}
+    chosen = [
+        field.name
+        for field in schema
+        if field.name in first
+        and SIMPLE.fullmatch(field.name)
+        and any(fits(field.type) for fits in COUNTED)
+        and not has_rounded_statistics(field.type)
+    ]
+    return {STATISTICS: ",".join(map("`{}`".format, chosen))}
+
+
+def _leave_out_rounded_statistics(path: str, table: DeltaTable) -> None:
+    """Set the properties of a table that others created, before delta-rs writes to it."""
+    settings = statistics_settings(pa.schema(table.schema()), table.metadata().configuration)
+    if settings:
+        _refusing(path, lambda: table.alter.set_table_properties(settings))
 
 
 def _bounds(name: str, values: pa.Array) -> str | None:
@@ -349,7 +426,7 @@ def table_rows(path: str) -> pa.RecordBatchReader:
     try:
         return _reader(DeltaTable(path))
     except (DeltaError, OSError) as error:
-        raise StorageError(_line(error), where=Where(source=path)) from None
+        raise StorageError(_line(str(error)), where=Where(source=path)) from None
 
 
 def _version(position: str) -> int:
@@ -364,20 +441,42 @@ def _version(position: str) -> int:
 
 
 def _refusing(path: str, act: Callable[[], Result]) -> Result:
-    """Return what delta-rs returns; its errors are ours."""
+    """Return what delta-rs returns; its errors become ours."""
     try:
         return act()
-    except CommitFailedError as error:
-        raise StorageError(
-            f"another writer changed the table meanwhile: {_line(error)}",
-            where=Where(source=path),
-            hint="Nothing is lost: apply again",
-        ) from None
     except TrailgateError:
         raise
-    except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
-        raise ApplyError(f"delta-rs refuses: {_line(error)}", where=Where(source=path)) from None
+    except DELTA_ERRORS as error:
+        raise refusal(error, path) from None
+    except Exception as error:
+        # delta-rs raises some errors of schemas as bare exceptions.
+        if type(error) is not Exception:
+            raise
+        raise refusal(error, path) from None
 
 
-def _line(error: Any) -> str:
-    return " ".join(str(error).partition("\n")[0].split())
+def refusal(error: Exception, path: str) -> TrailgateError:
+    """Return the error for one of delta-rs, or of Delta on Spark."""
+    text, where = str(error), Where(source=path)
+    for sign, problem, hint in REFUSALS:
+        if sign in text:
+            return ApplyError(problem.format(_line(text)), where=where, hint=hint)
+    if isinstance(error, CommitFailedError):
+        return StorageError(
+            f"another writer changed the table meanwhile: {_line(text)}",
+            where=where,
+            hint="Nothing is lost: apply again",
+        )
+    rows = [line.strip("| ") for line in text.splitlines() if line.startswith("|")]
+    if len(rows) > 1:
+        names, values = (re.split(r"\s*\|\s*", row) for row in rows[:2])
+        row = ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=False))
+        problem = f"the table's constraints refuse a row: {row[:MOST_SIGNS]}"
+        return ApplyError(problem, where=where, hint=CONSTRAINTS)
+    return ApplyError(f"delta-rs refuses: {_line(text)}", where=where)
+
+
+def _line(text: str) -> str:
+    """Return a text of several lines as one."""
+    whole = " ".join(text.split())
+    return whole if len(whole) <= MOST_SIGNS else f"{whole[:MOST_SIGNS]} ..."
