@@ -72,7 +72,9 @@ def _vector_file(table: Path, numbers: list[int]) -> dict[str, Any]:
     """Write a file of one deletion vector; return how a commit names it."""
     bitmap = struct.pack("<iqi", MAGIC, 1, 0) + _roaring(numbers)
     name = uuid.uuid4()
-    content = b"\x01" + struct.pack(">i", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
+    content = (
+        b"\x01" + struct.pack(">i", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
+    )
     (table / f"deletion_vector_{name}.bin").write_bytes(content)
     return {
         "storageType": "u",
