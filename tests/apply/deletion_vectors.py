@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 from deltalake import DeltaTable
 
 MAGIC: Final = 1681511377  # "a RoaringBitmapArray in the portable format"
@@ -54,7 +55,7 @@ def delete_by_vector(table: Path, rows: dict[str, list[int]]) -> None:
 
 def vectors(table: Path) -> int:
     """Return the number of files of a table that have a deletion vector."""
-    return sum(len(batch) for batch in DeltaTable(table).deletion_vectors())
+    return pa.table(DeltaTable(table).deletion_vectors()).num_rows
 
 
 def _added(log: Path, file: str) -> dict[str, Any]:
