@@ -151,6 +151,10 @@ class TableTarget:
         found = self._open(table)
         return None if found is None else table.as_held(table.name, pa.schema(found.schema()))
 
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created: its types keep all that Arrow's do."""
+        return table
+
     def create(self, table: TargetTable) -> None:
         """Create a table."""
         path = self._path(table)

@@ -57,6 +57,10 @@ class Target(Protocol):
         """Return the table as it is in the target, with its types and its names of columns; None where there is none."""
         ...
 
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created, with what the types of its columns will keep of values."""
+        return table
+
     def create(self, table: TargetTable) -> None:
         """Create a table."""
         ...
