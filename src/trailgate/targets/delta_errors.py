@@ -1,0 +1,82 @@
+"""Errors of delta-rs, made ours: what a table refuses, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import pyarrow as pa
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
+
+MOST_SIGNS: Final = 300  # of what delta-rs says, in an error
+DELTA_ERRORS: Final = (DeltaError, pa.ArrowException, OSError, ValueError)
+CONSTRAINTS: Final = "NOT NULL columns and CHECK constraints refuse rows: change the constraint, or leave the table out by --tables"
+# Signs of errors that are not cured by another try: what they mean, and what to do.
+REFUSALS: Final = (
+    (
+        "append-only",
+        "the table takes no updates and deletes: its property delta.appendOnly is true",
+        "Apply to it with --mode append, or set the property to false",
+    ),
+    (
+        "APPEND_ONLY",
+        "the table takes no updates and deletes: its property delta.appendOnly is true",
+        "Apply to it with --mode append, or set the property to false",
+    ),
+    (
+        "Unsupported table features",
+        "delta-rs does not write tables with this feature: {}",
+        "Apply by a session of Spark that has Delta, trailgate.spark.apply(..., merge='session'), or drop the feature: ALTER TABLE t DROP FEATURE name",
+    ),
+    (
+        "Duplicate field name",
+        "Delta has no two columns whose names differ only in case: {}",
+        "Give one of them another name, by COLMAP in a parameter file",
+    ),
+)
+
+Result = TypeVar("Result")
+
+
+def refusing(path: str, act: Callable[[], Result]) -> Result:
+    """Return what delta-rs returns; its errors become ours."""
+    try:
+        return act()
+    except TrailgateError:
+        raise
+    except DELTA_ERRORS as error:
+        raise refusal(error, path) from None
+    except Exception as error:
+        # delta-rs raises some errors of schemas as bare exceptions.
+        if type(error) is not Exception:
+            raise
+        raise refusal(error, path) from None
+
+
+def refusal(error: Exception, path: str) -> TrailgateError:
+    """Return the error for one of delta-rs, or of Delta on Spark."""
+    text, where = str(error), Where(source=path)
+    for sign, problem, hint in REFUSALS:
+        if sign in text:
+            return ApplyError(problem.format(line_of(text)), where=where, hint=hint)
+    if isinstance(error, CommitFailedError):
+        return StorageError(
+            f"another writer changed the table meanwhile: {line_of(text)}",
+            where=where,
+            hint="Nothing is lost: apply again",
+        )
+    rows = [line.strip()[1:-1] for line in text.splitlines() if line.startswith("|")]
+    if len(rows) > 1:
+        names, values = ([cell.strip() for cell in row.split("|")] for row in rows[:2])
+        row = ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=False))
+        problem = f"the table's constraints refuse a row: {row[:MOST_SIGNS]}"
+        return ApplyError(problem, where=where, hint=CONSTRAINTS)
+    return ApplyError(f"delta-rs refuses: {line_of(text)}", where=where)
+
+
+def line_of(text: str) -> str:
+    """Return a text of several lines as one."""
+    whole = " ".join(text.split())
+    return whole if len(whole) <= MOST_SIGNS else f"{whole[:MOST_SIGNS]} ..."
