@@ -62,7 +62,7 @@ def _added(log: Path, file: str) -> dict[str, Any]:
     """Return the last action that added a file."""
     found: dict[str, Any] = {}
     for commit in sorted(log.glob("*.json")):
-        for line in commit.read_text().split("\n")[:-1]:
+        for line in filter(None, commit.read_text().split("\n")):
             action = json.loads(line).get("add")
             if action is not None and action["path"] == file:
                 found = action

@@ -173,7 +173,20 @@ def _numbers(sub_type: int) -> Values:
 
 
 def _floats(code: int, kind: pa.DataType, *limits: float) -> Values:
-    usual = (0.0, 1.0, -1.0, 0.1, 1 / 3, 16777216.0, 1e10, -1e-10, math.inf, -math.inf)
+    usual = (
+        0.0,
+        1.0,
+        -1.0,
+        0.1,
+        1 / 3,
+        16777216.0,
+        1e10,
+        -1e-10,
+        math.inf,
+        -math.inf,
+        -0.0,
+        math.nan,
+    )
     every = (*usual, *limits)
     values = tuple(float(pa.scalar(one, pa.float64()).cast(kind).as_py()) for one in every)
     column = Column("V", code, TYPES[code].width or 8)
@@ -252,7 +265,7 @@ class Held(NamedTuple):
             return datetime.fromisoformat(value[:26])
         if pa.types.is_date(kind):
             return date.fromisoformat(value)
-        return value
+        return "NaN" if value != value else value  # noqa: PLR0124
 
 
 def delta_rows(address: str, table: str) -> list[Row]:

@@ -101,13 +101,14 @@ def _literal(value: pa.Scalar) -> str:
 def match(table: TargetTable) -> str:
     """Return the condition that a row of the table and one of staging have the same key.
 
-    Tables that others created have statistics of every column: keys whose ones are rounded are compared as text, for which no file is left out.
+    Tables that others created have statistics of every column. Keys whose statistics are rounded, or do not count NaN, are compared as text, for which no file is left out.
     """
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
     pairs = []
     for at in table.key:
         sides = (f"t.{sql.quoted(table.columns[at].name)}", f"s.c{at}")
-        if has_rounded_statistics(table.columns[at].type):
+        kind = table.columns[at].type
+        if has_rounded_statistics(kind) or pa.types.is_floating(kind):
             sides = tuple(f"CAST({side} AS VARCHAR)" for side in sides)
         pairs.append(f"({f' {equal} '.join(sides)})")
     # DataFusion takes AND for the narrower one where there are no parentheses.
