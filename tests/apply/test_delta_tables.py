@@ -18,8 +18,8 @@ from deltalake import DeltaTable, Schema, write_deltalake
 from apply.deletion_vectors import delete_by_vector, vectors
 from apply.naive_batches import block_of_images
 from apply.test_keys_and_values import HISTORIES, TABLES
-from apply.value_histories import FORMS, History, run_histories
-from apply.value_table import TARGETS, VALUES
+from apply.value_histories import mixed_histories, run_histories
+from apply.value_table import TARGETS
 from laws import WHOLE, chance, examples
 from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
 from trailgate.apply.tables import target_table
@@ -92,11 +92,7 @@ def test_a_table_has_the_sources_rows(created: str, tmp_path: Path) -> None:
     target, own = TARGETS["delta"], chance(f"delta {created}")
     for number in range(-(-(HISTORIES if WHOLE else examples(8)) // TABLES)):
         folder = tmp_path / str(number)
-        types = own.sample(VALUES, TABLES)
-        histories = [
-            History.drawn(own, f"T{at}", own.choice(FORMS), target, key, many=at == 0)
-            for at, key in enumerate(types)
-        ]
+        histories = mixed_histories(own, target, TABLES)
         paths = [folder / "lake" / "hr" / f"t{at}" for at in range(TABLES)]
         for path, history in zip(paths, histories, strict=True):
             path.mkdir(parents=True)

@@ -184,6 +184,14 @@ class History:
         return ord(kind), before, after
 
 
+def mixed_histories(chance: random.Random, target: Held, count: int) -> list[History]:
+    """Draw tables with keys of every form, one of them with many keys."""
+    return [
+        History.drawn(chance, f"T{at}", chance.choice(FORMS), target, one, many=at == 0)
+        for at, one in enumerate(chance.sample(VALUES, count))
+    ]
+
+
 def write_histories(prefix: Path, histories: Sequence[History], chance: random.Random) -> int:
     """Append what each source has logged since it was written last, transactions of tables in any order; return the number of operations."""
     waiting = [(one, _new_transactions(one)) for one in histories]

@@ -314,6 +314,11 @@ def _float4(value: float | None) -> float | None:
     return None if value is None else float(np.float32(value))
 
 
+def session_rows(address: str, table: str) -> list[Row]:
+    """Refuse to read a table: a session of Spark does."""
+    raise NotImplementedError(f"{address}: {table} is read by the session of its test")
+
+
 def _has_nul(column: Column, value: Value) -> bool:
     """Return whether PostgreSQL has no text for a value: one with U+0000."""
     return isinstance(value, str) and column.family is not Family.BYTES and "\0" in value
@@ -322,6 +327,7 @@ def _has_nul(column: Column, value: Value) -> bool:
 TARGETS: Final[Mapping[str, Held]] = {
     "delta": Held("delta:{}/lake", delta_rows),
     "duckdb": Held("duckdb:{}/shop.duckdb", duckdb_rows),
+    "iceberg": Held("iceberg:{}", session_rows),
     "parquet": Held("parquet:{}/history", parquet_rows, keyed=False),
     "postgresql": Held("{}", postgresql_rows, numeric=True, refuses=_has_nul),
 }

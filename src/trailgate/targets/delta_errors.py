@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -13,25 +14,25 @@ from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
 MOST_SIGNS: Final = 300  # of what delta-rs says, in an error
 DELTA_ERRORS: Final = (DeltaError, pa.ArrowException, OSError, ValueError)
 CONSTRAINTS: Final = "NOT NULL columns and CHECK constraints refuse rows: change the constraint, or leave the table out by --tables"
-# Signs of errors that are not cured by another try: what they mean, and what to do.
+# Signs of errors that no other try cures, of delta-rs or of Delta on Spark: what they mean, and what to do. {} is what the library says.
 REFUSALS: Final = (
     (
-        "append-only",
+        r"append-only|DELTA_CANNOT_MODIFY_APPEND_ONLY",
         "the table takes no updates and deletes: its property delta.appendOnly is true",
         "Apply to it with --mode append, or set the property to false",
     ),
     (
-        "APPEND_ONLY",
-        "the table takes no updates and deletes: its property delta.appendOnly is true",
-        "Apply to it with --mode append, or set the property to false",
+        r"DELTA_VIOLATE_CONSTRAINT|DELTA_NOT_NULL_CONSTRAINT",
+        "the table's constraints refuse a row: {}",
+        CONSTRAINTS,
     ),
     (
-        "Unsupported table features",
+        r"Unsupported table features",
         "delta-rs does not write tables with this feature: {}",
         "Apply by a session of Spark that has Delta, trailgate.spark.apply(..., merge='session'), or drop the feature: ALTER TABLE t DROP FEATURE name",
     ),
     (
-        "Duplicate field name",
+        r"Duplicate field name",
         "Delta has no two columns whose names differ only in case: {}",
         "Give one of them another name, by COLMAP in a parameter file",
     ),
@@ -56,11 +57,11 @@ def refusing(path: str, act: Callable[[], Result]) -> Result:
 
 
 def refusal(error: Exception, path: str) -> TrailgateError:
-    """Return the error for one of delta-rs, or of Delta on Spark."""
+    """Return the error for one of delta-rs."""
     text, where = str(error), Where(source=path)
-    for sign, problem, hint in REFUSALS:
-        if sign in text:
-            return ApplyError(problem.format(line_of(text)), where=where, hint=hint)
+    known = known_refusal(text, path)
+    if known is not None:
+        return known
     if isinstance(error, CommitFailedError):
         return StorageError(
             f"another writer changed the table meanwhile: {line_of(text)}",
@@ -74,6 +75,16 @@ def refusal(error: Exception, path: str) -> TrailgateError:
         problem = f"the table's constraints refuse a row: {row[:MOST_SIGNS]}"
         return ApplyError(problem, where=where, hint=CONSTRAINTS)
     return ApplyError(f"delta-rs refuses: {line_of(text)}", where=where)
+
+
+def known_refusal(text: str, path: str) -> ApplyError | None:
+    """Return the error for a text that has a sign of REFUSALS; None for another one."""
+    for sign, problem, hint in REFUSALS:
+        found = re.search(sign, text)
+        if found is not None:
+            said = text[found.start() :].partition("\n\tat")[0]  # without the calls of Java
+            return ApplyError(problem.format(line_of(said)), where=Where(source=path), hint=hint)
+    return None
 
 
 def line_of(text: str) -> str:
