@@ -138,6 +138,16 @@ def stated(table: Path) -> list[set[str]]:
     return [set(one["minValues"]) | set(one["maxValues"]) for one in added]
 
 
+def test_delta_rs_still_rounds(tmp_path: Path) -> None:
+    """Once this fails, nothing of trailgate.targets.delta_statistics is needed."""
+    rows = pa.table({"a": pa.array([Decimal("90071992547409.93")], pa.decimal128(19, 2))})
+    write_deltalake(tmp_path, rows)
+
+    read = DeltaTable(tmp_path).to_pyarrow_dataset()
+    assert read.to_table(filter=pc.field("a") == rows["a"][0]).num_rows == 0
+    assert read.to_table().num_rows == 1
+
+
 @pytest.mark.parametrize(
     ("known", "expected"),
     [

@@ -11,10 +11,10 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 
 from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
 
-MOST_SIGNS: Final = 300  # of what delta-rs says, in an error
+MOST_SIGNS: Final = 300  # of an error of the library
 DELTA_ERRORS: Final = (DeltaError, pa.ArrowException, OSError, ValueError)
 CONSTRAINTS: Final = "NOT NULL columns and CHECK constraints refuse rows: change the constraint, or leave the table out by --tables"
-# Signs of errors that no other try cures, of delta-rs or of Delta on Spark: what they mean, and what to do. {} is what the library says.
+# Signs of errors that no other try cures, of delta-rs or of Delta on Spark: what they mean, and what to do. {} is the text of the library.
 REFUSALS: Final = (
     (
         r"append-only|DELTA_CANNOT_MODIFY_APPEND_ONLY",
