@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from trailgate.apply.faults import TOO_LARGE
 from trailgate.arrays import Mask
 from trailgate.columnar.numbers import NUMBER
-from trailgate.columnar.rows import failing_row, row_error
+from trailgate.columnar.rows import failing_row, most_bytes, row_error, trim
 from trailgate.errors import DecodeError, DefinitionError, Where
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -118,7 +118,7 @@ def check_rows(values: pa.Array, good: Mask, kind: pa.DataType | str) -> None:
 def plain_numbers(values: pa.StringArray) -> pa.StringArray:
     """Spell each number in text in one way; what is no number stays as it is.
 
-    '00012', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf' becomes 'Infinity'.
+    '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf' becomes 'Infinity'.
     """
     plain = np.asarray(pc.fill_null(pc.match_substring_regex(values, PLAIN_NUMBER), True))
     rows = np.flatnonzero(~plain)
@@ -160,12 +160,13 @@ def numbers_of(values: pa.Array, kind: pa.DataType | str) -> pa.StringArray:
     text = pc.cast(values, pa.string())
     if group_of(values.type) is not Group.TEXT:
         return plain_numbers(text)
+    text = trim(text)
     # Decimal reads 1_000 and the digits of all scripts.
     is_number = pc.match_substring_regex(text, NUMBER)
     if not pc.all(is_number).as_py():
         is_float = pc.is_in(pc.utf8_lower(text), pa.array(list(FLOATS)))
         known = pc.or_(is_number, pc.and_(is_float, text.is_valid()))
-        check_rows(text, np.asarray(pc.fill_null(known, True)), kind)
+        check_rows(values, np.asarray(pc.fill_null(known, True)), kind)
     return plain_numbers(text)
 
 
@@ -188,11 +189,21 @@ def same_values(one: pa.Array, other: pa.Array) -> Mask:
 
 def _number_through_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
     text = numbers_of(values, kind)
+    if pa.types.is_decimal(kind):
+        _check_digits(values, text, kind)
     try:
         return pc.cast(text, kind)
     except pa.ArrowInvalid:
         row = failing_row(lambda part: pc.cast(part, kind), text)
         raise not_held(values, row, kind) from None
+
+
+def _check_digits(values: pa.Array, text: pa.StringArray, kind: pa.DataType) -> None:
+    """Raise DecodeError for a number with too many digits before the point: pyarrow 26 casts 39 and more digits to another number without an error."""
+    most = kind.precision - kind.scale
+    if most_bytes(text) > most:
+        whole = pc.utf8_length(pc.replace_substring_regex(text, r"^-|^-?0(\.|$)|\..*$", ""))
+        check_rows(values, np.asarray(pc.fill_null(pc.less_equal(whole, most), True)), kind)
 
 
 def _float_by_digits(values: pa.Array, kind: pa.DataType) -> pa.Array:

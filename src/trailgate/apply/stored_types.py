@@ -28,7 +28,7 @@ UUID_TEXT: Final = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 
 
 class Rule(Enum):
-    """How a database's type treats values. ``as_text`` ones are read and written as text."""
+    """How a database's type treats values."""
 
     FRACTION = "timestamp(p)"
     CHARACTERS = "varchar(n)"
@@ -238,7 +238,7 @@ RULES: Final[Mapping[Rule, RuleRow]] = MappingProxyType(
         Rule.INTEGER: RuleRow(_check_integer, plain_numbers),
         Rule.UUID: RuleRow(_check_uuid, _spell_uuid),
         Rule.JSON_VALUE: RuleRow(_check_json, _spell_json, is_key=False),
-        Rule.PRINTED_KEY: RuleRow(_unchecked, _same),
+        Rule.PRINTED_KEY: RuleRow(_unchecked, _same),  # the database is asked
         Rule.PRINTED: RuleRow(_unchecked, _same, is_key=False),
         Rule.UNCASED: RuleRow(_unchecked, _same, is_key=False),
     }

@@ -38,7 +38,7 @@ from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
 from trailgate.targets.duckdb import TableTarget as Scratch
-from trailgate.targets.target import Position, TablePosition, Target, open_target
+from trailgate.targets.target import CheckingTarget, Position, TablePosition, Target, open_target
 
 SCHEMA: Final = "trailgate_verify"
 ACTUAL: Final = "trailgate_actual"
@@ -128,6 +128,7 @@ class _Expected(Target):
             if self.collisions is not None:
                 none = found.schema.empty_table().to_reader()
                 self.scratch.load(found, none if theirs is None else _spelled(theirs, self.real))
+            self.scratch.keep_tables()  # a batch that is refused is rolled back
         return found if theirs is None else _as_compared(found, theirs)
 
     def _flat(self, table: TargetTable) -> TargetTable:
@@ -149,11 +150,17 @@ class _Expected(Target):
         return self.scratch.rows(_bare(table), keys, keys_alone=keys_alone)
 
     def write(self, effects: Effects, at: Position) -> None:
+        theirs = self.tables[effects.nets.table.name[1]][1]
+        if theirs is not None and isinstance(self.real, CheckingTarget):
+            real = replace(effects.nets.table, name=theirs.name)
+            try:
+                self.real.check_values(replace(effects, nets=replace(effects.nets, table=real)))
+            finally:
+                self.real.rollback()
         bare = replace(effects, nets=replace(effects.nets, table=_bare(effects.nets.table)))
         if self.collisions is None:
             self.scratch.write(bare, at)
             return
-        theirs = self.tables[effects.nets.table.name[1]][1]
         if theirs is not None:
             nets = _completed(effects.nets, partial(_compared_rows, self.real, theirs))
             bare = replace(bare, nets=replace(nets, table=bare.nets.table))

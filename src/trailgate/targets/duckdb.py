@@ -161,6 +161,14 @@ class TableTarget:
         self._connection.unregister(STAGING)
         return sql.spelled_keys(table, found)
 
+    def check_values(self, effects: Effects) -> None:
+        """Raise RowRefusedError for a value that a type would change, without writing anything."""
+        table = effects.nets.table
+        if any(one.stored is not None and one.stored.is_printed for one in table.columns):
+            self._connection.register(STAGING, sql.staging_rows(effects))
+            self._check_printed(table, range(len(table.columns)))
+            self._connection.unregister(STAGING)
+
     def _check_printed(self, table: TargetTable, columns: Iterable[int]) -> None:
         """Raise RowRefusedError for a staged value that DuckDB prints in another way than the trail."""
         for column, text in DUCKDB.printed_values(table, STAGING, columns):
@@ -247,6 +255,12 @@ class TableTarget:
         self._execute("COMMIT")
         self._open = False
 
+    def keep_tables(self) -> None:
+        """Commit tables that were created and loaded, without a position."""
+        if self._open:
+            self._execute("COMMIT")
+            self._open = False
+
     def rollback(self) -> None:
         """Forget what was written since the last commit."""
         if self._open:
@@ -288,10 +302,13 @@ class TableTarget:
         self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
     ) -> list[Any]:
         """Return the rows of a statement; all of them are fetched, since a result that is not is in the way of the next one."""
+        where = Where(source=self._path, table=None if table is None else str(table))
         try:
             rows: list[Any] = self._connection.execute(text, values).fetchall()
+        except UnicodeDecodeError:  # the error's own text, in which a value is cut off
+            problem = "DuckDB refuses a value with other letters than those of ASCII"
+            raise RowRefusedError(problem, where=where) from None
         except duckdb.Error as error:
-            where = Where(source=self._path, table=None if table is None else str(table))
             is_of_row = isinstance(error, duckdb.IntegrityError | duckdb.DataError)
             kind = RowRefusedError if is_of_row else ApplyError
             numbers = next((own for text, own in REFUSALS if text in str(error)), ())

@@ -253,6 +253,21 @@ class TableTarget:
         rows = pa.table(arrays, names=[column.name for column in columns])
         return sql.spelled_keys(table, rows)
 
+    def check_values(self, effects: Effects) -> None:
+        """Raise RowRefusedError for a value that a type would change, without writing anything."""
+        table = effects.nets.table
+        if any(one.stored is not None and one.stored.is_printed for one in table.columns):
+            self._stage(effects, sql.staging_rows(effects))
+            self._connection.rollback()
+
+    def _stage(self, effects: Effects, rows: pa.Table) -> None:
+        """Copy effects to a temporary table, and check the values of types that PostgreSQL prints."""
+        table, columns = effects.nets.table, range(len(effects.nets.table.columns))
+        kinds = {f"c{at}": self._type(table, at) for at in columns}
+        kinds |= {f"m{at}": "boolean" for at in columns} | {"x": "bigint", "e": "integer"}
+        self._copy(STAGING, rows, kinds, table)
+        self._check_printed(table, STAGING, columns)
+
     def _check_printed(self, table: TargetTable, staging: str, columns: Iterable[int]) -> None:
         """Raise RowRefusedError for a staged value that PostgreSQL prints in another way than the trail."""
         for column, text in DIALECT.printed_values(table, staging, columns):
@@ -280,13 +295,10 @@ class TableTarget:
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table."""
         table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
-        kinds = {f"c{at}": self._type(table, at) for at in range(len(table.columns))}
-        marks = {f"m{number}": "boolean" for number in range(len(table.columns))} | {"x": "bigint"}
         self._execute("SET CONSTRAINTS ALL DEFERRED")
         if closing := sql.closing_statement(effects):
             self._change(closing, table)
-        self._copy(STAGING, rows, {**kinds, **marks, "e": "integer"}, table)
-        self._check_printed(table, STAGING, range(len(table.columns)))
+        self._stage(effects, rows)
         for text, expected in sql.statements(effects, rows, STAGING, DIALECT):
             changed = self._change(text, table)
             if changed != expected >= 0:
