@@ -90,7 +90,7 @@ def mark_copies(path: str) -> None:
 @pytest.mark.parametrize("created", CREATED)
 def test_a_table_has_the_sources_rows(created: str, tmp_path: Path) -> None:
     target, own = TARGETS["delta"], chance(f"delta {created}")
-    for number in range(-(-(HISTORIES if WHOLE else examples(8)) // TABLES)):
+    for number in range(-(-(HISTORIES if WHOLE else examples(6)) // TABLES)):
         folder = tmp_path / str(number)
         histories = mixed_histories(own, target, TABLES)
         paths = [folder / "lake" / "hr" / f"t{at}" for at in range(TABLES)]

@@ -15,8 +15,8 @@ from laws import WHOLE, chance, examples
 from trailgate import apply_trail
 from trailgate.model.types import INTERVAL_TYPES, TYPES, Family
 
-TABLES = 8  # of a trail
-HISTORIES = 5_000 if WHOLE else 16
+TABLES = 6  # of a trail
+HISTORIES = 5_000 if WHOLE else 12
 EMBEDDED = ("delta", "duckdb")
 Run = Callable[[str, str], None]
 
@@ -46,6 +46,15 @@ def test_so_has_one_of_a_server(server: str, form: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["delta", "duckdb", "parquet"])
 def test_a_table_of_operations_has_each_with_its_values(name: str, tmp_path: Path) -> None:
     _run(name, "pair", tmp_path, mode="append")
+
+
+@pytest.mark.timeout(0 if WHOLE else 300)
+@pytest.mark.parametrize("mode", ["soft-delete", "history"])
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_rows_that_are_current_in_other_modes_are_the_sources(
+    name: str, mode: str, tmp_path: Path
+) -> None:
+    _run(name, "pair", tmp_path, mode=mode)
 
 
 @pytest.fixture(scope="module")

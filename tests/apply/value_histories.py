@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -27,6 +27,13 @@ from trailgate.model.tables import Column, Definitions, Table
 FEW: Final = 6
 MANY: Final = 150
 PIECES: Final = 3
+# Of each mode the rows of a table that are those of the source.
+SHOWN: Final[Mapping[str, Callable[[Row], bool]]] = {
+    "current": lambda _: True,
+    "append": lambda _: True,
+    "soft-delete": lambda row: not row["_deleted"],
+    "history": lambda row: bool(row["_is_current"]),
+}
 FORMS: Final = ("single", "pair", "none")
 Apply = Callable[[Path, str, int], object]
 
@@ -237,12 +244,12 @@ def _same(value: Value) -> Value:
 
 def check(history: History, address: str, target: Held, mode: str = "current") -> None:
     """Assert that the target's table has the rows of the source, or a row for each of its operations."""
-    found = target.rows(address, history.table.name.lower())
-    expected = history.expected() if mode == "current" else history.operations()
-    if mode == "append":
-        names = expected[0]
-        found = [{name: row[name] for name in names} for row in found]
-    own, wanted = counted(found), counted(expected)
+    found = filter(SHOWN[mode], target.rows(address, history.table.name.lower()))
+    expected = history.operations() if mode == "append" else history.expected()
+    own_names = [column.name.lower() for column in history.table.columns]
+    names = expected[0] if expected else own_names
+    rows = [{name: row[name] for name in names} for row in found]
+    own, wanted = counted(rows), counted(expected)
     assert own == wanted, f"missing {wanted - own}, surplus {own - wanted}, of {history}"
 
 
