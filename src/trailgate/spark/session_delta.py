@@ -16,6 +16,7 @@ from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
 from trailgate.spark.session_merge import ERRORS, line_of, merge, quoted, settings_of
 from trailgate.storage.files.addresses import absolute
 from trailgate.targets.delta import TableTarget
+from trailgate.targets.delta_errors import known_refusal
 from trailgate.targets.target import Position
 
 APPLICATION: Final = "spark.databricks.delta.write.txnAppId"
@@ -56,11 +57,15 @@ class SessionTarget(TableTarget):
 
 def _refusal(error: Exception, path: str) -> TrailgateError:
     """Return the error of a MERGE that Spark refuses."""
-    if "[DELTA_CONCURRENT" in str(error):
+    text = str(error)
+    if "[DELTA_CONCURRENT" in text:
         return StorageError(
             f"another writer changed the table meanwhile: {line_of(error)}",
             where=Where(source=path),
             hint="Nothing is lost: apply again",
         )
+    known = known_refusal(text, path)
+    if known is not None:
+        return known
     problem = f"the session does not merge into the Delta table: {line_of(error)}"
-    return ApplyError(problem, where=Where(source=path), hint=NO_DELTA)
+    return ApplyError(problem, where=Where(source=path), hint="" if "[DELTA_" in text else NO_DELTA)

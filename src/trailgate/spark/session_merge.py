@@ -20,6 +20,7 @@ from trailgate.apply.nets import Effect
 from trailgate.apply.tables import TargetTable
 from trailgate.spark.sources import spark_schema
 from trailgate.targets import sql
+from trailgate.targets.delta_statistics import has_rounded_statistics
 
 try:
     from py4j.protocol import Py4JError
@@ -71,26 +72,34 @@ def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
 def statement(effects: Effects, target: str, rows: str) -> str:
     """Return the MERGE of staging rows into a table."""
     table, key = effects.nets.table, effects.nets.key
-    names = [quoted(column.name) for column in table.columns]
+    # Without a value a column that the source lacks gets its default, and a computed one is computed.
+    written = {
+        at: quoted(column.name)
+        for at, column in enumerate(table.columns)
+        if not column.computed and not (column.extra and effects.nets.values[at].values is None)
+    }
     values = ", ".join(
         f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
-        for at, name in enumerate(names)
+        for at, name in written.items()
         if at not in table.key
     )
-    inserted = ", ".join(f"s.c{at}" for at in range(len(names)))
+    inserted = ", ".join(f"s.c{at}" for at in written)
     parts = [
         f"MERGE INTO {target} AS t USING {rows} AS s ON {match(table, key)}",
         f"WHEN MATCHED AND s.e = {Effect.DELETE:d} THEN DELETE",
         f"WHEN MATCHED AND s.e = {Effect.PATCH:d} THEN UPDATE SET {values}" if values else "",
-        f"WHEN NOT MATCHED AND s.e = {Effect.INSERT:d} THEN INSERT ({', '.join(names)}) VALUES ({inserted})",
+        f"WHEN NOT MATCHED AND s.e = {Effect.INSERT:d} THEN INSERT ({', '.join(written.values())}) VALUES ({inserted})",
     ]
     return " ".join(filter(None, parts))
 
 
 def match(table: TargetTable, key: Sequence[pa.Array]) -> str:
     """Return the condition that a row has the key of a staged one, and one within the bounds of all keys: files without such rows are not read."""
-    found = [sql.match(table, "t", "s", quoted)]
+    equal = "IS NOT DISTINCT FROM" if table.keyless else "="
+    found = [f"(t.{quoted(table.columns[at].name)} {equal} s.c{at})" for at in table.key]
     for at, values in zip(table.key, key, strict=True):
+        if has_rounded_statistics(values.type):
+            continue  # delta-rs may have written them
         if len(values) and not values.null_count and any(fits(values.type) for fits in RANGED):
             bounds = pc.min_max(values)
             low, high = (_literal(bounds[one]) for one in ("min", "max"))
