@@ -484,11 +484,7 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
         stated = conninfo_to_dict(address)
         if "PGCONNECT_TIMEOUT" in os.environ:
             stated["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
-        connection = psycopg.connect(address, **{**usual, **stated})
-        for name, value in SETTINGS.items():
-            connection.execute(f"SET {name} = '{value}'".encode())
-        connection.commit()
-        return connection
+        return _set(psycopg.connect(address, **{**usual, **stated}))
     except psycopg.OperationalError as error:
         text = _line(error)
     except psycopg.Error as error:
@@ -499,6 +495,14 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
     if is_up and "FATAL" in text and not any(one in text for one in FULL):
         raise StorageError(text, where=where)
     raise TargetUnavailableError(text, where=where)
+
+
+def _set(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    """Return a connection with our settings."""
+    for name, value in SETTINGS.items():
+        connection.execute(f"SET {name} = '{value}'".encode())
+    connection.commit()
+    return connection
 
 
 def group_positions(rest: str) -> list[GroupPosition]:
