@@ -142,8 +142,8 @@ def _text(error: TrailgateError | OSError) -> str:
     return error.strerror if error.filename is None else f"{error.strerror} ({error.filename})"
 
 
-def _program(arguments: list[str]) -> Callable[..., object]:
-    """Return the program with all commands listed and the given one imported."""
+def program_for(arguments: list[str]) -> Any:
+    """Build the Click group of all commands, of which only the one that the arguments name is imported."""
     import typer  # noqa: PLC0415  no other module loads it
 
     program = typer.Typer(
@@ -169,13 +169,20 @@ def _program(arguments: list[str]) -> Callable[..., object]:
         for parameter in (*command.params, command.get_help_option(typer.Context(command))):
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""  # the type of a switch is not shown
+    return made
+
+
+def _program(arguments: list[str]) -> Callable[..., object]:
+    """Return a function that runs the command that the arguments name."""
+    import typer  # noqa: PLC0415  no other module loads it
+
+    made = program_for(arguments)
+    aliases = ALIASES.get(next((one for one in arguments if not one.startswith("-")), ""), {})
     usage: Any = typer.BadParameter.__base__  # whichever package it is from
 
     def running(given: list[str], prog_name: str) -> object:
         try:
-            return made(
-                _rename(given, ALIASES.get(asked, {})), prog_name=prog_name, standalone_mode=False
-            )
+            return made(_rename(given, aliases), prog_name=prog_name, standalone_mode=False)
         except usage as error:
             path = prog_name if error.ctx is None else error.ctx.command_path
             problem = error.format_message().rstrip(".")
