@@ -169,7 +169,13 @@ def program_for(arguments: list[str]) -> Any:
         for parameter in (*command.params, command.get_help_option(typer.Context(command))):
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""  # the type of a switch is not shown
+            elif parameter.param_type_name == "argument":
+                parameter.display_type_rich = _no_type  # users need no <str> beside TRAIL
     return made
+
+
+def _no_type(ctx: object) -> None:
+    """Return no type for the help to show."""
 
 
 def _program(arguments: list[str]) -> Callable[..., object]:
