@@ -79,6 +79,7 @@ Read, write and query GoldenGate trail files, and capture messages into them.
 
 trailgate --help lists all commands."""
 RENAME: Final = "Rename the file, or link to it by another name"
+HELP: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
 EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
     {OptionError: 2, WriteError: 3, TrailgateError: 1, OSError: 3}
 )
@@ -114,6 +115,7 @@ def run(arguments: list[str]) -> int:
             for line in FIRST_STEPS.splitlines():
                 say(line, indent=" " * 36)
             return 2
+        arguments = _without_verbs(arguments)
         code = _program(arguments)(arguments, prog_name="trailgate")
         return code if isinstance(code, int) else 0
     except SystemExit as done:
@@ -126,6 +128,13 @@ def run(arguments: list[str]) -> int:
         with suppress(OSError):  # stderr may be closed or full
             print(f"error: {_text(error)}", file=sys.stderr)
         return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
+
+
+def _without_verbs(arguments: list[str]) -> list[str]:
+    """Return ``help COMMAND`` and ``version``, as many programs have them, as options of this one."""
+    if arguments[:1] == ["help"]:
+        return [*arguments[1:2], "--help"]
+    return ["--version"] if arguments == ["version"] else arguments
 
 
 def _check_text(arguments: list[str]) -> None:
@@ -148,25 +157,24 @@ def program_for(arguments: list[str]) -> Any:
 
     program = typer.Typer(
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
         help="Read, write and query GoldenGate trail files, and capture messages into them.",
     )
     words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")
     for name, summary in COMMANDS.items():
         function, examples = _import(name) if name == asked else (_stub, "")
-        program.command(name, help=summary, epilog=examples)(function)
+        program.command(name, help=summary, epilog=examples, context_settings=HELP)(function)
     version = typer.Option(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     )
 
-    @program.callback()
+    @program.callback(context_settings=HELP)
     def options(*, version: bool = version) -> None:
         """Take the options before a command."""
 
     made: Any = typer.main.get_command(program)
     for command in (made, *made.commands.values()):
-        for parameter in (*command.params, command.get_help_option(typer.Context(command))):
+        for parameter in (*command.params, command.get_help_option(typer.Context(command, **HELP))):
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""  # the type of a switch is not shown
             elif parameter.param_type_name == "argument":
