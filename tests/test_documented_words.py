@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+import yaml
 
 from document_commands import blocks
 from trailgate.cli.main import ALIASES, _rename, program_for
@@ -18,7 +19,7 @@ from trailgate.cli.main import ALIASES, _rename, program_for
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TROUBLESHOOTING: Final = ROOT / "docs/howto/troubleshooting.md"
-OURS: Final = re.compile(r"^ *(?:\$ |- )?(trailgate(?: .*|$))$", re.MULTILINE)
+OURS: Final = re.compile(r"^(?:.*=/\S*/| *(?:\$ |- )?)(trailgate(?: .*|$))$", re.MULTILINE)
 # Errors of other programs, and words for groups of errors.
 FOREIGN: Final = frozenset(
     {
@@ -99,3 +100,22 @@ def test_a_quoted_error_is_in_the_sources(quoted: str) -> None:
         return
     for fragment in quoted.split("..."):
         assert any(fragment.strip(" ,") in one for one in strings_of_sources()), fragment
+
+
+@pytest.mark.parametrize("language", ["yaml", "py"])
+def test_blocks_for_other_programs_are_well_formed(language: str) -> None:
+    """They are not run, since they need a cluster or a scheduler."""
+    found = [
+        text
+        for page in PAGES
+        for text in re.findall(
+            rf"^```{language}\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
+        )
+    ]
+    for text in found:
+        if language == "py":
+            ast.parse(text)
+        else:
+            list(yaml.safe_load_all(text))
+
+    assert found
