@@ -7,6 +7,7 @@ where the target's positions say, however its batches are cut then.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Final, Self, Unpack
 
 from trailgate.apply.operations import Operations
 from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import StorageError
+from trailgate.errors import StorageError, TrailgateError
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
@@ -31,6 +32,7 @@ from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
 from trailgate.targets.target import Position, Target
 
+LOG: Final = logging.getLogger(__name__)
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
 UNFOLDED_BYTES: Final = 64 << 20
@@ -142,6 +144,15 @@ class ApplyRun:
 
     def batches(self) -> Iterator[ApplyReport]:
         """Yield what each batch did, up to the last transaction that is whole by now."""
+        try:
+            yield from self._batches()
+        except TrailgateError:
+            # The report that has the notices is lost, and the next run does not begin at the first file.
+            for notice in self.first_file_notices:
+                LOG.warning("%s", notice)
+            raise
+
+    def _batches(self) -> Iterator[ApplyReport]:
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
             report = None if planned is None else self._apply(*planned, end.place)
