@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import duckdb
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from apply.postgresql_server import running
 from apply.test_redefinition import EVOLVED, write
 from apply.test_redefinition import rows as rows_of_t
 from laws import examples, one_of
 from raw_trail import abend, inserts
 from sample_trail import DEFINITIONS
 from trailgate import ApplyReport, TrailgateError, apply_trail, verify_tables
+from trailgate.cli import apply_follow
 from trailgate.cli.main import run
 from trailgate.definitions.defgen import write_sourcedefs
+from trailgate.jobs.apply import ApplyRun
+from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.checking import check_trail
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 
@@ -161,6 +166,7 @@ class Case:
 
 NOTHING: Sequence[Sequence[bytes]] = ()
 LONGER = [flat(0, 10), flat(10, 20), [*flat(20, 30), *flat(30, 34)]]
+OTHER_CSNS = [[r.replace(b"10%02d" % n, b"20%02d" % n) for n in range(12) for r in transaction(n)]]
 OTHER = [[r for n in range(40, 80) for r in transaction(n)]]
 CASES: Final = {
     "grows in its last file": Case(
@@ -209,8 +215,8 @@ CASES: Final = {
     "made again with more operations": Case(
         [flat(0, 10)], rewrite(OTHER), keys(range(10)), error=r"another trail was written under this prefix: ot000000000 was applied up to byte \d+, CSN 1009, and"
     ),
-    "made again with other CSNs": Case(
-        [flat(0, 10)], rewrite([[r for n in range(12) for r in inserts([10 * n + i for i in range(1 + n % 4)], tx=n + 100)]]), keys(range(10)), error="another trail was written under this prefix"
+    "made again with other CSNs alone": Case(
+        [flat(0, 10)], rewrite(OTHER_CSNS), keys(range(10)), error="another trail was written under this prefix: .*, CSN 1009, and the CSN there is 2009 now"
     ),
     "a record is unfinished": Case(
         THREE, append(2, transaction(30)[0][:-5]), keys(range(30)), notice=r"\d+ bytes at the end of .*ot000000002 are not read: the record at byte \d+ is not complete"
@@ -296,6 +302,231 @@ def _check_notices(done: ApplyReport, case: Case) -> None:
         assert any(re.search(case.notice, notice) for notice in done.notices), done.notices
     else:
         assert done.notices == ()
+
+
+def _older_duckdb(path: str) -> None:
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{path}' AS own").fetchall()
+        connection.execute(
+            "CREATE TABLE own.older AS SELECT * EXCLUDE (digest, reached) FROM own.trailgate_checkpoint"
+        ).fetchall()
+        connection.execute("DROP TABLE own.trailgate_checkpoint").fetchall()
+        connection.execute(
+            "CREATE TABLE own.trailgate_checkpoint (grp VARCHAR, target VARCHAR, trail VARCHAR, position VARCHAR, csn VARCHAR, op_ts BIGINT, PRIMARY KEY (grp, target))"
+        ).fetchall()
+        connection.execute("INSERT INTO own.trailgate_checkpoint FROM own.older").fetchall()
+        connection.execute("DROP TABLE own.older").fetchall()
+
+
+def _older_delta(path: str) -> None:
+    state = DeltaTable(f"{path}/_trailgate/trailgate")
+    rows = state.to_pyarrow_table().drop_columns(["digest", "reached"])
+    write_deltalake(state, rows, mode="overwrite", schema_mode="overwrite")
+
+
+def _older_parquet(path: str) -> None:
+    file = Path(path, "_trailgate/trailgate.json")
+    state = json.loads(file.read_text())
+    del state["position"]["digest"], state["position"]["reached"]
+    file.write_text(json.dumps(state))
+
+
+def _older_postgresql(address: str) -> None:
+    import psycopg  # noqa: PLC0415
+
+    with psycopg.connect(f"postgresql:{address}") as connected:
+        for name in (b"digest", b"reached"):
+            connected.execute(b"ALTER TABLE trailgate_checkpoint DROP COLUMN " + name)
+
+
+OLDER: Final[dict[str, Callable[[str], None]]] = {
+    "delta:{}/lake": _older_delta,
+    "duckdb:{}/x.duckdb": _older_duckdb,
+    "parquet:{}/files": _older_parquet,
+    "postgresql": _older_postgresql,
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running(tmp_path_factory.mktemp("postgresql")) as address:
+        yield address
+
+
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(one, marks=pytest.mark.servers) if one == "postgresql" else one for one in OLDER],
+)
+def test_a_checkpoint_of_an_earlier_version_is_continued_and_its_csn_compared(
+    target: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    to = request.getfixturevalue("server") if target == "postgresql" else target.format(tmp_path)
+    mode: Any = {"mode": "append"} if target.startswith("parquet") else {}
+    prefix = write_trail(tmp_path / "ot", THREE[:1])
+    apply_trail(prefix, to, **mode)
+    rewrite(OTHER_CSNS)(prefix)
+    OLDER[target](to.partition(":")[2])
+
+    with pytest.raises(TrailgateError, match="CSN 1009, and the CSN there is 2009 now"):
+        apply_trail(prefix, to, **mode)
+    rewrite(THREE)(prefix)
+    done = apply_trail(prefix, to, **mode)
+    assert done.operations == len(keys(range(10, 30)))
+    assert done.position is not None
+    assert done.position.digest is not None
+    assert done.position.reached is not None
+    assert apply_trail(prefix, to, **mode).operations == 0
+    remove(0, 1)(prefix)
+    assert apply_trail(prefix, to, **mode).operations == 0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_files_of_other_tables_alone_may_be_removed_when_they_are_read(
+    target: str, tmp_path: Path
+) -> None:
+    """The position of the last operation stays in the first file, but what was reached does not."""
+    other = [record.replace(b"MY.ORDERS", b"MY.OTHERS") for record in flat(10, 20)]
+    to, prefix = target.format(tmp_path), tmp_path / "ot"
+    write_trail(prefix, [flat(0, 10), other, other])
+    apply_trail(prefix, to, tables=["MY.ORDERS"])
+    remove(0, 1)(prefix)
+    append(2, *flat(30, 33))(prefix)
+
+    done = apply_trail(prefix, to, tables=["MY.ORDERS"])
+
+    assert landed(to) == keys([*range(10), *range(30, 33)])
+    assert done.notices == ()
+
+
+def test_every_view_agrees_on_a_damaged_length(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to, prefix = f"duckdb:{tmp_path}/x.duckdb", write_trail(tmp_path / "ot", [flat(0, 10)])
+    apply_trail(prefix, to)
+    append(0, *flat(10, 20))(prefix)
+    damage_length(0, (0, 14))(prefix)
+
+    commands = {
+        "apply": ["apply", str(prefix), "--to", to],
+        "status": ["apply", str(prefix), "--to", to, "--status"],
+        "verify": ["apply", str(prefix), "--to", to, "--verify"],
+        "follow": ["apply", str(prefix), "--to", to, "--follow"],
+        "dry run": ["apply", str(prefix), "--to", to, "--dry-run"],
+        "show": ["show", str(prefix)],
+        "records": ["show", str(prefix), "--records", "all"],
+        "check": ["check", str(prefix)],
+        "analyze": ["analyze", str(path_of(prefix, 0))],
+    }
+    for name, command in commands.items():
+        code = run(command)
+        printed = capsys.readouterr()
+        assert (
+            "the record's length is damaged: it states 60000 bytes" in printed.out + printed.err
+        ), name
+        assert code == 1, name
+
+
+def test_every_view_names_the_bytes_of_an_unfinished_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    to, prefix = f"duckdb:{tmp_path}/x.duckdb", write_trail(tmp_path / "ot", [flat(0, 10)])
+    append(0, *transaction(11)[:2], transaction(11)[2][:-50])(prefix)
+    apply_trail(prefix, to)
+    torn = len(transaction(11)[2]) - 50
+
+    for options in ([], ["--status"], ["--verify"], ["--dry-run"]):
+        assert run(["apply", str(prefix), "--to", to, *options]) == 0
+        printed = capsys.readouterr().out
+        assert f"note: {torn} bytes at the end of" in printed, options
+        assert "bytes from position 0:" in printed, options
+        assert run(["apply", str(prefix), "--to", to, *options, "--json"]) == 0
+        if options != ["--dry-run"]:
+            assert len(json.loads(capsys.readouterr().out)["notices"]) == 2
+        capsys.readouterr()
+    assert run(["show", str(prefix)]) == 0
+    logged = "".join(record.getMessage() for record in caplog.records)
+    assert f"which is left out ({torn} bytes)" in logged
+
+
+def test_a_position_of_another_trail_is_named_by_status(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to, prefix = f"duckdb:{tmp_path}/x.duckdb", write_trail(tmp_path / "ot", [flat(0, 10)])
+    apply_trail(prefix, to)
+    other = write_trail(tmp_path / "o2", [flat(0, 10)])
+
+    assert run(["apply", str(other), "--to", to, "--status"]) == 0
+    assert f"note: these are positions in {prefix}, and not in {other}" in capsys.readouterr().out
+    remove(0)(prefix)
+    assert run(["apply", str(prefix), "--to", to, "--status"]) == 1
+    printed = capsys.readouterr()
+    assert "is applied up to position 0:" in printed.out
+    assert "no trail files here" in printed.err
+
+
+FOLLOWED: Final = {
+    "a file that was read is removed": (remove(0), append(1, *flat(20, 24)), keys(range(24)), ""),
+    "the last file is begun again behind the position": (
+        append(1, *transaction(21)[:1]),
+        rewrite([*THREE[:1], [*THREE[1], *flat(20, 24)]]),
+        keys(range(24)),
+        "",
+    ),
+    "the last file is removed": (append(1, *flat(20, 22)), remove(1), keys(range(22)), "cut back"),
+    "the trail is made again": (append(1, *flat(20, 22)), rewrite([flat(0, 10), flat(50, 90)]), keys(range(22)), "was written anew"),
+    "a file between is removed": (append(1, *flat(20, 22)), both(rewrite([*THREE, flat(30, 40)]), remove(2)), None, "files are missing"),
+    "files are removed before they are read": (append(1, *flat(20, 22)), rewrite(THREE[2:], 2), None, "removed before it was read"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOLLOWED)
+def test_a_trail_that_changes_while_it_is_followed(name: str, tmp_path: Path) -> None:
+    """One run looks at the trail again and again, as ``--follow`` does."""
+    first, second, expected, error = FOLLOWED[name]
+    to, prefix = f"duckdb:{tmp_path}/x.duckdb", write_trail(tmp_path / "ot", THREE[:2])
+    with ApplyRun(prefix, to, ApplyOptions()) as applied:
+        assert applied.to_end().operations == len(keys(range(20)))
+        first(prefix)
+        list(applied.batches())
+        second(prefix)
+        if error:
+            with pytest.raises(TrailgateError, match=error):
+                list(applied.batches())
+        else:
+            list(applied.batches())
+    assert landed(to) == (keys(range(22)) if expected is None else expected)
+
+
+def test_bytes_that_wait_are_named_once_while_a_trail_is_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply_follow, "REST_LOOK", 0.0)
+    monkeypatch.setattr(apply_follow, "REST_WAITS", 0.0)
+    to = f"duckdb:{tmp_path}/x.duckdb"
+    prefix = write_trail(tmp_path / "ot", [[*THREE[1], *transaction(21)[:1]]], 1)
+    with ApplyRun(prefix, to, ApplyOptions()) as applied:
+        list(applied.batches())
+        watch = apply_follow.RestWatch(applied)
+        first, waits = watch.due()
+        assert "begins at file number 1" in first
+        assert "their transaction has not ended" in waits
+        assert watch.due() == ()
+        append(1, *transaction(21)[1:])(prefix)
+        list(applied.batches())
+        assert watch.due() == ()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", EVOLVED)
+def test_a_definition_that_changes_between_two_runs(name: str, target: str, tmp_path: Path) -> None:
+    to, (before, after, expected) = target.format(tmp_path), EVOLVED[name]
+    write(tmp_path / "ot", before)
+    apply_trail(tmp_path / "ot", to)
+    write(tmp_path / "ot", before, after)
+    apply_trail(tmp_path / "ot", to)
+
+    assert rows_of_t(to) == expected
+    assert verify_tables(tmp_path / "ot", to).is_equal
 
 
 @dataclass
