@@ -139,7 +139,7 @@ class ApplyRun:
 
     @property
     def rest(self) -> TrailRest | None:
-        """Return what the trail has behind the last transaction that was applied."""
+        """Return what the trail has after the last transaction that was applied."""
         return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:

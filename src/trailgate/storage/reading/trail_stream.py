@@ -135,7 +135,7 @@ class TrailStream:
         return StreamOffset(place, _check_sum(trail.file(place.number), place.offset))
 
     def rest(self, start: StreamOffset) -> TrailRest | None:
-        """Return what is behind the last complete transaction, which ends at ``start`` or later; None while the trail has no file."""
+        """Return what is after the last complete transaction, which ends at ``start`` or later; None while the trail has no file."""
         trail = self._find()
         if trail is None:
             return None
