@@ -225,7 +225,7 @@ def _check_sum(file: TrailFile, offset: int) -> str:
             start = max(start, reader.begin)
         if start >= offset:
             return ""
-        return blake2b(reader.read(start, offset - start), digest_size=8).hexdigest()
+        return blake2b(reader.read(start, offset - start).tobytes(), digest_size=8).hexdigest()
 
 
 def _first_check_sum(file: TrailFile, offset: int) -> str:
