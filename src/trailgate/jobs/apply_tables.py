@@ -80,12 +80,14 @@ class ApplyReport:
     """What one batch, or a whole run, did to each target table, and how far the trail is applied then.
 
     ``reasons`` are those of operations that could not be applied, each with how many had it.
+    ``notices`` name everything that the run did not apply, such as an open transaction or missing first files: one sentence each, for people and monitors.
     """
 
     tables: Mapping[str, TableReport] = field(default_factory=lambda: MappingProxyType({}))
     batches: int = 0
     position: Position | None = None
     reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    notices: tuple[str, ...] = ()
 
     @property
     def operations(self) -> int:
@@ -100,7 +102,8 @@ class ApplyReport:
         }
         position = other.position or self.position
         reasons = Counter(self.reasons) + Counter(other.reasons)
-        return ApplyReport(tables, self.batches + other.batches, position, reasons)
+        notices = tuple(dict.fromkeys((*self.notices, *other.notices)))
+        return ApplyReport(tables, self.batches + other.batches, position, reasons, notices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,6 +366,11 @@ class TargetTables:
                 done += self._apply_parts(part, own)
         return replace(done, batches=1)
 
+    def store(self, position: Position) -> None:
+        """Store a position of all tables without writing any of them."""
+        self._target.commit(position)
+        self.done = position
+
     def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied."""
         try:
@@ -450,7 +458,7 @@ class TargetTables:
                 for one in steps:
                     at = batch.last
                     if one is not steps[-1]:
-                        at = replace(at, position=one.at)
+                        at = Position(at.trail, one.at, op_ts=at.op_ts)
                     self._target.write(one, at)
             for own in batch.operations.values():
                 gone = _gone(own.order, own.transaction, faults, left_out)
