@@ -252,9 +252,14 @@ def _target_name(given: MapRule, source: Table) -> str:
 
 
 def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:
-    """Return operations that a statement takes as those of its target."""
-    block = _retyped(block, one.given.types)
+    """Return the operations that a statement selects as those of its target.
+
+    Expressions see the record as the trail has it, since an audit table states what happened at the source: with INSERTDELETES a delete becomes an insert,
+    and its @GETENV ('GGHEADER', 'OPTYPE') is still DELETE.
+    """
     earlier = replace(block, after=block.before)
+    op_type = _op_types(block, one.given.types)
+    converted = (block.op_type == DELETE) & (op_type != DELETE)
 
     def image(own: Image, of: ChangeBlock) -> Image:
         return tuple(
@@ -262,27 +267,25 @@ def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> Cha
             for value in one.columns
         )
 
+    after = block.after
+    if converted.any():  # the row of a converted delete is the row before it
+        pairs = zip(block.before, block.after, strict=True)
+        after = tuple(image_of(before, own, converted) for before, own in pairs)
     return replace(
         block,
         table=one.table,
+        op_type=op_type,
         before=image(block.before, earlier),
-        after=image(block.after, block),
+        after=image(after, block),
     )
 
 
-def _retyped(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> ChangeBlock:
-    """Return operations with the types that INSERTUPDATES, INSERTDELETES and UPDATEDELETES give them; a delete's row is then that before it."""
-    kinds: Octets = block.op_type.copy()
+def _op_types(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> Octets:
+    """Return the operation types that INSERTUPDATES, INSERTDELETES and UPDATEDELETES give."""
+    op_type: Octets = block.op_type.copy()
     for old, new in types:
         chosen = block.op_type == ord(old)
         if ord(old) == UPDATE:
             chosen |= block.op_type == KEY_UPDATE
-        kinds[chosen] = ord(new)
-    deletes = (block.op_type == DELETE) & (kinds != DELETE)
-    if not deletes.any():
-        return replace(block, op_type=kinds)
-    after = tuple(
-        image_of(before, own, deletes)
-        for before, own in zip(block.before, block.after, strict=True)
-    )
-    return replace(block, op_type=kinds, after=after)
+        op_type[chosen] = ord(new)
+    return op_type
