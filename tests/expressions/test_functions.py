@@ -169,7 +169,7 @@ def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
         ("@STRFOUND (NAME, 'x')", "unknown function @STRFOUND", 0),
         ("@GETENV ('TRANSACTION', 'USRNAME') = 'x'", "@GETENV does not know 'USRNAME'", 0),
         ("@GETENV ('LAG', 'SEC') = 'x'", "@GETENV does not give LAG", 0),
-        ("@GETENV ('GGFILEHEADER', 'COMPATIBILITY') = '4'", "it is valid for Replicat", 0),
+        ("@GETENV ('GGFILEHEADER', 'COMPATIBILITY') = '4'", "it describes a file and not an operation", 0),
         ("@COLTEST (NAME, EMPTY)", "expected one of PRESENT, NULL, MISSING, INVALID", 16),
         ("NAME < @NULL", "@NULL is compared by = or <>", 5),
         ("ID = 1" + "0" * 40, "more than 38 digits", 3),

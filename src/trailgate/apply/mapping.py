@@ -45,9 +45,9 @@ class Mapping:
     All statements that name a source table are obeyed. Of those with the same target the first one that takes an operation has it.
     """
 
-    def __init__(self, parameters: ReplicatParameters) -> None:
+    def __init__(self, parameters: ReplicatParameters, environment: Environment | None = None) -> None:
         self._parameters = parameters
-        self._environment = Environment(group=parameters.group or "", group_type="REPLICAT")
+        self._environment = environment or parameters.environment
         self._known: dict[Table, list[_TableMap]] = {}
 
     @property

@@ -27,6 +27,7 @@ from trailgate.expressions.extract_files import (
 from trailgate.expressions.parser import parse_value
 from trailgate.expressions.selection import TableRule
 from trailgate.expressions.syntax import Expression
+from trailgate.expressions.values import Environment
 from trailgate.model.table_patterns import name_parts
 
 NOTED: Final = by_reason(
@@ -127,8 +128,23 @@ class ReplicatParameters:
     on_error: str | None = None
     responses: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     mode: str | None = None
+    variables: tuple[tuple[str, str], ...] = ()  # of SETENV
     unused: tuple[Remark, ...] = ()
     source: str = ""  # the file, for errors
+
+    @property
+    def environment(self) -> Environment:
+        """Return what @GETENV gives, but for the items of a machine."""
+        return Environment(self.group or "", variables=self.variables, group_type="REPLICAT")
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Return the expressions of all MAP statements."""
+        return tuple(
+            value
+            for one in self.maps
+            for value in (*one.rule.expressions, *(value for _, value in one.columns))
+        )
 
 
 @dataclass(slots=True)

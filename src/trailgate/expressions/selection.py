@@ -71,6 +71,14 @@ class TableRule:
         """Return what decides how records of its tables look."""
         return self.key, self.columns, self.without, self.tokens
 
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Return the expressions of its conditions and tokens."""
+        return (
+            *(condition.expression for condition in self.conditions),
+            *(token.value for token in self.tokens),
+        )
+
     def error(self, problem: str, option: str = "TABLE", hint: str = "") -> OptionError:
         """Return an error placed at the statement."""
         return OptionError(problem, where=Where(line=self.line or None, field=option), hint=hint)
@@ -231,7 +239,9 @@ class TableSelection:
         return reduce(_both, found, every)
 
     def _select(self, block: ChangeBlock, rule: TableRule, condition: Condition) -> Selection:
-        around = replace(self.environment, has_transactions=False)
+        # Messages are selected before their transactions are known; a trail states these in each record.
+        is_known = self.environment.group_type != "EXTRACT"
+        around = replace(self.environment, has_transactions=is_known)
         try:
             return select_rows(condition.expression, block, around)
         except OptionError as error:
@@ -345,13 +355,13 @@ def environment_of(rules: CaptureRules) -> set[tuple[str, str]]:
 
 
 def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
-    for rule in statements:
-        expressions = [condition.expression for condition in rule.conditions]
-        expressions += [token.value for token in rule.tokens]
-        calls = [call for one in expressions for call in one.calls()]
-        found |= {environment_item(call) for call in calls if call.function == "GETENV"}
-    return found
+    return items_of(one for rule in statements for one in rule.expressions)
+
+
+def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
+    """Return the groups and items that expressions ask @GETENV for."""
+    calls = (call for one in expressions for call in one.calls())
+    return {environment_item(call) for call in calls if call.function == "GETENV"}
 
 
 def find_excluded(

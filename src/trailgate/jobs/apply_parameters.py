@@ -11,8 +11,10 @@ from trailgate.apply.mapping import Mapping
 from trailgate.apply.replicat_files import parse_replicat
 from trailgate.errors import OptionError, Where
 from trailgate.expressions.extract_files import Remark
+from trailgate.expressions.selection import items_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import Prepare, as_it_is
+from trailgate.jobs.machine import with_machine
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_whole
 from trailgate.trail.reading.images import Wanted
@@ -88,4 +90,7 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
             problem = f"{flag} is {own}, and the parameter file states {value}"
             raise OptionError(problem, where=Where(source=path), hint="State it in one place")
         chosen[name] = value
-    return MappedOptions(replace(options, **chosen), Mapping(found), found.sourcedefs, found.unused)
+    given = replace(options, **chosen)
+    around = replace(found.environment, group=given.group)
+    mapping = Mapping(found, with_machine(around, items_of(found.expressions)))
+    return MappedOptions(given, mapping, found.sourcedefs, found.unused)
