@@ -80,12 +80,14 @@ class ApplyReport:
     """What one batch, or a whole run, did to each target table, and how far the trail is applied then.
 
     ``reasons`` are those of operations that could not be applied, each with how many had it.
+    ``notices`` name everything that the run did not apply, such as an open transaction or missing first files: one sentence each, for people and monitors.
     """
 
     tables: Mapping[str, TableReport] = field(default_factory=lambda: MappingProxyType({}))
     batches: int = 0
     position: Position | None = None
     reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    notices: tuple[str, ...] = ()
 
     @property
     def operations(self) -> int:
@@ -100,7 +102,8 @@ class ApplyReport:
         }
         position = other.position or self.position
         reasons = Counter(self.reasons) + Counter(other.reasons)
-        return ApplyReport(tables, self.batches + other.batches, position, reasons)
+        notices = tuple(dict.fromkeys((*self.notices, *other.notices)))
+        return ApplyReport(tables, self.batches + other.batches, position, reasons, notices)
 
 
 @dataclass(frozen=True, slots=True)

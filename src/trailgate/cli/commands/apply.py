@@ -224,6 +224,7 @@ def _as_values(report: ApplyReport) -> dict[str, Any]:
         "position": None if report.position is None else report.position.position,
         "csn": None if report.position is None else report.position.csn,
         "reasons": dict(report.reasons),
+        "notices": list(report.notices),
     }
 
 
@@ -242,6 +243,8 @@ def _print(report: ApplyReport, given: ApplyArguments, options: ApplyOptions) ->
     from trailgate.columnar.digits import short_position
 
     _print_tables(report)
+    for notice in report.notices:
+        say(f"note: {notice}")
     if report.position is None:
         chosen = f" of what {given.params} maps" if given.params else ""
         say(f"nothing new{chosen} for {given.target}")
