@@ -66,8 +66,7 @@ def taken(trail: Path, folder: Path, clauses: str) -> list[Any]:
     report = apply_trail(trail / "ot", to, params=str(params))
     assert report.position is not None
     with duckdb.connect(str(folder / "x.duckdb"), read_only=True) as connection:
-        found = connection.sql("SELECT * FROM x.h.t").fetchone()
-    assert found is not None
+        (found,) = connection.sql("SELECT * FROM x.h.t").fetchall()
     return [*found, str(int(report.position.position[10:]))]
 
 

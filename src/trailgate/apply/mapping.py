@@ -18,7 +18,7 @@ from trailgate.columnar.digits import short_position
 from trailgate.errors import ApplyError, OptionError, Where
 from trailgate.expressions.evaluation import evaluated, no_rows
 from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
-from trailgate.expressions.syntax import ColumnName, Expression
+from trailgate.expressions.syntax import ColumnName, Expression, double_quotes_hint
 from trailgate.expressions.values import Environment
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
 from trailgate.model.operations_table import image_of
@@ -170,7 +170,7 @@ def _table_map(given: MapRule, table: Table, environment: Environment) -> _Table
             try:
                 evaluated(source, no_rows(table), replace(environment, now=""))
             except OptionError as error:
-                raise error.with_place(line=rule.line or None, field="COLMAP") from None
+                raise rule.place(error, "COLMAP") from None
     columns = tuple(
         replace(table.columns[value], name=name)
         if isinstance(value, int)
@@ -192,7 +192,11 @@ def is_timed(value: int | Expression) -> bool:
 def _source_column(value: Expression, table: Table, given: MapRule) -> int | Expression:
     node = value.node
     if isinstance(node, ColumnName) and node.image is None:
-        return column_index(table, node.name, given.rule, "COLMAP")
+        try:
+            return column_index(table, node.name, given.rule, "COLMAP")
+        except OptionError as error:
+            error.hint = error.hint or double_quotes_hint(value.text, node.at)
+            raise
     return value
 
 

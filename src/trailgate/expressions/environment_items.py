@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Octets
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.expressions.syntax import Call, Literal, expression_error
+from trailgate.expressions.syntax import Call, Literal, double_quotes_hint, expression_error
 from trailgate.expressions.values import Environment, Kind, Scope, Value
 from trailgate.model.changes import (
     BEGIN,
@@ -188,6 +188,8 @@ def check_environment(call: Call, text: str) -> None:
     """Raise OptionError with a caret for a call that names no item."""
     if not all(isinstance(node, Literal) for node in call.arguments):
         hint = "As in @GETENV ('TRANSACTION', 'USERNAME')"
+        if any(double_quotes_hint(text, node.at) for node in call.arguments):
+            hint += ", unless NOUSEANSISQLQUOTES precedes"
         raise expression_error("@GETENV takes words in single quotes", text, call.at, hint)
     group, item = environment_item(call)
     if group == OS_VARIABLE and item:

@@ -27,6 +27,7 @@ from trailgate.expressions.syntax import (
     Node,
     Number,
     StateTest,
+    double_quotes_hint,
     expression_error,
 )
 from trailgate.expressions.values import (
@@ -133,7 +134,8 @@ class _Scope:
         try:
             index = table.index(node.name)
         except DefinitionError as missing:
-            raise self.error(f"no column {node.name}", node, missing.hint) from None
+            hint = missing.hint or double_quotes_hint(self.text, node.at)
+            raise self.error(f"no column {node.name}", node, hint) from None
         column = table.columns[index]
         kind = Kind.OTHER if column.zoned else KINDS.get(column.family, Kind.OTHER)
         state = self.state(node, index)

@@ -8,13 +8,14 @@ ignored; then it is listed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
 from trailgate.errors import OptionError, Where, did_you_mean, nearest
+from trailgate.expressions.foreign_parameters import by_reason, foreign_reason
 from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.selection import ALL, CaptureRules, Condition, TableRule, Token
 from trailgate.expressions.values import Environment
@@ -37,11 +38,6 @@ TRANSACTION_LOG: Final[Mapping[str, LogOption]] = MappingProxyType(
         "GETMETADATAFROMVAM": LogOption(False, reason="metadata always come from the properties"),
     }
 )
-
-
-def by_reason(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the reason of each name, of the names that share one."""
-    return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
 
 
 _NO_DATABASE: Final = "no database is read"
@@ -139,7 +135,7 @@ def column_names(member: str) -> Callable[[TableRule, Clause, Statement], TableR
     return read
 
 
-def read_condition(rule: TableRule, clause: Clause, _: Statement) -> TableRule:
+def read_condition(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
     """Return the rule with a FILTER or WHERE; FILTER may limit itself to some operations."""
     limits, words = "", list(parts(clause.argument or ""))
     ignored = ""
@@ -149,7 +145,8 @@ def read_condition(rule: TableRule, clause: Clause, _: Statement) -> TableRule:
         ignored += letter if found[1].upper() == "IGNORE" else ""
         words.pop(0)
     applied = "".join(one for one in limits or "IUD" if one not in ignored)
-    condition = Condition(clause.name, parse_condition(", ".join(words)), applied)
+    expression = parse_condition(", ".join(words), ansi_quotes=statement.ansi_quotes)
+    condition = Condition(clause.name, expression, applied)
     return replace(rule, conditions=(*rule.conditions, condition))
 
 
@@ -162,7 +159,8 @@ def _tokens(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
         name = unquote(found[1])
         if name in {token.name for token in tokens}:
             raise statement.error(f"the token {name} is given twice")
-        tokens.append(Token(name, parse_value(found[2])))
+        value = parse_value(found[2], ansi_quotes=statement.ansi_quotes)
+        tokens.append(Token(name, value))
     return replace(rule, tokens=tuple(tokens))
 
 
@@ -321,13 +319,14 @@ def parse_extract(
             handler(draft, statement)
         _check(draft.parameters)
         if draft.refused and not ignore_unsupported:
-            raise _refusal(draft.refused)
+            raise refusal(draft.refused, "It would change what is captured", "capture")
     except OptionError as error:
         raise error.with_place(source=source or None) from None
     return replace(draft.parameters, unused=tuple(draft.unused), ignored=tuple(draft.refused))
 
 
-def _refusal(refused: list[Remark]) -> OptionError:
+def refusal(refused: Sequence[Remark], effect: str, verb: str) -> OptionError:
+    """Return the error of parameters that are not obeyed: the first, and the number of the others."""
     first, others = refused[0], len(refused) - 1
     problem = f"{first.text} is not obeyed: {first.reason}"
     more = (
@@ -335,7 +334,9 @@ def _refusal(refused: list[Remark]) -> OptionError:
         if others
         else ""
     )
-    hint = f"It would change what is captured.{more} Remove it, or capture without it: --ignore-unsupported (ignore_unsupported)"
+    hint = (
+        f"{effect}.{more} Remove it, or {verb} without it: --ignore-unsupported (ignore_unsupported)"
+    )
     keyword = re.split(r"[\s,;(]", first.text, maxsplit=1)[0]
     return OptionError(problem, where=Where(line=first.line, field=keyword), hint=hint)
 
@@ -487,11 +488,16 @@ def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
             draft.note(statement, f"TRANLOGOPTIONS {word} {value}".strip(), row.reason)
 
 
-def _setenv(draft: _Draft, statement: Statement) -> None:
+def read_variable(statement: Statement) -> tuple[str, str]:
+    """Return the name and the value of SETENV."""
     found = _SETENV.search(statement.rest)
     if found is None:
         raise statement.error("expected (NAME = value) after SETENV")
-    draft.add("environment", (found[1], unquote(found[2])))
+    return found[1], unquote(found[2])
+
+
+def _setenv(draft: _Draft, statement: Statement) -> None:
+    draft.add("environment", read_variable(statement))
     draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) sees it")
 
 
@@ -548,3 +554,7 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingPro
     }
 )
 OBEYED: Final = frozenset(_HANDLERS)
+# Why Replicat does not take them: parameters of Extract alone, as far as Replicat has no row of the same name.
+OF_EXTRACT: Final = MappingProxyType(
+    dict.fromkeys((*_HANDLERS, *NOTED, *REFUSED), "it belongs to Extract")
+)

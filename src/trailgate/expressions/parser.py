@@ -44,19 +44,23 @@ HEADER_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 _IMAGES: Final = ("BEFORE", "AFTER")
 
 
-def parse_condition(text: str) -> Expression:
+def parse_condition(text: str, *, ansi_quotes: bool = True) -> Expression:
     """Return a condition; raises OptionError with a caret. A value is one where it is not 0."""
-    return _Parser(text).whole(_Parser.condition)
+    return _Parser(text, ansi_quotes).whole(_Parser.condition)
 
 
-def parse_value(text: str) -> Expression:
-    """Return a value: a literal, a number, a column, a function, or a number computed from others; raises OptionError."""
-    return _Parser(text).whole(_Parser.number)
+def parse_value(text: str, *, ansi_quotes: bool = True) -> Expression:
+    """Return a value: a literal, a number, a column, a function, or a number computed from others; raises OptionError.
+
+    Without ``ansi_quotes`` text in double quotes is a literal, and not a column's name.
+    """
+    return _Parser(text, ansi_quotes).whole(_Parser.number)
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text, self.tokens, self.place, self.depth = text, list(tokens(text)), 0, 0
+    def __init__(self, text: str, ansi_quotes: bool) -> None:
+        self.text, self.place, self.depth = text, 0, 0
+        self.tokens = list(tokens(text, ansi_quotes=ansi_quotes))
 
     def whole(self, rule: Callable[[_Parser], Node]) -> Expression:
         """Return what a rule makes of the whole text."""

@@ -60,6 +60,7 @@ class TableRule:
     without: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
     line: int = field(default=0, compare=False)
+    source: str = field(default="", compare=False)  # the file of OBEY or INCLUDE, else empty
 
     @property
     def takes_all(self) -> bool:
@@ -81,7 +82,14 @@ class TableRule:
 
     def error(self, problem: str, option: str = "TABLE", hint: str = "") -> OptionError:
         """Return an error placed at the statement."""
-        return OptionError(problem, where=Where(line=self.line or None, field=option), hint=hint)
+        where = Where(source=self.source or None, line=self.line or None, field=option)
+        return OptionError(problem, where=where, hint=hint)
+
+    def place(self, error: OptionError, option: str) -> OptionError:
+        """Return an error with the statement's place, where it has none of its own."""
+        return error.with_place(
+            source=self.source or None, line=self.line or None, field=option
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +217,7 @@ class TableSelection:
                 try:
                     strings(token.value, nothing, self.environment)
                 except OptionError as error:
-                    raise error.with_place(line=rule.line or None, field="TOKENS") from None
+                    raise rule.place(error, "TOKENS") from None
 
     def select(self, block: ChangeBlock) -> Selection:
         """Return the rows that are captured, and those of which a missing column would decide that.
@@ -245,7 +253,7 @@ class TableSelection:
         try:
             return select_rows(condition.expression, block, around)
         except OptionError as error:
-            raise error.with_place(line=rule.line or None, field=condition.clause) from None
+            raise rule.place(error, condition.clause) from None
 
     def missing(self, block: ChangeBlock, row: int) -> str:
         """Return what an undecided row lacks, as an error states it."""

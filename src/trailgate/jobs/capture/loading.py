@@ -5,6 +5,7 @@ That includes what @GETENV gives of this machine. Tables that nothing defines ar
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Iterable, Iterator
