@@ -8,11 +8,12 @@ where the target's positions say, however its batches are cut then.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Self, Unpack
 
 from trailgate.apply.operations import Operations
+from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import StorageError
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
@@ -21,11 +22,13 @@ from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import Notices, TrailSplit
+from trailgate.storage.reading.stored_position import StoredPosition, record_digest
 from trailgate.storage.reading.threads import in_order, thread_count
-from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
+from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
+from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
 from trailgate.targets.target import Position, Target
 
 SPLIT_BYTES: Final = 8 << 20
@@ -95,7 +98,21 @@ class ApplyRun:
         self._notices = Notices()
         self._tables = TargetTables(to, self._options, self._source, mapped.mapping, target)
         known = self._tables.done
-        self._place = self._stream.initial(EARLIEST if known is None else known.position)
+        self.first_file_notices: tuple[
+            str, ...
+        ] = ()  # of a trail that is applied from its beginning
+        try:
+            self._place = self._begin(known)
+        except BaseException:
+            self._tables.close()
+            raise
+
+    def _begin(self, known: Position | None) -> StreamOffset:
+        """Return where the first batch begins. Raises StorageError if the trail is not the one that was applied, or lacks what follows the stored position."""
+        if known is not None:
+            return self._stream.continued(stored_position(known))
+        self.first_file_notices = first_file_notices(self._find())
+        return self._stream.initial(EARLIEST)
 
     def __enter__(self) -> Self:
         return self
@@ -110,16 +127,29 @@ class ApplyRun:
             done += report
             if progress is not None:
                 progress(report)
-        return done
+        return done + ApplyReport(notices=self.notices)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Return a sentence for everything in the trail that was not applied: missing first files, an open transaction, an unfinished record."""
+        rest = self.rest
+        return (*self.first_file_notices, *(() if rest is None else rest.notices))
+
+    @property
+    def rest(self) -> TrailRest | None:
+        """Return what the trail has behind the last transaction that was applied."""
+        return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:
         """Yield what each batch did, up to the last transaction that is whole by now."""
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
-            report = None if planned is None else self._apply(*planned)
+            report = None if planned is None else self._apply(*planned, end.place)
             self._place = end
             if report is not None:
                 yield report
+            else:
+                self._store_reached(end.place)
 
     @property
     def _limit(self) -> BatchLimit:
@@ -127,13 +157,23 @@ class ApplyRun:
         usual = self._reading.batch_bytes if self._tables.folds else UNFOLDED_BYTES
         return BatchLimit(bytes=self._options.batch_bytes or usual)
 
+    def _store_reached(self, reached: TrailPlace) -> None:
+        """Store that files were read in which no operation is to be applied, so that they may be removed."""
+        done = self._tables.done
+        if done is None or self._options.dry_run:
+            return
+        before = stored_position(done).needed
+        if reached.number > before.number:
+            self._tables.store(replace(done, reached=long_position(*reached)))
+
     def check_source(self, known: Position) -> None:
-        """Raise StorageError where a position is that of another trail, or of other tables of it."""
+        """Raise StorageError if a position is that of another trail, of other tables of it, or of an earlier trail under the same prefix."""
         if known.trail != self._source:
             raise StorageError(
                 f"{known.trail} was applied, and this is {self._source}",
                 hint="Give the options that it was applied with",
             )
+        self._stream.continued(stored_position(known))
 
     def reads(self) -> Iterator[Mapping[str, Operations]]:
         """Yield the operations of each batch by target table, and apply none."""
@@ -164,12 +204,32 @@ class ApplyRun:
 
         return tables.read(read)
 
-    def _apply(self, trail: TrailFiles, splits: list[TrailSplit]) -> ApplyReport | None:
-        """Apply the operations of splits; return None where all of them were applied before."""
+    def _apply(
+        self, trail: TrailFiles, splits: list[TrailSplit], reached: TrailPlace
+    ) -> ApplyReport | None:
+        """Apply the operations of splits, after which reading continues at ``reached``; return None if all of them were applied before."""
         tables = self._tables
         batch = self._read(trail, splits)
         if batch.last is None or (
             tables.done is not None and batch.last.position <= tables.done.position
         ):
             return None
-        return tables.apply(batch)
+        place = TrailPlace(*parse_position(batch.last.position))
+        last = replace(
+            batch.last, digest=record_digest(trail, place), reached=long_position(*reached)
+        )
+        return tables.apply(replace(batch, last=last))
+
+
+def stored_position(known: Position) -> StoredPosition:
+    """Return what a target keeps of a position in a trail."""
+    return StoredPosition(known.position, known.csn, known.digest, known.reached)
+
+
+def position_notices(
+    trail: Address, known: Position, definitions: Address | Definitions | None = None
+) -> tuple[str, ...]:
+    """Return a sentence for everything at a trail's end that cannot be applied yet. Raises StorageError if the trail is not the one that the position is of, and DecodeError for damage."""
+    stream = TrailStream(partial(find_trail, trail, definitions))
+    rest = stream.rest(stream.continued(stored_position(known)))
+    return () if rest is None else rest.notices

@@ -366,6 +366,11 @@ class TargetTables:
                 done += self._apply_parts(part, own)
         return replace(done, batches=1)
 
+    def store(self, position: Position) -> None:
+        """Store a position of all tables without writing any of them."""
+        self._target.commit(position)
+        self.done = position
+
     def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied."""
         try:
@@ -453,7 +458,7 @@ class TargetTables:
                 for one in steps:
                     at = batch.last
                     if one is not steps[-1]:
-                        at = replace(at, position=one.at)
+                        at = Position(at.trail, one.at, op_ts=at.op_ts)
                     self._target.write(one, at)
             for own in batch.operations.values():
                 gone = _gone(own.order, own.transaction, faults, left_out)

@@ -84,10 +84,11 @@ class TableComparison:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The comparison of each target table, and how far the tables are applied."""
+    """The comparison of each target table, and how far the tables are applied. ``notices`` name what was not read of the trail."""
 
     tables: Mapping[str, TableComparison]
     position: Position
+    notices: tuple[str, ...] = ()
 
     @property
     def is_equal(self) -> bool:
@@ -222,7 +223,7 @@ def verify_tables(
             if mapping is not None and mapping.has_times and given.mode == "history":
                 problem = "versions of rows with columns of @DATENOW are not compared"
                 raise OptionError(problem, hint=TIMED)
-            first.to_end(progress)
+            notices = first.to_end(progress).notices
             found = {
                 name: _compare(
                     expected, name, given.mode, shown, mapping.timed(name) if mapping else ()
@@ -240,7 +241,7 @@ def verify_tables(
                     for row, places in zip(rows, made[name], strict=True)
                 ]
                 found[name] = replace(found[name], rows=tuple(own))
-    return VerifyReport(found, whole)
+    return VerifyReport(found, whole, notices)
 
 
 def _compare(

@@ -16,6 +16,8 @@ from trailgate.apply.tables import TargetTable
 from trailgate.errors import ApplyError, Where
 
 CHECKPOINT = "trailgate_checkpoint"
+POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")  # of Position
+ADDED_COLUMNS = ("digest", "reached")  # that a table of an earlier version lacks
 
 
 def quoted(*parts: str) -> str:

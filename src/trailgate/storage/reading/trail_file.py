@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from trailgate.arrays import Octets
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
+from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError, Where
 from trailgate.model.table_patterns import table_name
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.listing import TrailFile
@@ -22,6 +22,7 @@ from trailgate.trail.format.file_header import FileHeader, decode_header
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
 from trailgate.trail.format.record_types import IO_METADATA
 from trailgate.trail.format.tokens import RECORD, ByteOrder
+from trailgate.trail.records.damage import unreadable_at
 from trailgate.trail.records.framing import (
     find_order,
     find_records,
@@ -30,11 +31,14 @@ from trailgate.trail.records.framing import (
     trail_bytes,
 )
 from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTable, TrailTables
-from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record import decode_record, guess_order
 from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.values.codec import UTF_8, charset_named
 
 LONGEST: Final = 64 << 10  # no object of a trail is longer
+# A record is no longer than LONGEST. So a record begins in the first third of the bytes near the end, and one whose length
+# reaches beyond the end of the file begins in the last third: whoever reads from the first meets the other one.
+NEAR_END: Final = 3 * LONGEST
 SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
 SCAN: Final = 4 << 20  # read at once where only rare records are looked for
 # Assumed: this number in the header is UTF-8. The others of the printed headers are not public.
@@ -102,7 +106,8 @@ class TrailFileReader:
         found = find_order(self._head, self.begin)
         if found is None:
             found = find_order(self.read(self.begin, LONGEST))
-        return found or ByteOrder.BIG
+        # Without a complete first record, records behind it decide, if its length is damaged.
+        return found or guess_order(self.read, self.begin, self.file.size)
 
     def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
         """Return bytes from a record's begin on, and the records in them."""
@@ -127,6 +132,35 @@ class TrailFileReader:
         if place + len(data) >= self.file.size:
             return None
         raise DecodeError("no record begins in the bytes from here", where=Where(offset=place))
+
+    def left_over(self, end: int) -> int:
+        """Return the number of bytes behind the last complete record, which ends at ``end``: an unfinished record.
+
+        Raises DecodeError if a good record follows in them: then a damaged length hides it.
+        """
+        size = self.file.size
+        if end >= size:
+            return 0
+        found = unreadable_at(self.read, end, size, self.order)
+        if found.is_followed:
+            raise DecodeError(found.sentence, where=Where(source=self.file.path, offset=end))
+        return size - end
+
+    def end_of_records(self) -> int:
+        """Return where the last complete record ends; 0 while the file's header is not complete. Raises DecodeError for damage near the end."""
+        try:
+            begin = self.begin
+        except TruncatedError:
+            return 0
+        start = self.file.size - NEAR_END
+        if start > begin:
+            found = self.resync(start)
+            start = self.file.size if found is None else found
+        start = max(start, begin)
+        _, view = self.records(start, NEAR_END)
+        end = start + view.end
+        self.left_over(end)
+        return end
 
     def tables(
         self, until: int, start: int | None = None, tables: TrailTables = NO_TABLES

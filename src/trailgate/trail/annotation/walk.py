@@ -14,6 +14,7 @@ from trailgate.trail.annotation.file_header import explain_header, header_order
 from trailgate.trail.annotation.records import explain_record
 from trailgate.trail.format.file_header import ORACLE, decode_header
 from trailgate.trail.format.tokens import RECORD, ByteOrder
+from trailgate.trail.records.damage import unreadable_at
 from trailgate.trail.records.framing import length_at
 from trailgate.trail.records.record import LONGEST, Read, find_good, guess_order
 
@@ -71,11 +72,9 @@ def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[E
         while at < len(data):
             try:
                 length = length_at(data, at, order)
-            except DecodeError as error:
-                problem = error.problem
+            except DecodeError:
                 break
             if length is None:
-                problem = "the file ends inside a record"
                 break
             raw = data[at : at + length].tobytes()
             yield explain_record(raw, offset + at, order, oracle=oracle)
@@ -85,9 +84,9 @@ def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[E
             continue
         offset += at
         if len(data) - at >= LONGEST or offset - at + len(data) >= size:
-            end = find_good(read, offset + 1, size, order)
-            yield _damage(read, offset, end, problem)
-            offset = end
+            lost = unreadable_at(read, offset, size, order)
+            yield _damage(read, offset, lost.end, lost.problem)
+            offset = lost.end
 
 
 def _damage(read: Read, start: int, end: int, problem: str) -> Damage:
