@@ -19,9 +19,9 @@ FULL = {"a": 1, "b": 2, "c": 3}
 TIME = "1970-01-01 00:00:00.000000"  # of the naive log's first operation
 # What an item gives of the first record of a trail; None stands for an error.
 GIVEN: dict[tuple[str, str], str | None] = {
-    ("TRANSACTION", "TRANSACTIONID"): "0",
-    ("TRANSACTION", "XID"): "0",
-    ("TRANSACTION", "CSN"): "0",
+    ("TRANSACTION", "TRANSACTIONID"): "1",
+    ("TRANSACTION", "XID"): "1",
+    ("TRANSACTION", "CSN"): "1",
     ("TRANSACTION", "TIMESTAMP"): TIME,
     ("TRANSACTION", "USERNAME"): "NULL",  # a token that this trail does not have
     ("TRANSACTION", "NAME"): "NULL",
@@ -46,9 +46,7 @@ GIVEN: dict[tuple[str, str], str | None] = {
     ("OSVARIABLE", "TRAILGATE_TEST_UNSET"): None,
     **{(group, item or "ANY"): None for group, item in REFUSED},
 }
-EVERY = sorted(
-    {(group, item) for group, items in ITEMS.items() for item in items} | set(GIVEN)
-)
+EVERY = sorted({(group, item) for group, items in ITEMS.items() for item in items} | set(GIVEN))
 
 
 @pytest.fixture(scope="module")

@@ -90,9 +90,7 @@ def test_the_usual_audit_of_deletes(tmp_path: Path) -> None:
         f"MAP hr.t, TARGET h.gone, FILTER ({OP} = 'DELETE'),\n"
         f"  COLMAP (USEDEFAULTS, op = {OP}, ba = {SIDE}, was = BEFORE.id);\n"
     )
-    apply_trail(
-        tmp_path / "ot", f"duckdb:{tmp_path}/x.duckdb", params=str(tmp_path / "rep.prm")
-    )
+    apply_trail(tmp_path / "ot", f"duckdb:{tmp_path}/x.duckdb", params=str(tmp_path / "rep.prm"))
     with duckdb.connect(str(tmp_path / "x.duckdb"), read_only=True) as connection:
         found = connection.sql("SELECT id, op, ba, was FROM x.h.gone").fetchall()
     assert found == [(1, "DELETE", "BEFORE", "1")]

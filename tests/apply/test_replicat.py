@@ -18,7 +18,6 @@ from trailgate import (
     ApplyError,
     ApplyReport,
     OptionError,
-    StorageError,
     TrailgateError,
     apply_trail,
     verify_tables,
@@ -175,13 +174,6 @@ def test_what_a_trail_does_not_have_is_refused(tmp_path: Path) -> None:
     log_place = "MAP hr.t, TARGET hr.u, COLMAP (id = id, at = @GETENV ('GGHEADER', 'LOGRBA'));"
     with pytest.raises(OptionError, match=r"LOGRBA is not known.*rep\.prm, line 1"):
         applied(tmp_path, log_place, [inserted(2, 2)], group="other")
-
-
-def test_a_table_that_was_excluded_is_not_continued_in_its_middle(tmp_path: Path) -> None:
-    statement = "MAP hr.*, TARGET hr.u;"
-    applied(tmp_path, f"{statement}\nMAPEXCLUDE hr.x;", [inserted(1, 1)])
-    with pytest.raises(StorageError, match=r"!hr\.x to this target"):
-        applied(tmp_path, statement, [])
 
 
 def test_insertallrecords_makes_every_operation_a_row(tmp_path: Path) -> None:

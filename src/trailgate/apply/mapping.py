@@ -45,7 +45,9 @@ class Mapping:
     All statements that name a source table are obeyed. Of those with the same target the first one that takes an operation has it.
     """
 
-    def __init__(self, parameters: ReplicatParameters, environment: Environment | None = None) -> None:
+    def __init__(
+        self, parameters: ReplicatParameters, environment: Environment | None = None
+    ) -> None:
         self._parameters = parameters
         self._environment = environment or parameters.environment
         self._known: dict[Table, list[_TableMap]] = {}
@@ -63,7 +65,11 @@ class Mapping:
     @property
     def name(self) -> str:
         """Return what sets positions by these statements apart from others."""
-        mapped = {f"{one.rule.pattern}>{one.target}" for one in self._parameters.maps}
+        own = self._parameters.mode  # stated once, if all statements have it
+        mapped = {
+            f"{one.rule.pattern}>{one.target}" + (f":{one.mode}" if one.mode and not own else "")
+            for one in self._parameters.maps
+        }
         excluded = {f"!{pattern}" for pattern in self._parameters.excluded}
         return ",".join(sorted(mapped) + sorted(excluded))
 
@@ -72,16 +78,44 @@ class Mapping:
 
         Raises OptionError where they differ.
         """
-        fitting = [
-            one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
-        ]
-        named = [one for one in fitting if "*" not in one.target] or fitting
+        named = self._naming(target)
         for one in named[1:]:
             if one.collisions is not named[0].collisions:
                 problem = f"it has another response to collisions than line {named[0].rule.line}, and both write {target}"
                 error = one.rule.error(problem, "MAP", "State HANDLECOLLISIONS alike in both")
                 raise error.with_place(source=self._parameters.source or None)
         return named[0].collisions if named else None
+
+    def mode(self, target: str) -> str | None:
+        """Return the mode of a target table, by its name; None if the statements with this target do not state one.
+
+        Raises OptionError if they differ.
+        """
+        named = self._naming(target)
+        for one in named[1:]:
+            if one.mode != named[0].mode:
+                problem = f"INSERTALLRECORDS differs from line {named[0].rule.line}, and both write {target}"
+                error = one.rule.error(problem, "MAP", "Give one of them another target")
+                raise error.with_place(source=self._parameters.source or None)
+        return named[0].mode if named else None
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """Return the modes that statements state."""
+        return frozenset(one.mode for one in self._parameters.maps if one.mode)
+
+    def _naming(self, target: str) -> list[MapRule]:
+        """Return the statements whose target a table is, by its name; those with wildcards only if no other one names it."""
+        fitting = [
+            one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
+        ]
+        return [one for one in fitting if "*" not in one.target] or fitting
+
+    @property
+    def patterns(self) -> Sequence[tuple[str, str]]:
+        """Return the pattern of each statement's source, with the statement's line."""
+        rules = (one.rule for one in self._parameters.maps)
+        return [(f"{rule.source} line {rule.line}, MAP".strip(), rule.pattern) for rule in rules]
 
     def tables(self, table: Table) -> Sequence[Table]:
         """Return the target tables of a source table, a definition for each statement; raises OptionError."""

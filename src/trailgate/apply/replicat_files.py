@@ -18,7 +18,7 @@ from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
 from trailgate.apply.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
 from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
 from trailgate.definitions.parameter_macros import ReadFile
-from trailgate.errors import OptionError, Where, nearest
+from trailgate.errors import OptionError, nearest
 from trailgate.expressions.extract_files import (
     OF_EXTRACT,
     OPERATIONS,
@@ -37,7 +37,9 @@ from trailgate.expressions.values import Environment
 from trailgate.model.table_patterns import name_parts
 
 ALTERED: Final = "It would change what is applied"
-NO_DDL: Final = "tables follow the definitions in the trail (--schema-changes), and a DDL record is an error"
+NO_DDL: Final = (
+    "tables follow the definitions in the trail (--schema-changes), and a DDL record is an error"
+)
 APPEND: Final = "append"  # the mode of INSERTALLRECORDS
 POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -269,7 +271,9 @@ def _not_obeyed_in_map(draft: _Draft, statement: Statement, clause: Clause) -> N
 
 def _with_catalog(draft: _Draft, pattern: str) -> str:
     """Return a pattern of a source with the catalog of SOURCECATALOG, if it has none of its own."""
-    return f"{draft.catalog}.{pattern}" if draft.catalog and len(name_parts(pattern)) == 2 else pattern
+    return (
+        f"{draft.catalog}.{pattern}" if draft.catalog and len(name_parts(pattern)) == 2 else pattern
+    )
 
 
 def _of_rule(

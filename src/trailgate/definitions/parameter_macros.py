@@ -137,9 +137,7 @@ class _Lines:
             if one.strip():
                 yield line._replace(text=one.strip())
 
-    def _replace(
-        self, line: Line, text: str, more: Iterator[Line], called: tuple[str, ...]
-    ) -> str:
+    def _replace(self, line: Line, text: str, more: Iterator[Line], called: tuple[str, ...]) -> str:
         """Return a text with its calls replaced by what they stand for; ``called`` are the macros that it comes from."""
         calls = re.compile(rf"{_QUOTED}|(?<![\w$@.])({re.escape(self.sign)}\w+)(\s*\()?")
         done, at = "", 0

@@ -132,11 +132,17 @@ OS_VARIABLE: Final = "OSVARIABLE"
 REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
         ("LAG", ""): "the run reports how far behind it is",
-        ("LASTERR", ""): "there is no exceptions table; the discard file states the error of each operation",
+        (
+            "LASTERR",
+            "",
+        ): "there is no exceptions table; the discard file states the error of each operation",
         ("STATS", ""): "the run prints its own summary",
         ("DELTASTATS", ""): "the run prints its own summary",
         ("RECSOUTPUT", ""): "the run prints its own summary",
-        ("GGFILEHEADER", ""): "it describes a file and not an operation; logdump prints the headers of files",
+        (
+            "GGFILEHEADER",
+            "",
+        ): "it describes a file and not an operation; logdump prints the headers of files",
         ("DBENVIRONMENT", ""): "no database is asked about itself",
         ("TLFKEY", ""): "it belongs to NonStop",
         ("JULIANTIMESTAMP", ""): "it would differ from run to run",

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
 from trailgate.errors import OptionError, Where, did_you_mean, nearest
-from trailgate.expressions.foreign_parameters import by_reason, foreign_reason
+from trailgate.expressions.foreign_parameters import by_reason
 from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.selection import ALL, CaptureRules, Condition, TableRule, Token
 from trailgate.expressions.values import Environment
@@ -334,9 +334,7 @@ def refusal(refused: Sequence[Remark], effect: str, verb: str) -> OptionError:
         if others
         else ""
     )
-    hint = (
-        f"{effect}.{more} Remove it, or {verb} without it: --ignore-unsupported (ignore_unsupported)"
-    )
+    hint = f"{effect}.{more} Remove it, or {verb} without it: --ignore-unsupported (ignore_unsupported)"
     keyword = re.split(r"[\s,;(]", first.text, maxsplit=1)[0]
     return OptionError(problem, where=Where(line=first.line, field=keyword), hint=hint)
 

@@ -87,9 +87,7 @@ class TableRule:
 
     def place(self, error: OptionError, option: str) -> OptionError:
         """Return an error with the statement's place, where it has none of its own."""
-        return error.with_place(
-            source=self.source or None, line=self.line or None, field=option
-        )
+        return error.with_place(source=self.source or None, line=self.line or None, field=option)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,13 @@ from typing import Final, Self, Unpack
 
 from trailgate.apply.operations import Operations
 from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import StorageError
+from trailgate.errors import StorageError, did_you_mean
+from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
+from trailgate.model.table_patterns import TablePatterns, name_parts
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
@@ -27,10 +29,13 @@ from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import Notices, TrailSplit
 from trailgate.storage.reading.stored_position import StoredPosition, record_digest
 from trailgate.storage.reading.threads import in_order, thread_count
+from trailgate.storage.reading.trail_file import defined_tables, latest_tables
 from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
 from trailgate.targets.target import Position, Target
 
+SEARCHED_BYTES: Final = 1 << 30  # of the newest files, for tables that a pattern fits
+NAMED: Final = 8  # tables in a notice
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
 UNFOLDED_BYTES: Final = 64 << 20
@@ -96,7 +101,9 @@ class ApplyRun:
         self._source = mapped.source(self._find().prefix)
         self._stream = TrailStream(self._find)
         self._notices = Notices()
-        self._tables = TargetTables(to, self._options, self._source, mapped.mapping, target)
+        self._tables = TargetTables(
+            to, self._options, self._source, mapped.mapping, target, is_absent=self._is_absent
+        )
         known = self._tables.done
         self.first_file_notices: tuple[
             str, ...
@@ -131,9 +138,39 @@ class ApplyRun:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Return a sentence for everything in the trail that was not applied: missing first files, an open transaction, an unfinished record."""
+        """Return a sentence for everything in the trail that was not applied: missing first files, patterns without a table, an open transaction, an unfinished record."""
         rest = self.rest
-        return (*self.first_file_notices, *(() if rest is None else rest.notices))
+        return (
+            *self.first_file_notices,
+            *self.pattern_notices,
+            *(() if rest is None else rest.notices),
+        )
+
+    @property
+    def pattern_notices(self) -> tuple[str, ...]:
+        """Return a sentence for each pattern that no table of the trail fits, and for tables that joined the group."""
+        trail, applied = self._find(), self._tables.sources
+        if trail is None or not self.mapped.unmatched(applied):
+            return self._tables.notices
+
+        def enough(names: set[str]) -> bool:
+            return not self.mapped.unmatched(names | applied)
+
+        names, are_all = latest_tables(trail, enough, SEARCHED_BYTES)
+        if not names:  # an older trail defines none, and what it has is not known
+            return self._tables.notices
+        missed = self.mapped.unmatched(names | applied)
+        known = sorted(names | applied)
+        return (
+            *self._tables.notices,
+            *(_no_table(place, pattern, known, are_all=are_all) for place, pattern in missed),
+        )
+
+    def _is_absent(self, pattern: str) -> bool:
+        """Return whether the trail defines no table that fits a pattern."""
+        trail = self._find()
+        names = () if trail is None else defined_tables(trail)
+        return not any(TablePatterns((pattern,)).fits_end(name) for name in names)
 
     @property
     def rest(self) -> TrailRest | None:
@@ -168,7 +205,8 @@ class ApplyRun:
 
     def check_source(self, known: Position) -> None:
         """Raise StorageError if a position is that of another trail, of other tables of it, or of an earlier trail under the same prefix."""
-        if known.trail != self._source:
+        own, other = GroupSource.read(self._source), GroupSource.read(known.trail)
+        if own.joining(other, self._is_absent) != []:
             raise StorageError(
                 f"{known.trail} was applied, and this is {self._source}",
                 hint="Give the options that it was applied with",
@@ -219,6 +257,17 @@ class ApplyRun:
             batch.last, digest=record_digest(trail, place), reached=long_position(*reached)
         )
         return tables.apply(replace(batch, last=last))
+
+
+def _no_table(place: str, pattern: str, known: Sequence[str], *, are_all: bool) -> str:
+    """Return a sentence on a pattern that no table fits."""
+    near = did_you_mean(pattern, known)
+    parts = len(name_parts(pattern))
+    if not near and "*" not in known and all(len(name_parts(one)) != parts for one in known):
+        near = f"A pattern has the parts of the table's name, and {pattern} has {parts}."
+    shown = ", ".join(known[:NAMED]) + (", ..." if len(known) > NAMED else "")
+    where = "the trail" if are_all else "the trail's newest files"
+    return f"{place} {pattern}: no table of {where} fits; there {'is' if len(known) == 1 else 'are'} {shown}. {near}".strip()
 
 
 def stored_position(known: Position) -> StoredPosition:

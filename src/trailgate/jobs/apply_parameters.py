@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -15,6 +16,7 @@ from trailgate.expressions.selection import items_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import Prepare, as_it_is
 from trailgate.jobs.machine import with_machine
+from trailgate.jobs.parameter_includes import reader_of
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_whole
 from trailgate.trail.reading.images import Wanted
@@ -30,12 +32,38 @@ class MappedOptions:
     mapping: Mapping | None = None
     definitions: str | None = None
     unused: tuple[Remark, ...] = ()
+    ignored: tuple[Remark, ...] = ()
+
+    def mode(self, target: str) -> str:
+        """Return the mode of a target table, by its name."""
+        own = None if self.mapping is None else self.mapping.mode(target)
+        return own or self.options.mode
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """Return the modes that tables of the target may have."""
+        own = frozenset() if self.mapping is None else self.mapping.modes
+        return own | {self.options.mode}
 
     def prepare(self) -> Prepare:
         """Return what makes operations of source tables those of target tables; the local time of this call is what @DATENOW gives in them."""
         if self.mapping is None:
             return as_it_is
         return partial(self.mapping.blocks, now=f"{local_time():{DATE_TIME}}")
+
+    def unmatched(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
+        """Return the patterns of source tables that no table fits, each with what states it: a MAP statement with its line, or --tables."""
+        if self.mapping is not None:
+            stated = self.mapping.patterns
+        else:
+            tables = ",".join(self.options.tables or ())
+            own = TablePatterns.read(tables).patterns if tables else ()
+            stated = [("--tables", pattern) for pattern in own]
+        return [
+            (place, pattern)
+            for place, pattern in stated
+            if not any(TablePatterns((pattern,)).fits(name) for name in names)
+        ]
 
     @property
     def wanted(self) -> Wanted:
@@ -72,7 +100,9 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
     except UnicodeDecodeError as error:
         problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
         raise OptionError(problem, where=Where(source=path)) from None
-    found = parse_replicat(text, path)
+    found = parse_replicat(
+        text, path, read=reader_of(path), ignore_unsupported=options.ignore_unsupported
+    )
     if options.tables is not None:
         raise OptionError(
             "MAP statements name the tables, and so does --tables", where=Where(source=path)
@@ -93,4 +123,4 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
     given = replace(options, **chosen)
     around = replace(found.environment, group=given.group)
     mapping = Mapping(found, with_machine(around, items_of(found.expressions)))
-    return MappedOptions(given, mapping, found.sourcedefs, found.unused)
+    return MappedOptions(given, mapping, found.sourcedefs, found.unused, found.ignored)

@@ -5,7 +5,7 @@ The tables of metadata records before a place, searched no further than needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Final, Self
@@ -263,6 +263,26 @@ def defined_tables(trail: TrailFiles) -> list[str]:
                 break
             names |= {known.name for known in _tables(reader)}
     return sorted(names)
+
+
+def latest_tables(
+    trail: TrailFiles, enough: Callable[[set[str]], bool], most: int
+) -> tuple[set[str], bool]:
+    """Return the names of tables that a trail defines in its newest files, and whether all files were read.
+
+    Reading stops if the names are ``enough``, or after ``most`` bytes.
+    """
+    names = {table.name for table in trail.definitions}
+    read = 0
+    for file in reversed(trail.files):
+        if read > most or enough(names):
+            return names, False
+        read += file.size
+        with TrailFileReader(file) as reader:
+            header = reader.header if file.size else None
+            if header is not None and header.trail.compatibility >= METADATA_LEVEL:
+                names |= {known.name for known in _tables(reader)}
+    return names, True
 
 
 def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
