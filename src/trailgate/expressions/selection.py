@@ -6,7 +6,7 @@ whole columns of operations: the first statement that takes a row decides, and a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Final, NamedTuple, Self
@@ -23,7 +23,7 @@ from trailgate.expressions.evaluation import Selection, no_rows, select_rows, st
 from trailgate.expressions.syntax import Expression
 from trailgate.expressions.values import Environment
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions, Table
 
 ALL: Final = "*.*"
@@ -147,6 +147,14 @@ class CaptureRules:
                 hint = "Records of a table are alike: repeat KEYCOLS, COLS and TOKENS in both"
                 raise other.error(problem, hint=hint)
         return tuple(found)
+
+    def unmatched(self, known: Sequence[str]) -> list[str]:
+        """Return a sentence for each statement that no table fits, by the names of the tables of messages."""
+        return [
+            no_table(f"line {rule.line}, TABLE" if rule.line else "TABLE", rule.pattern, known, "the messages")
+            for rule in self.statements
+            if rule.pattern != ALL and not any(TablePatterns((rule.pattern,)).fits_end(name) for name in known)
+        ]
 
     def with_keys(self, definitions: Definitions) -> Definitions:
         """Return the definitions with the keys that KEYCOLS name."""

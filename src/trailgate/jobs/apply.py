@@ -14,13 +14,13 @@ from typing import Final, Self, Unpack
 
 from trailgate.apply.operations import Operations
 from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import StorageError, did_you_mean
+from trailgate.errors import StorageError
 from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
-from trailgate.model.table_patterns import TablePatterns, name_parts
+from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
@@ -35,7 +35,6 @@ from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, Trail
 from trailgate.targets.target import Position, Target
 
 SEARCHED_BYTES: Final = 1 << 30  # of the newest files, for tables that a pattern fits
-NAMED: Final = 8  # tables in a notice
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
 UNFOLDED_BYTES: Final = 64 << 20
@@ -161,9 +160,10 @@ class ApplyRun:
             return self._tables.notices
         missed = self.mapped.unmatched(names | applied)
         known = sorted(names | applied)
+        whole = "the trail" if are_all else "the trail's newest files"
         return (
             *self._tables.notices,
-            *(_no_table(place, pattern, known, are_all=are_all) for place, pattern in missed),
+            *(no_table(place, pattern, known, whole) for place, pattern in missed),
         )
 
     def _is_absent(self, pattern: str) -> bool:
@@ -257,17 +257,6 @@ class ApplyRun:
             batch.last, digest=record_digest(trail, place), reached=long_position(*reached)
         )
         return tables.apply(replace(batch, last=last))
-
-
-def _no_table(place: str, pattern: str, known: Sequence[str], *, are_all: bool) -> str:
-    """Return a sentence on a pattern that no table fits."""
-    near = did_you_mean(pattern, known)
-    parts = len(name_parts(pattern))
-    if not near and "*" not in known and all(len(name_parts(one)) != parts for one in known):
-        near = f"A pattern has the parts of the table's name, and {pattern} has {parts}."
-    shown = ", ".join(known[:NAMED]) + (", ..." if len(known) > NAMED else "")
-    where = "the trail" if are_all else "the trail's newest files"
-    return f"{place} {pattern}: no table of {where} fits; there {'is' if len(known) == 1 else 'are'} {shown}. {near}".strip()
 
 
 def stored_position(known: Position) -> StoredPosition:
