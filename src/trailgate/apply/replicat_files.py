@@ -21,13 +21,16 @@ from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, nearest
 from trailgate.expressions.extract_files import (
     OF_EXTRACT,
+    OF_LINES,
     OPERATIONS,
     Remark,
     column_names,
     read_condition,
     read_variable,
     refusal,
+    remark_of,
     table_pattern,
+    with_catalog,
 )
 from trailgate.expressions.foreign_parameters import foreign_reason
 from trailgate.expressions.parser import parse_value
@@ -183,8 +186,6 @@ def parse_replicat(
         _check_before_rows(draft)
         if draft.refused and not ignore_unsupported:
             raise refusal(draft.refused, ALTERED, "apply")
-        if not draft.parameters.maps:
-            raise OptionError("no MAP statement", hint="As in MAP HR.*, TARGET HR.*;")
         found = _with_responses(draft)
     except OptionError as error:
         raise error.with_place(source=source or None) from None
@@ -195,14 +196,6 @@ def parse_replicat(
         mode=modes.pop() if len(modes) == 1 else None,
         ignored=tuple(draft.refused),
     )
-
-
-def remark_of(statement: Statement, text: str, reason: str) -> Remark:
-    """Return a remark on a part of a statement; one of an included file names that."""
-    shown = " ".join(text.rstrip("; \t").split())
-    if statement.source:
-        shown += f" ({statement.source})"
-    return Remark(statement.line, shown, reason)
 
 
 def _check_before_rows(draft: _Draft) -> None:
@@ -231,7 +224,7 @@ def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
 def _map(draft: _Draft, statement: Statement) -> None:
     """Take a MAP statement with its options."""
     pattern, rest = table_pattern(statement)
-    pattern = _with_catalog(draft, pattern)
+    pattern = with_catalog(draft.catalog, pattern)
     named = _TARGET.match(rest)
     if named is None:
         raise statement.error("expected TARGET and a table name after the source's")
@@ -267,13 +260,6 @@ def _not_obeyed_in_map(draft: _Draft, statement: Statement, clause: Clause) -> N
         near = nearest(clause.name, (*_CLAUSES, *MAP_NOTED, *MAP_REFUSED))
         reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
     draft.refuse(statement, clause.text, reason)
-
-
-def _with_catalog(draft: _Draft, pattern: str) -> str:
-    """Return a pattern of a source with the catalog of SOURCECATALOG, if it has none of its own."""
-    return (
-        f"{draft.catalog}.{pattern}" if draft.catalog and len(name_parts(pattern)) == 2 else pattern
-    )
 
 
 def _of_rule(
@@ -387,7 +373,7 @@ def _value(member: str, what: str) -> Callable[[_Draft, Statement], None]:
 def _exclude(draft: _Draft, statement: Statement) -> None:
     pattern, rest = table_pattern(statement)
     _nothing_more(draft, statement, rest)
-    excluded = (*draft.parameters.excluded, _with_catalog(draft, pattern))
+    excluded = (*draft.parameters.excluded, with_catalog(draft.catalog, pattern))
     draft.parameters = replace(draft.parameters, excluded=excluded)
 
 
@@ -428,6 +414,8 @@ def _reperror(draft: _Draft, statement: Statement) -> None:
 
 def _with_responses(draft: _Draft) -> ReplicatParameters:
     """Return the parameters with the responses of REPERROR; raises OptionError for a number that would be answered otherwise than in Replicat."""
+    if not draft.parameters.maps:
+        raise OptionError("no MAP statement", hint="As in MAP HR.*, TARGET HR.*;")
     given, unused = dict(draft.errors), list(draft.unused)
     second = given.pop("DEFAULT2", None)
     if "DEFAULT" in given and given["DEFAULT"][1] == "EXCEPTION":
@@ -588,7 +576,5 @@ _CLAUSES: Final[Mapping[str, Callable[[MapRule, Clause, Statement], MapRule]]] =
         },
     }
 )
-# What the lines of a file obey before they are statements (``parameter_macros``).
-OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 OBEYED: Final = frozenset(_HANDLERS) | OF_LINES
 MAP_OBEYED: Final = frozenset(_CLAUSES) | {"TARGET"}

@@ -16,6 +16,7 @@ from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.expressions.comparing import compare_values
 from trailgate.expressions.functions import FUNCTIONS
 from trailgate.expressions.syntax import (
+    EITHER,
     Call,
     ColumnName,
     Comparison,
@@ -146,6 +147,8 @@ class _Scope:
 
     def state(self, node: ColumnName, index: int) -> StateColumn:
         before, after = self.block.before[index], self.block.after[index]
+        if node.image == EITHER:
+            return image_of(before, after, ~before.is_missing(len(self.block)))
         if node.image is not None:
             return before if node.image == "BEFORE" else after
         return image_of(before, after, self.block.op_type == DELETE)

@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.expressions.functions import FUNCTIONS
+from trailgate.expressions.functions import FUNCTIONS, REFUSED_FUNCTIONS
 from trailgate.expressions.syntax import (
     CONDITIONS,
+    EITHER,
     Call,
     ColumnName,
     Comparison,
@@ -195,9 +196,11 @@ class _Parser:
         if name in STATES:
             hint = f"As in COLUMN = @{name}"
             raise self.error(f"@{name} is compared with a column only", token, hint)
-        if name in _IMAGES:
+        if name in (*_IMAGES, EITHER):
             return self.of_image(name, token)
         row = FUNCTIONS.get(name)
+        if row is None and name in REFUSED_FUNCTIONS:
+            raise self.error(f"@{name} is not computed: {REFUSED_FUNCTIONS[name]}", token)
         if row is None:
             near = did_you_mean(name, FUNCTIONS)
             known = ", ".join(f"@{one}" for one in sorted(FUNCTIONS))
@@ -213,7 +216,7 @@ class _Parser:
         return call
 
     def of_image(self, image: str, token: Token) -> Node:
-        """Return the column of @BEFORE (column) or @AFTER (column)."""
+        """Return the column of @BEFORE (column), @AFTER (column) or @BEFOREAFTER (column)."""
         given = self.arguments()
         if len(given) != 1 or not isinstance(given[0], ColumnName) or given[0].image:
             raise self.error(f"@{image} takes one column", token)

@@ -151,9 +151,15 @@ class CaptureRules:
     def unmatched(self, known: Sequence[str]) -> list[str]:
         """Return a sentence for each statement that no table fits, by the names of the tables of messages."""
         return [
-            no_table(f"line {rule.line}, TABLE" if rule.line else "TABLE", rule.pattern, known, "the messages")
+            no_table(
+                f"line {rule.line}, TABLE" if rule.line else "TABLE",
+                rule.pattern,
+                known,
+                "the messages",
+            )
             for rule in self.statements
-            if rule.pattern != ALL and not any(TablePatterns((rule.pattern,)).fits_end(name) for name in known)
+            if rule.pattern != ALL
+            and not any(TablePatterns((rule.pattern,)).fits_end(name) for name in known)
         ]
 
     def with_keys(self, definitions: Definitions) -> Definitions:

@@ -30,9 +30,12 @@ class Number:
     at: int
 
 
+EITHER: Final = "BEFOREAFTER"  # the image before where it has the column, else the one after
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnName:
-    """A column of the operation: of its before or after image, or of the one that it has (None)."""
+    """A column of the operation: of its before or after image, of either (``EITHER``), or of the one that it has (None)."""
 
     name: str
     image: str | None

@@ -115,7 +115,7 @@ def test_an_unknown_parameter_is_refused_with_the_nearest() -> None:
     "line",
     [
         "ENCRYPTTRAIL AES192",
-        "OBEY more.prm",
+        "COLMATCH PREFIX A_",
         "TRANLOGOPTIONS EXCLUDETAG 00",
         "EXTTRAIL dirdat/id, PURGE",
         "EXTTRAIL dirdat/id, FORMAT LEVEL 3",
@@ -124,7 +124,9 @@ def test_an_unknown_parameter_is_refused_with_the_nearest() -> None:
         "TABLE A.B, TARGET C.D;",
         "TABLEEXCLUDE A.B, X",
         "IGNOREREPLICATES",
-        "NOUSEANSISQLQUOTES",
+        "BATCHSQL",
+        "TRANLOGOPTIONS DBLOGREADER, FILTERTABLE ggs.chk",
+        "TABLE A.B, HANDLECOLLISIONS;",
         "WHATEVER",
     ],
 )
@@ -141,7 +143,7 @@ def test_what_would_change_the_data_is_refused_or_listed(line: str) -> None:
 
 def test_a_refusal_counts_the_others() -> None:
     with pytest.raises(OptionError, match="2 more in this file are not obeyed"):
-        parse_extract(LEAST + "ENCRYPTTRAIL\nOBEY x\nMACRO #y")
+        parse_extract(LEAST + "ENCRYPTTRAIL\nCOLMATCH x\nMAP y;")
 
 
 def test_every_parameter_is_obeyed_noted_or_refused() -> None:

@@ -22,6 +22,7 @@ from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.expressions.selection import CaptureRules, environment_of
 from trailgate.jobs.machine import with_machine
+from trailgate.jobs.parameter_includes import reader_of
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
@@ -151,6 +152,7 @@ def load(
         parameters = parse_extract(
             _read_named(extract, "parameter", base).decode("utf-8", "replace"),
             source=str(extract),
+            read=reader_of(absolute(extract, base)),
             ignore_unsupported=ignore_unsupported,
         )
         definitions = definitions or parameters.sourcedefs
