@@ -218,6 +218,8 @@ def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
     reason = "unknown option"
     if re.match(r"THREADS?\b", rest, re.IGNORECASE):
         reason = "it would hold for some threads alone"
+    elif rest.upper() == "OVERRIDE":
+        reason = "which definitions come first is not chosen"
     draft.refuse(statement, f"{statement.keyword} {rest}", reason)
 
 

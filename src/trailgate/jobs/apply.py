@@ -13,8 +13,8 @@ from functools import partial
 from typing import Final, Self, Unpack
 
 from trailgate.apply.operations import Operations
-from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import StorageError
+from trailgate.columnar.digits import long_position, parse_position, short_position
+from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
@@ -29,12 +29,13 @@ from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import Notices, TrailSplit
 from trailgate.storage.reading.stored_position import StoredPosition, record_digest
 from trailgate.storage.reading.threads import in_order, thread_count
-from trailgate.storage.reading.trail_file import defined_tables, latest_tables
+from trailgate.storage.reading.trail_file import defined_tables, first_ddl, latest_tables
 from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
 from trailgate.targets.target import Position, Target
 
 SEARCHED_BYTES: Final = 1 << 30  # of the newest files, for tables that a pattern fits
+SHOWN: Final = 80  # characters of a DDL statement
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
 UNFOLDED_BYTES: Final = 64 << 20
@@ -247,6 +248,7 @@ class ApplyRun:
     ) -> ApplyReport | None:
         """Apply the operations of splits, after which reading continues at ``reached``; return None if all of them were applied before."""
         tables = self._tables
+        self._check_ddl(trail, splits)
         batch = self._read(trail, splits)
         if batch.last is None or (
             tables.done is not None and batch.last.position <= tables.done.position
@@ -257,6 +259,25 @@ class ApplyRun:
             batch.last, digest=record_digest(trail, place), reached=long_position(*reached)
         )
         return tables.apply(replace(batch, last=last))
+
+    def _check_ddl(self, trail: TrailFiles, splits: Sequence[TrailSplit]) -> None:
+        """Raise OptionError if the parameter file asks for DDL, and the splits have a record of it that is not applied yet."""
+        ddl = self.mapped.ddl
+        if ddl is None or not splits:
+            return
+        done = self._tables.done
+        start = splits[0].start
+        if done is not None:
+            start = max(start, TrailPlace(*parse_position(done.position)))
+        found = first_ddl(trail, start, splits[-1].end)
+        if found is not None:
+            place, statement = found
+            at = short_position(long_position(*place))
+            shown = statement[:SHOWN] + ("..." if len(statement) > SHOWN else "")
+            problem = f"{ddl.text} is not obeyed: position {at} has DDL, {shown!r}"
+            where = Where(source=self.mapped.source_file, line=ddl.line, field="DDL")
+            hint = "Change the target yourself, and apply without it: --ignore-unsupported (ignore_unsupported)"
+            raise OptionError(problem, where=where, hint=hint)
 
 
 def stored_position(known: Position) -> StoredPosition:

@@ -16,7 +16,7 @@ from trailgate.expressions.selection import items_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import Prepare, as_it_is
 from trailgate.jobs.machine import with_machine
-from trailgate.jobs.parameter_includes import reader_of
+from trailgate.jobs.parameter_includes import found_file, reader_of
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_whole
 from trailgate.trail.reading.images import Wanted
@@ -33,6 +33,12 @@ class MappedOptions:
     definitions: str | None = None
     unused: tuple[Remark, ...] = ()
     ignored: tuple[Remark, ...] = ()
+    ddl: Remark | None = None  # the parameter that asks for DDL, unless it is to be ignored
+
+    @property
+    def source_file(self) -> str | None:
+        """Return the parameter file."""
+        return None if self.options.params is None else str(self.options.params)
 
     def mode(self, target: str) -> str:
         """Return the mode of a target table, by its name."""
@@ -123,4 +129,6 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
     given = replace(options, **chosen)
     around = replace(found.environment, group=given.group)
     mapping = Mapping(found, with_machine(around, items_of(found.expressions)))
-    return MappedOptions(given, mapping, found.sourcedefs, found.unused, found.ignored)
+    ddl = None if options.ignore_unsupported else found.ddl
+    definitions = None if found.sourcedefs is None else found_file(path, found.sourcedefs)
+    return MappedOptions(given, mapping, definitions, found.unused, found.ignored, ddl)

@@ -16,8 +16,8 @@ def reader_of(path: str) -> ReadFile:
     """Return a function that reads the files that a parameter file names. GoldenGate resolves them from its home, which is the folder above dirprm."""
 
     def read(name: str) -> str:
-        found = next((one for one in _candidates(path, name) if is_there(one)), None)
-        if found is None:
+        found = found_file(path, name)
+        if not is_there(found):
             raise OptionError(f"there is no file {name}", hint=HINT)
         try:
             return read_whole(found, "parameter file").decode()
@@ -26,6 +26,11 @@ def reader_of(path: str) -> ReadFile:
             raise OptionError(problem, where=Where(source=found)) from None
 
     return read
+
+
+def found_file(path: str, name: str) -> str:
+    """Return the path of a file that a parameter file names; the name itself if there is no such file."""
+    return next((one for one in _candidates(path, name) if is_there(one)), name)
 
 
 def _candidates(path: str, name: str) -> Iterator[str]:
