@@ -106,7 +106,7 @@ ERRORS = {
     MACRO + "#two (a)": "the macro #TWO takes 2 values, not 1",
     MACRO + "#tow (a, b)": "the macro #tow is not defined",
     MACRO + "MACROCHAR $": "MACROCHAR follows a macro",
-    "MACROCHAR ab": "expected one character",
+    "MACROCHAR ab": "expected one character other than",
     "MACRO #a PARAMS (x) BEGIN END;": "the parameter X does not begin with #",
     "MACRO #a PARAMS (#x)\nBEGIN x": "expected 'END;', found the end of the file",
     "MACRO a BEGIN x END;": "expected the name of a macro",

@@ -89,7 +89,7 @@ class _Lines:
     def _set_sign(self, line: Line) -> None:
         words = line.text.split()
         if len(words) != 2 or len(words[1]) != 1 or words[1].isalnum():
-            raise line.error("expected one character that is no letter or digit after MACROCHAR")
+            raise line.error("expected one character other than a letter or a digit after MACROCHAR")
         if self.macros:
             raise line.error("MACROCHAR follows a macro", "Write it before the first macro")
         self.sign = words[1]
@@ -128,7 +128,7 @@ class _Lines:
         yield from self.of_text(text, path, (*opened, path))
 
     def _expand(self, line: Line, more: Iterator[Line]) -> Iterator[Line]:
-        """Yield a line with its calls replaced; a call may go on in the lines that follow."""
+        """Yield a line with its calls replaced; a call may continue in the lines that follow."""
         if self.sign not in line.text:
             yield line
             return

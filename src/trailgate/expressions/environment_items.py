@@ -131,7 +131,7 @@ OS_VARIABLE: Final = "OSVARIABLE"
 # Groups and items that are refused, and why; of a group without items here all other items are unknown.
 REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
-        ("LAG", ""): "the run reports how far behind it is",
+        ("LAG", ""): "the run reports its lag itself",
         (
             "LASTERR",
             "",

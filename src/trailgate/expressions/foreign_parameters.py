@@ -1,4 +1,4 @@
-"""Parameters of GoldenGate's other files and processes, so that one in the wrong file is told from a misspelt one."""
+"""Parameters of GoldenGate's other files and processes, so that an error can distinguish a parameter in the wrong file from a misspelt one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a group applies of a trail: its tables or MAP statements, and how another run of the group may differ from them.
 
-A target keeps one position for all tables of a group. A table that joins later would lack what lies before that position, so a run with more tables than the one before stops, unless it is told
-what to do. One with fewer tables goes on: those that it drops are no longer applied.
+A target keeps one position for all tables of a group. A table that joins later would lack what lies before that position, so a run with more tables than the one before stops, unless its
+options state what to do. One with fewer tables continues: those that it drops are no longer applied.
 """
 
 from __future__ import annotations
