@@ -82,7 +82,8 @@ def test_ddl_that_the_trail_has_is_an_error_where_the_file_asks_for_it(tmp_path:
     write_bank(tmp_path / "ot", HISTORY[:CUT])
     params = tmp_path / "rep.prm"
     params.write_text("REPLICAT r\nDDL INCLUDE MAPPED\nMAP bank.cust, TARGET b.cust;")
-    to, options = f"duckdb:{tmp_path}/x.duckdb", {"params": str(params)}
+    to = f"duckdb:{tmp_path}/x.duckdb"
+    options: dict[str, Any] = {"params": str(params)}
     apply_trail(tmp_path / "ot", to, **options)
     (file,) = tmp_path.glob("ot0*")
     statement = b"C1='ALTER TABLE bank.cust DROP COLUMN city',"

@@ -139,7 +139,7 @@ def test_a_macro_of_macros_has_a_limit() -> None:
 
 
 def test_a_file_that_is_not_read_is_an_error() -> None:
-    with pytest.raises(OptionError, match="more.prm cannot be read here"):
+    with pytest.raises(OptionError, match=r"more\.prm cannot be read here"):
         list(statements("LIST\nOBEY more.prm"))
 
 

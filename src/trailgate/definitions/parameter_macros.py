@@ -89,7 +89,9 @@ class _Lines:
     def _set_sign(self, line: Line) -> None:
         words = line.text.split()
         if len(words) != 2 or len(words[1]) != 1 or words[1].isalnum():
-            raise line.error("expected one character other than a letter or a digit after MACROCHAR")
+            raise line.error(
+                "expected one character other than a letter or a digit after MACROCHAR"
+            )
         if self.macros:
             raise line.error("MACROCHAR follows a macro", "Write it before the first macro")
         self.sign = words[1]

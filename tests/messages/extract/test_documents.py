@@ -6,14 +6,8 @@ import re
 from pathlib import Path
 
 from trailgate.expressions.environment_items import ITEMS
-from trailgate.expressions.extract_files import (
-    CLAUSES,
-    NOTED,
-    OBEYED,
-    REASONS,
-    REFUSED,
-    TRANSACTION_LOG,
-)
+from trailgate.expressions.extract_files import CLAUSES, OBEYED
+from trailgate.expressions.extract_parameters import NOTED, REASONS, REFUSED, TRANSACTION_LOG
 from trailgate.expressions.functions import FUNCTIONS
 
 PAGE = (Path(__file__).parents[3] / "docs/extract.md").read_text()

@@ -332,7 +332,7 @@ def _unmatched(job: CaptureJob) -> list[str]:
     if not known:
         return []
     hint = " The messages count as captured: when the statement is right, --again captures them once more"
-    return [one.removesuffix(".") + "." + hint for one in job.capture.rules.unmatched(known)]
+    return [one + hint for one in job.capture.rules.unmatched(known)]
 
 
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:

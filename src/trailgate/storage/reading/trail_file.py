@@ -308,7 +308,7 @@ def first_ddl(
                 record = decode_record(
                     reader.read(offset, LONGEST), 0, order=reader.order, base=offset
                 )
-                return TrailPlace(file.number, offset), ddl_statement(record.data)
+                return TrailPlace(file.number, offset), ddl_statement(record.data or b"")
     return None
 
 
