@@ -241,15 +241,19 @@ def _map(draft: _Draft, statement: Statement) -> None:
         collisions=draft.collisions,
         mode=draft.mode,
     )
+    of_exceptions = False
     for clause in statement.clauses(rest):
         read = _CLAUSES.get(clause.name)
         if read is None:
+            of_exceptions |= clause.name == "EXCEPTIONSONLY"
             _not_obeyed_in_map(draft, statement, clause)
             continue
         try:
             found = read(found, clause, statement)
         except OptionError as error:
             raise statement.place(error, clause.name) from None
+    if of_exceptions:  # it maps the operations that failed: without the option it would map all
+        return
     draft.parameters = replace(draft.parameters, maps=(*draft.parameters.maps, found))
 
 

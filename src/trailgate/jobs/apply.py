@@ -7,6 +7,7 @@ where the target's positions say, however its batches are cut then.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,7 +15,7 @@ from typing import Final, Self, Unpack
 
 from trailgate.apply.operations import Operations
 from trailgate.columnar.digits import long_position, parse_position, short_position
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
@@ -34,6 +35,7 @@ from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
 from trailgate.targets.target import Position, Target
 
+LOG: Final = logging.getLogger(__name__)
 SEARCHED_BYTES: Final = 1 << 30  # of the newest files, for tables that a pattern fits
 SHOWN: Final = 80  # characters of a DDL statement
 SPLIT_BYTES: Final = 8 << 20
@@ -175,11 +177,20 @@ class ApplyRun:
 
     @property
     def rest(self) -> TrailRest | None:
-        """Return what the trail has behind the last transaction that was applied."""
+        """Return what the trail has after the last transaction that was applied."""
         return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:
         """Yield what each batch did, up to the last transaction that is whole by now."""
+        try:
+            yield from self._batches()
+        except TrailgateError:
+            # The report that has the notices is lost, and the next run does not begin at the first file.
+            for notice in self.first_file_notices:
+                LOG.warning("%s", notice)
+            raise
+
+    def _batches(self) -> Iterator[ApplyReport]:
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
             report = None if planned is None else self._apply(*planned, end.place)

@@ -338,11 +338,12 @@ def _trail_state(
     """Return notices of what is at the trail's end, and the error if the trail cannot be continued at its position."""
     from trailgate.jobs.apply import position_notices
     from trailgate.storage.files.addresses import absolute
+    from trailgate.storage.files.trail_files import find_trail
 
     applied = known.trail.partition("?")[0]
-    if absolute(trail) != applied:
-        return (f"these are positions in {applied}, and not in {trail}",), None
     try:
+        if absolute(find_trail(trail, given.definitions).prefix) != applied:
+            return (f"these are positions in {applied}, and not in {trail}",), None
         return position_notices(trail, known, given.definitions), None
     except TrailgateError as error:
         return (), error

@@ -106,7 +106,7 @@ class TrailFileReader:
         found = find_order(self._head, self.begin)
         if found is None:
             found = find_order(self.read(self.begin, LONGEST))
-        # Without a complete first record, records behind it decide, if its length is damaged.
+        # Without a complete first record, records after it decide, if its length is damaged.
         return found or guess_order(self.read, self.begin, self.file.size)
 
     def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
@@ -134,7 +134,7 @@ class TrailFileReader:
         raise DecodeError("no record begins in the bytes from here", where=Where(offset=place))
 
     def left_over(self, end: int) -> int:
-        """Return the number of bytes behind the last complete record, which ends at ``end``: an unfinished record.
+        """Return the number of bytes after the last complete record, which ends at ``end``: an unfinished record.
 
         Raises DecodeError if a good record follows in them: then a damaged length hides it.
         """
