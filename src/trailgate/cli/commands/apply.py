@@ -46,6 +46,7 @@ EXAMPLES: Final = (
 )
 PANELS: Final = {
     "What the tables hold": ("mode", "meta", "column", "sizes", "no_create", "schema_changes"),
+    "Replicat files": ("changed_maps", "ignore_unsupported"),
     "Rows that exist, or do not": ("on_collision", "after_csn", "overlay_until"),
     "Operations that cannot be applied": ("on_error", "discards", "repaired", "force"),
     "Looking without applying": ("dry_run", "status", "verify"),
@@ -129,6 +130,8 @@ def apply(given: ApplyArguments, trail: str) -> None:
     ) as run:
         for one in run.mapped.unused:
             say(f"line {one.line}: {one.text} changes nothing: {one.reason}")
+        for one in run.mapped.ignored:
+            say(f"line {one.line}: {one.text} is not obeyed: {one.reason}")
         if given.follow:
             from trailgate.cli.apply_follow import follow
 
