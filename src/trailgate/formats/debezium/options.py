@@ -41,7 +41,7 @@ class DebeziumOptions(MetadataOptions):
     times: str
     decimals: str
     binary: str
-    placeholder: str
+    placeholder: bytes
 
     @property
     def by_id(self) -> bool:
@@ -96,8 +96,26 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
         times=read.text("time.precision.mode").casefold(),
         decimals=read.text("decimal.handling.mode").casefold(),
         binary=read.text("binary.handling.mode").casefold(),
-        placeholder=read.text("unavailable.value.placeholder"),
+        placeholder=_placeholder(read),
     )
+
+
+# Debezium, connector properties: the rest of a value that begins with hex: is the octets in hexadecimal digits.
+_HEX: Final = "hex:"
+
+
+def _placeholder(read: PropertyReader) -> bytes:
+    """Return the bytes of the value of columns that were not logged."""
+    text = read.text("unavailable.value.placeholder")
+    if not text.casefold().startswith(_HEX):
+        return text.encode()
+    try:
+        return bytes.fromhex(text[len(_HEX) :])
+    except ValueError:
+        name = "unavailable.value.placeholder"
+        raise read.error(
+            f"debezium.{name} is {text}, whose digits are not hexadecimal", name
+        ) from None
 
 
 PLACEHOLDER: Final = "placeholder"
