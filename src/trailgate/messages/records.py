@@ -7,6 +7,7 @@ a before image that is NULL is an error.
 
 from __future__ import annotations
 
+import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -226,6 +227,14 @@ def _error(group: RecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
 
 
 _HINT = "Convert the messages to UTF-8 before capture"
+_MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
+# Those of UTF-32 first: in little-endian order it begins as that of UTF-16 does.
+_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 # What clients of a schema registry write before a value: a byte of zeros, and the number of its schema.
 _REGISTRY_HEAD = 5
 
@@ -239,6 +248,15 @@ def registry_hint(body: bytes) -> str:
         f"It begins as values of a schema registry do (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
         "let the producer's or a connector's converter write JSON, or decode them on Spark (from_avro)"
     )
+
+
+def other_encoding(body: bytes, where: Where) -> DecodeError | None:
+    """Return the error of a body that begins with the byte order mark of UTF-16 or UTF-32, None for others."""
+    for mark, name in _MARKS:
+        if body.startswith(mark):
+            problem = f"the message is not UTF-8 text: it begins with the byte order mark of {name}"
+            return DecodeError(problem, where=where, hint=_MARK_HINT.format(mark=name))
+    return None
 
 
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
@@ -280,5 +298,6 @@ def _bad_strings(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]
             raw = body[max(0, error.start - 8) : error.end + 8]
             where = Where(offset=error.start, raw=raw)
             own = registry_hint(body) or hint
-            errors[message] = DecodeError("the message is not UTF-8 text", where=where, hint=own)
+            found = DecodeError("the message is not UTF-8 text", where=where, hint=own)
+            errors[message] = other_encoding(body, where) or found
     return errors
