@@ -240,6 +240,8 @@ RECEIVED: Final = pa.schema(
         pa.field("fault", pa.string()),
     ]
 )
+# Why a message of Kafka has no body: its value is null, which deletes the key in a topic that is compacted.
+TOMBSTONE: Final = "the message has no value (a tombstone)"
 FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a text message"
 
 

@@ -32,7 +32,7 @@ from trailgate.model.operations_table import (
     letters,
     to_operations,
 )
-from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.tables import TABLES, Column, Table, describe_type
 from trailgate.model.types import Family
 from trailgate.model.values import Convert, parser_for, typed_for
 
@@ -60,8 +60,9 @@ def _move(block: ChangeBlock, table: Table) -> ChangeBlock:
     places = []
     for column in block.table.columns:
         place = known.get(column.name.casefold())
-        if place is None or typed_for(column)[0] != typed_for(table.columns[place])[0]:
-            raise _change_error(block, column, is_new=place is None)
+        target = None if place is None else table.columns[place]
+        if place is None or target is None or typed_for(column)[0] != typed_for(target)[0]:
+            raise _change_error(block, column, target)
         places.append(place)
     before, after = (_order(image, places, table) for image in (block.before, block.after))
     return replace(block, table=table, before=before, after=after)
@@ -74,8 +75,10 @@ def _order(image: Image, places: Sequence[int], table: Table) -> Image:
     return tuple(columns)
 
 
-def _change_error(block: ChangeBlock, column: Column, *, is_new: bool) -> DefinitionError:
-    what = "is new" if is_new else "has another type"
+def _change_error(block: ChangeBlock, column: Column, target: Column | None) -> DefinitionError:
+    what = "is new"
+    if target is not None:
+        what = f"is {describe_type(column)} instead of {describe_type(target)}"
     position = block.position[0].as_py()
     problem = f"the trail defines the table anew: column {column.name} {what} at {position}"
     return DefinitionError(problem, where=Where(table=block.table.name), hint=HINT)

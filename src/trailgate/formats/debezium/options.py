@@ -49,6 +49,11 @@ class DebeziumOptions(MetadataOptions):
         return self.txid.kind is not SourceKind.TX_ID
 
     @property
+    def has_tombstones(self) -> bool:
+        """Return that a message without a body is the tombstone after a delete."""
+        return True
+
+    @property
     def names_operations(self) -> bool:
         """Return that they do not: the letters of events are Debezium's."""
         return False

@@ -44,6 +44,10 @@ ALTERNATIVES: Final = "|"
 TOMBSTONES: Final = (
     "tombstones, which delete a key in a topic, are not operations: they were passed over"
 )
+BEFORE_HINT: Final = (
+    "PostgreSQL logs no before values of a table without a key: ALTER TABLE ... REPLICA IDENTITY FULL. "
+    "In MySQL, binlog_row_image is to be FULL"
+)
 _MILLI: Final = 1000  # microseconds
 _MONGODB: Final = "an event of a MongoDB collection: its rows are documents, which have no columns"
 LOGICAL: Final = "messages of logical decoding (op m) change no table: they were passed over"
@@ -154,8 +158,10 @@ def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecor
         found.refuse(
             np.flatnonzero(odd), lambda row: found.error(row, "this is not a change event", hint)
         )
+    empty = found.messages.starts == found.messages.ends  # Kafka's null values
+    tombstones = bool(empty.any() or (kinds == NULL).any())
     notes = {
-        note for note, mask in ((TOMBSTONES, kinds == NULL), (BOUNDARIES, boundary)) if mask.any()
+        note for note, some in ((TOMBSTONES, tombstones), (BOUNDARIES, boundary.any())) if some
     }
     (message,) = nodes.members(holder, ["message"])
     logical = is_event & (message >= 0)
@@ -238,7 +244,8 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
                 images.append(absent)
                 continue
             if needed:
-                group.check_images(nodes, name, wanted=True)
+                hint = BEFORE_HINT if name == "before" else ""
+                group.check_images(nodes, name, wanted=True, hint=hint)
             images.append(group.image(nodes, converters, keyed=needed))
         return images[0], images[1]
 
