@@ -52,12 +52,17 @@ class FieldType:
 Schema = Mapping[str, FieldType]
 
 
-def read_schema(text: bytes) -> Schema:
-    """Return the types of columns, in their order, by their names in lower case; raises DecodeError where they are not there."""
+def read_schema(text: bytes, *, rows: bool = False) -> Schema:
+    """Return the types of columns, in their order, by their names in lower case; raises DecodeError if there are none.
+
+    The schema is that of an event, or of flattened ``rows``.
+    """
     try:
         whole = json.loads(text)
     except ValueError as error:  # a number of thousands of digits
         raise DecodeError(f"the schema of the event cannot be read: {error}") from None
+    if rows:
+        return {kind.column.casefold(): kind for kind in map(_type, _fields(whole))}
     for row in _fields(whole):
         if row.get("field") in ("after", "before"):
             types = map(_type, _fields(row))

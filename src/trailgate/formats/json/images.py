@@ -137,18 +137,19 @@ class JsonImages(RecordGroup[JsonRecords]):
         converters: Sequence[ConvertValues],
         passed_over: frozenset[str] = frozenset(),
         *,
+        prefix: str = "",
         keyed: bool,
     ) -> Image:
         """Return an image from an object of each record, ``NO_NODE`` where a record has none.
 
-        Members named ``passed_over`` are not columns, unless the table has them. With ``keyed`` a record without the value of a key is an error.
+        Members named ``passed_over`` are not columns, unless the table has them. With a ``prefix`` columns are the members whose names begin with it. With ``keyed`` a record without the value of a key is an error.
         """
         nodes, rows, columns = self.records.nodes, len(self.rows), self.table.columns
         size = len(columns) * rows
         cells, sizes = np.full(size, NO_NODE, np.int32), np.full(size, NO_NODE, np.int32)
         begins = np.zeros(size, np.int64)
         unknown, again = np.full(rows, NO_NODE), np.full(rows, NO_NODE)
-        numbers = self._columns_of(nodes.names, passed_over)
+        numbers = self._columns_of(nodes.names, passed_over, prefix)
         bad, nested = place_cells(
             np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
             numbers, len(columns), cells, begins, sizes, unknown, again,
@@ -183,13 +184,33 @@ class JsonImages(RecordGroup[JsonRecords]):
                 problem = f"such an operation has no {what}, found {found}"
             self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
-    def _columns_of(self, names: Sequence[str], passed_over: frozenset[str]) -> Longs:
+    def refuse_prefixed(self, parents: Longs, what: str, prefix: str) -> None:
+        """Add an error for each record that has members with a prefix: those of an image that its operation does not have."""
+        nodes = self.records.nodes
+        for name in nodes.names:
+            if name.casefold().startswith(prefix.casefold()):
+                kinds = nodes.kinds(nodes.members(parents, [name])[0])
+                problem = f"such an operation has no {what}, found the member {name}"
+                self._refuse(np.flatnonzero((kinds != 0) & (kinds != NULL)), problem, what)
+
+    def _columns_of(
+        self, names: Sequence[str], passed_over: frozenset[str], prefix: str = ""
+    ) -> Longs:
         """Return the column of each name, as ``place_cells`` takes it."""
         count = len(self.table.columns)
         known = {column.name.casefold(): i for i, column in enumerate(self.table.columns)}
         flags = {f"{name}{IS_MISSING}".casefold(): count + i for name, i in known.items()}
         others = dict.fromkeys((name.casefold() for name in passed_over), PASSED_OVER)
         meaning: Mapping[str, int] = {**others, **flags, **known}
+        if prefix:
+            start, folded = prefix.casefold(), [name.casefold() for name in names]
+            found = (
+                meaning.get(name.removeprefix(start), UNKNOWN)
+                if name.startswith(start)
+                else PASSED_OVER
+                for name in folded
+            )
+            return np.array([*found], np.int64)
         return np.array([meaning.get(name.casefold(), UNKNOWN) for name in names], np.int64)
 
     def _refuse_members(self, unknown: Longs, again: Longs) -> None:
