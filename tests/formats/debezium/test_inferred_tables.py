@@ -259,4 +259,4 @@ def test_tables_of_flattened_rows_have_no_columns_of_their_metadata() -> None:
     tables.add(messages_of([json.dumps(body).encode()]))
 
     (table,) = tables.definitions()
-    assert (table.name, [column.name for column in table.columns]) == ("S.T", ["id", "NAME"])
+    assert (table.name, [column.name for column in table.columns]) == ("S.T", ["ID", "NAME"])
