@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import ClassVar, Final, Self
@@ -149,7 +149,13 @@ class OptionError(TrailgateError):
 
 
 class DecodeError(TrailgateError):
-    """The bytes do not match their description."""
+    """The bytes do not match their description.
+
+    ``alike`` are further records of the column that have the same problem, so that they need not be found one by one. It is for
+    who converts columns, and does not travel.
+    """
+
+    alike: Sequence[int] = ()
 
 
 class TruncatedError(DecodeError):

@@ -350,7 +350,14 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
     row = date_kernels.read_times(data, offsets, *tables, size, part, micros, iso)
     if row >= 0:
         hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configure(fmt)
-        raise row_error(_wrong(fmt), values, row, hint)
+        error = row_error(_wrong(fmt), values, row, hint)
+        error.alike, at = [], 0
+        while row >= 0:
+            error.alike.append(at + row)
+            at += row + 1
+            rest = offsets[at:]
+            row = date_kernels.read_times(data, rest, *tables, size, part, micros, iso)
+        raise error
     return int(part[date_kernels.CUT])
 
 

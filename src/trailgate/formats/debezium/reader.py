@@ -35,7 +35,7 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import MessageErrors
+from trailgate.messages.records import MessageErrors, errors_by_row
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
 from trailgate.model.tables import Column, Definitions, Table
 
@@ -155,9 +155,15 @@ class DebeziumRecords(JsonRecords):
         try:
             found: Longs = parse_integers(values, 0, 8, signed=True).to_numpy()
         except DecodeError as error:
-            row = error.where.record or 0
-            problem = f"{values[row].as_py()!r} is not a time in whole numbers since 1970"
-            self.refuse(np.array([row]), lambda at: self.error(at, problem, field="source"))
+            errors = errors_by_row(
+                lambda part: parse_integers(part, 0, 8, signed=True), values, error
+            )
+
+            def error_at(row: int) -> DecodeError:
+                problem = f"{values[row].as_py()!r} is not a time in whole numbers since 1970"
+                return self.error(row, problem, field="source")
+
+            self.refuse(np.fromiter(errors, np.int64, len(errors)), error_at)
         return found
 
 

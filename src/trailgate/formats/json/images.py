@@ -17,13 +17,13 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.gather import NO_NULLS, column
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import Isolation, octets, over_nulls, row_error, text_view
+from trailgate.columnar.rows import octets, over_nulls, row_error, text_view
 from trailgate.errors import DecodeError, TrailgateError, did_you_mean
 from trailgate.formats.json import object_kernels as kernels
 from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonRecords, Nodes
 from trailgate.formats.json.object_kernels import NO_NODE, PASSED_OVER, UNKNOWN, place_cells
 from trailgate.formats.json.scan_kernels import NULL, OBJECT
-from trailgate.messages.records import RecordGroup
+from trailgate.messages.records import RecordGroup, find_errors
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
@@ -99,6 +99,11 @@ class Values:
         """Return the values of consecutive rows."""
         strings = self.strings.slice(at, count)
         return Values(self.nodes, strings, self.cells[at : at + count], self.nested)
+
+    def take(self, rows: pa.Array) -> Values:
+        """Return the values of some rows."""
+        cells = self.cells[rows.to_numpy()]
+        return Values(self.nodes, self.strings.take(rows), cells, self.nested)
 
     def refuse_nested(self) -> None:
         """Raise DecodeError, with the row as its record, for an object or array."""
@@ -230,14 +235,16 @@ class JsonImages(RecordGroup[JsonRecords]):
         try:
             made = convert(values)
         except DecodeError as error:
-            isolation = Isolation(len(values))
-            for rows in isolation:
-                with isolation:
-                    convert(values.slice(rows.start, len(rows)))
-            if not isolation.errors:
+            # Equal values of one kind are bad together.
+            coded = np.asarray(values.strings.dictionary_encode("encode").indices) * 256
+            _, first, which = np.unique(
+                coded + values.kinds, return_index=True, return_inverse=True
+            )
+            errors = find_errors(convert, values.take(pa.array(first)))
+            if not errors:
                 raise error from None
-            for at, found in isolation.errors.items():
-                self._add(at, found, self.table.columns[i].name)
+            for at in np.flatnonzero(np.isin(which, list(errors))).tolist():
+                self._add(at, errors[int(which[at])], self.table.columns[i].name)
             return ABSENT
         if made.missing is not None:
             missing = missing | made.missing
