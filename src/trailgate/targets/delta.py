@@ -7,6 +7,7 @@ between begins there, and each table leaves out what it has.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import reduce
 from operator import and_
@@ -128,7 +129,15 @@ class TableTarget:
         """Create a table."""
         path = self._path(table)
         settings = statistics_settings(table.schema, {})
-        made = refusing(path, lambda: DeltaTable.create(path, table.schema, configuration=settings))
+        made = refusing(
+            path,
+            lambda: DeltaTable.create(
+                path,
+                table.schema,
+                configuration=settings,
+                storage_options=storage_options(path),
+            ),
+        )
         self._tables[path] = made
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -251,7 +260,12 @@ class TableTarget:
             },
             schema=CHECKPOINT,
         )
-        refusing(self._state, lambda: write_deltalake(self._state, row, mode="overwrite"))
+        refusing(
+            self._state,
+            lambda: write_deltalake(
+                self._state, row, mode="overwrite", storage_options=storage_options(self._state)
+            ),
+        )
 
     def rollback(self) -> None:
         """Do nothing: what was written is committed, and is left out when the batch is applied again."""
@@ -289,7 +303,7 @@ class TableTarget:
     def _opened(self, path: str) -> DeltaTable | None:
         if path not in self._tables:
             try:
-                self._tables[path] = DeltaTable(path)
+                self._tables[path] = DeltaTable(path, storage_options=storage_options(path))
             except TableNotFoundError:
                 return None
             except (DeltaError, OSError) as error:
@@ -304,6 +318,14 @@ def _leave_out_rounded_statistics(path: str, table: DeltaTable) -> None:
         refusing(path, lambda: table.alter.set_table_properties(settings))
 
 
+def storage_options(path: str) -> dict[str, str] | None:
+    """Return what delta-rs needs beside the environment: without it, it refuses a store of S3's protocol at an http address."""
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    address = next(filter(None, map(os.environ.get, names)), "")
+    is_plain = path.startswith(("s3://", "s3a://")) and address.startswith("http://")
+    return {"aws_allow_http": "true"} if is_plain else None
+
+
 def _check_name(path: str) -> None:
     """Raise OptionError for what delta-rs ends the process at, or writes elsewhere."""
     bad = [sign for sign in path if sign in REFUSED or not sign.isprintable()]
@@ -315,7 +337,7 @@ def _check_name(path: str) -> None:
 def table_rows(path: str) -> pa.RecordBatchReader:
     """Return a reader of a table by its folder."""
     try:
-        return reader(DeltaTable(path))
+        return reader(DeltaTable(path, storage_options=storage_options(path)))
     except (DeltaError, OSError) as error:
         raise StorageError(line_of(str(error)), where=Where(source=path)) from None
 
