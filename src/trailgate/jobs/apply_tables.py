@@ -307,9 +307,9 @@ class TargetTables:
     def _is_known(self, name: str, used: KnownTable) -> bool:
         """Return whether operations were made for the table as it is."""
         known = self._known[name]
-        types = {column.name.casefold(): column.type for column in known.table.columns}
+        types = {one.name.casefold(): (one.type, one.stored) for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(
-            types[column.name.casefold()] == column.type for column in used.table.columns
+            types[one.name.casefold()] == (one.type, one.stored) for one in used.table.columns
         )
 
     def _meet(self, name: str, wanted: TargetTable) -> None:
@@ -325,7 +325,8 @@ class TargetTables:
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
             until = "" if self._bound is None else self._bound(wanted)
-            known = KnownTable(wanted if held is None else held, done, until)
+            own = self._target.planned(wanted) if held is None else held
+            known = KnownTable(own, done, until)
             if held is None:
                 self._changes[name] = _Change(is_new=True)
         whole = with_columns_of(known.table, wanted)

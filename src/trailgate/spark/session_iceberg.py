@@ -121,6 +121,10 @@ class SessionTarget:
                 return None
             return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
 
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created: its types keep all that Arrow's do."""
+        return table
+
     def create(self, table: TargetTable) -> None:
         """Create a table, and its namespace."""
         name = self._name(table.name)

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -63,6 +63,10 @@ class Target(Protocol):
         """Return the table as it is in the target, with its types and its names of columns; None where there is none."""
         ...
 
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created, with what the types of its columns will keep of values."""
+        return table
+
     def create(self, table: TargetTable) -> None:
         """Create a table."""
         ...
@@ -101,6 +105,15 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Let go of the target."""
+        ...
+
+
+@runtime_checkable
+class CheckingTarget(Target, Protocol):
+    """A target with types whose values it has to be asked about: what they print is known to the database alone."""
+
+    def check_values(self, effects: Effects) -> None:
+        """Raise RowRefusedError for a value that a type would change, without writing anything."""
         ...
 
 
