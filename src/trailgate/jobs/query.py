@@ -18,7 +18,8 @@ from trailgate.storage.reading.trails import read_trail
 from trailgate.targets.target import is_target, table_rows
 
 ROWS: Final = 16_384  # of a batch of the answer
-CLOSED_NETWORK: Final[dict[str, Any]] = {"autoinstall_known_extensions": "false"}  # a query fetches no extension
+# A query fetches no extension from the network.
+CLOSED_NETWORK: Final[dict[str, Any]] = {"autoinstall_known_extensions": "false"}
 NONE_MISSING: Final[Mapping[str, TrailgateError]] = MappingProxyType({})
 OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns, FROM 'delta:lake/hr/jobs' a Delta table, FROM 'duckdb:shop.duckdb/hr/jobs' one of a DuckDB file; DuckDB reads Parquet, CSV and JSON files"
 
