@@ -55,7 +55,7 @@ def delete_by_vector(table: Path, rows: dict[str, list[int]]) -> None:
 
 def vectors(table: Path) -> int:
     """Return the number of files of a table that have a deletion vector."""
-    return pa.table(DeltaTable(table).deletion_vectors()).num_rows
+    return int(pa.table(DeltaTable(table).deletion_vectors()).num_rows)
 
 
 def _added(log: Path, file: str) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class RestWatch:
 
     def __init__(self, run: ApplyRun) -> None:
         self._run, self._next = run, time.monotonic()
-        self._first = run.first_file_notices
+        self._first = (*run.first_file_notices, *run.pattern_notices)
         self._patience = Patience(REST_WAITS)
 
     def due(self) -> tuple[str, ...]:

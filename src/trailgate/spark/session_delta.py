@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from trailgate.apply.batch import Effects
@@ -17,6 +18,7 @@ from trailgate.spark.session_merge import ERRORS, line_of, merge, quoted, settin
 from trailgate.storage.files.addresses import absolute
 from trailgate.targets.delta import TableTarget
 from trailgate.targets.delta_errors import known_refusal
+from trailgate.targets.delta_statistics import has_rounded_statistics
 from trailgate.targets.target import Position
 
 APPLICATION: Final = "spark.databricks.delta.write.txnAppId"
@@ -46,13 +48,18 @@ class SessionTarget(TableTarget):
         target = f"delta.{quoted(str(absolute(path)))}"
         try:
             with settings_of(self._spark, settings):
-                done = merge(self._spark, target, effects)
+                done = merge(self._spark, target, effects, _has_exact_statistics)
         except ERRORS as error:
             raise _refusal(error, path) from None
         if not done:
             raise StorageError(
                 "somebody else applies the same trail to this table", where=Where(source=path)
             )
+
+
+def _has_exact_statistics(kind: pa.DataType) -> bool:
+    """Return whether the statistics of a type are exact: delta-rs may have written those of a file."""
+    return not has_rounded_statistics(kind)
 
 
 def _refusal(error: Exception, path: str) -> TrailgateError:

@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, mask_logins
 from trailgate.model.tables import Table
 from trailgate.options import COUNT, Kind, Options, field_options
 from trailgate.spark.errors import with_brief_errors
@@ -161,7 +161,7 @@ class TrailTail(FileTail):
         if rest is None:
             return
         for notice in rest.notices if self.stream.ends else self._patience.due(rest):
-            self._notices.once("%s: %s", self.options.paths[0], notice)
+            self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return the partitions of a batch."""
@@ -198,7 +198,7 @@ class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's ty
             splits = plan_reading(trail, options.reading, options.split_bytes)
             if splits and splits[-1].end == trail.end:
                 for notice in notices_of_end(trail):  # tasks log to their own machines
-                    notices.once("%s: %s", trail.prefix, notice)
+                    notices.once(mask_logins(f"{trail.prefix}: {notice}"))
             found += partitions_of(trail, splits, options.reading, number)
         return found
 

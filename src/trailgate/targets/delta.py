@@ -7,6 +7,7 @@ between begins there, and each table leaves out what it has.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from functools import reduce
 from operator import and_
@@ -138,7 +139,15 @@ class TableTarget:
         """Create a table."""
         path = self._path(table)
         settings = statistics_settings(table.schema, {})
-        made = refusing(path, lambda: DeltaTable.create(path, table.schema, configuration=settings))
+        made = refusing(
+            path,
+            lambda: DeltaTable.create(
+                path,
+                table.schema,
+                configuration=settings,
+                storage_options=storage_options(path),
+            ),
+        )
         self._tables[path] = made
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -274,7 +283,13 @@ class TableTarget:
         # The table of an earlier version has fewer columns.
         refusing(
             self._state,
-            lambda: write_deltalake(self._state, row, mode="overwrite", schema_mode="overwrite"),
+            lambda: write_deltalake(
+                self._state,
+                row,
+                mode="overwrite",
+                schema_mode="overwrite",
+                storage_options=storage_options(self._state),
+            ),
         )
 
     def rollback(self) -> None:
@@ -322,7 +337,7 @@ class TableTarget:
     def _opened(self, path: str) -> DeltaTable | None:
         if path not in self._tables:
             try:
-                self._tables[path] = DeltaTable(path)
+                self._tables[path] = DeltaTable(path, storage_options=storage_options(path))
             except TableNotFoundError:
                 return None
             except (DeltaError, OSError) as error:
@@ -337,6 +352,14 @@ def _leave_out_rounded_statistics(path: str, table: DeltaTable) -> None:
         refusing(path, lambda: table.alter.set_table_properties(settings))
 
 
+def storage_options(path: str) -> dict[str, str] | None:
+    """Return what delta-rs needs beside the environment: without it, it refuses a store of S3's protocol at an http address."""
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    address = next(filter(None, map(os.environ.get, names)), "")
+    is_plain = path.startswith(("s3://", "s3a://")) and address.startswith("http://")
+    return {"aws_allow_http": "true"} if is_plain else None
+
+
 def _check_name(path: str) -> None:
     """Raise OptionError for what delta-rs ends the process at, or writes elsewhere."""
     bad = [sign for sign in path if sign in REFUSED or not sign.isprintable()]
@@ -348,7 +371,7 @@ def _check_name(path: str) -> None:
 def table_rows(path: str) -> pa.RecordBatchReader:
     """Return a reader of a table by its folder."""
     try:
-        return reader(DeltaTable(path))
+        return reader(DeltaTable(path, storage_options=storage_options(path)))
     except (DeltaError, OSError) as error:
         raise opening(error, path) from None
 

@@ -41,6 +41,11 @@ REFUSALS: Final = (
         "Apply by a session of Spark that has Delta, trailgate.spark.apply(..., merge='session'), or drop the feature: ALTER TABLE t DROP FEATURE name",
     ),
     (
+        r"Column mapping is not supported",
+        "delta-rs does not do this to a table with mapped column names: {}",
+        "Let Spark add the columns that the trail has more, ALTER TABLE t ADD COLUMNS (...), and apply again",
+    ),
+    (
         r"Duplicate field name",
         "Delta has no two columns whose names differ only in case: {}",
         "Give one of them another name, by COLMAP in a parameter file",

@@ -1,4 +1,4 @@
-"""What a trail has behind its last complete transaction: an open transaction, an unfinished record, or bytes that are missing.
+"""What a trail has after its last complete transaction: an open transaction, an unfinished record, or bytes that are missing.
 
 Readers of whole transactions do not return any of it. So whoever reads a trail to its end states how much that is.
 """
@@ -19,7 +19,7 @@ from trailgate.storage.reading.trail_file import TrailFileReader
 from trailgate.storage.reading.transaction_spans import forwards, last_end
 from trailgate.trail.records.damage import UNFINISHED
 
-# More bytes than this behind the last complete transaction are not searched: metadata and restart records alone are fewer.
+# More bytes than this after the last complete transaction are not searched: metadata and restart records alone are fewer.
 SCANNED: Final = 64 << 20
 OPEN: Final = "{:,} bytes from position {}:{} on are not read: their transaction has not ended"
 PARTLY: Final = "the transaction from position {}:{} on has not ended: only part of it is read"
@@ -58,7 +58,7 @@ class TrailRest:
 
 
 def trail_rest(trail: TrailFiles, since: TrailPlace) -> TrailRest:
-    """Return what is behind the last complete transaction that ends at ``since`` or later. Raises TrailgateError for damage."""
+    """Return what is after the last complete transaction that ends at ``since`` or later. Raises TrailgateError for damage."""
     file = trail.files[-1]
     with TrailFileReader(file) as reader:
         end = TrailPlace(file.number, reader.end_of_records())
