@@ -185,7 +185,7 @@ class WriteError(StorageError):
 class TargetUnavailableError(StorageError):
     """The target of apply cannot be reached. Trying again may help, so apply does.
 
-    ``reason`` names the type of fault in metrics. Faults that are not ``lasting`` end a run that follows a trail too if they go on for longer than its patience.
+    ``reason`` names the type of fault in metrics. Faults that are not ``lasting`` end a run that follows a trail too if they last longer than its patience.
     """
 
     retriable: ClassVar[bool] = True

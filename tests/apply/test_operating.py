@@ -340,7 +340,7 @@ def test_a_live_capture_goes_on_while_its_tables_are_locked(
         assert "trailgate_apply_up" in apply.text()
         assert apply.statistics.faults["locked"] >= 1
         assert not apply.statistics.up
-        assert apply.statistics.behind
+        assert apply.statistics.lag_bytes
     until = time.monotonic() + 60
     while len(duckdb_rows(folder)) < 8 and time.monotonic() < until:
         apply.published(False)

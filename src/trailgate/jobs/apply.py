@@ -183,7 +183,7 @@ class ApplyRun:
         """Return how far all tables are applied, by what the run knows."""
         return self._position if self._opened is None else self._opened.done
 
-    def behind(self) -> int:
+    def lag_bytes(self) -> int:
         """Return the number of bytes of whole transactions of the trail that are not applied."""
         return bytes_after(self._find(), self._place.place)
 

@@ -234,9 +234,10 @@ class TargetTables:
         """Raise StorageError if a table that is there already would be written from a further source: its position would hide what lies before it."""
         for one in joining:
             target = one.partition(" to ")[2].partition(":")[0]
-            for name, position, _ in self._target.positions() if target else ():
-                if "*" not in target and TablePatterns((target,)).fits_end(name):
-                    problem = f"{name} is applied up to position {short_position(position)}, and {one} joins it"
+            for known in self._target.positions() if target else ():
+                if "*" not in target and TablePatterns((target,)).fits_end(known.table):
+                    at = short_position(known.position)
+                    problem = f"{known.table} is applied up to position {at}, and {one} joins it"
                     hint = "Give the new source a target of its own"
                     raise StorageError(problem, where=Where(source=to), hint=hint)
 

@@ -18,7 +18,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.csv
 from psycopg import sql as psycopg_sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping, TransactionStatus
 
 from trailgate.apply.batch import Effects
@@ -483,10 +483,10 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
     where = Where(source=mask_logins(address))
     try:
         usual = {**USUAL, "fallback_application_name": f"trailgate apply {group}"}
-        stated = conninfo_to_dict(address)
+        stated: dict[str, Any] = conninfo_to_dict(address)
         if "PGCONNECT_TIMEOUT" in os.environ:
             stated["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
-        return _set(psycopg.connect(address, **{**usual, **stated}))
+        return _set(psycopg.connect(make_conninfo(**{**usual, **stated})))
     except psycopg.OperationalError as error:
         text = _line(error)
     except psycopg.Error as error:

@@ -85,7 +85,7 @@ class ApplyArguments(ApplyOptions):
     ] = None
     status: Annotated[
         bool,
-        "Show how far each table is applied, and with TRAIL how far that is behind, without applying anything.",
+        "Show how far each table is applied, and with TRAIL how much of it is left, without applying anything.",
     ] = False
     repaired: Annotated[
         str | None,
