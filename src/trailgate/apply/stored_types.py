@@ -8,6 +8,7 @@ values that are equal in the database, and whether such a column can be part of 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -21,10 +22,13 @@ import pyarrow.compute as pc
 
 from trailgate.apply.exact_casts import check_rows, not_held, numbers_of, plain_numbers
 from trailgate.apply.faults import TOO_LARGE, TOO_LONG
-from trailgate.columnar.rows import most_bytes
+from trailgate.columnar.rows import most_bytes, text_view
 
 MICROSECOND_DIGITS: Final = 6
 UUID_TEXT: Final = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+BOUNDS: Final = MappingProxyType(
+    {"HUGEINT": (-(1 << 127), (1 << 127) - 1), "UHUGEINT": (0, (1 << 128) - 1)}
+)
 
 
 class Rule(Enum):
@@ -54,6 +58,11 @@ class StoredType:
     size: int = -1
     scale: int = 0
     canonical: bool = False
+
+    @property
+    def only_checks(self) -> bool:
+        """Return whether values are only checked, as the database does too."""
+        return self.rule is Rule.CHARACTERS and self.size < 0
 
     @property
     def is_printed(self) -> bool:
@@ -109,9 +118,20 @@ def _check_fraction(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Arr
 
 def _check_length(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
     del fixed
+    _check_nul(values, stored)
     if stored.size >= 0 and most_bytes(values) > stored.size:
         _refuse_long(values, values, stored)
     return values
+
+
+def _check_nul(values: pa.Array, stored: StoredType) -> None:
+    """Raise DecodeError for text with U+0000, which text of PostgreSQL cannot have."""
+    offsets, data = text_view(values)
+    if (data[offsets[0] : offsets[-1]] == 0).any():
+        found = pc.match_substring(values, "\0")
+        check_rows(
+            values, ~np.asarray(pc.fill_null(found, False)), f"{stored.name} (without U+0000)"
+        )
 
 
 def _refuse_long(values: pa.Array, counted: pa.Array, stored: StoredType) -> None:
@@ -125,6 +145,7 @@ def _refuse_long(values: pa.Array, counted: pa.Array, stored: StoredType) -> Non
 
 def _check_padded(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
     """Check text for a column that pads it: blanks at its end are not kept, unless they fill the column."""
+    _check_nul(values, stored)
     trimmed = pc.utf8_rtrim(values, " ")
     if stored.size >= 0 and most_bytes(trimmed) > stored.size:
         _refuse_long(values, trimmed, stored)
@@ -166,6 +187,9 @@ def _check_integer(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Arra
     plain = numbers_of(values, stored.name)
     whole = pc.match_substring_regex(plain, "^-?[0-9]+$")
     check_rows(values, np.asarray(pc.fill_null(whole, True)), stored.name)
+    low, high = BOUNDS.get(stored.name, (-math.inf, math.inf))
+    fits = [one is None or low <= int(one) <= high for one in plain.to_pylist()]
+    check_rows(values, np.array(fits, bool), stored.name)
     return plain
 
 
@@ -216,6 +240,8 @@ def _json_value(text: str | None) -> Any:
     def constant(name: str) -> Any:
         raise ValueError(name)
 
+    if text is not None and "\\u0000" in text.replace("\\\\", ""):
+        raise ValueError("text with U+0000")
     return (
         None
         if text is None

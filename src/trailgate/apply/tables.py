@@ -49,6 +49,12 @@ class TargetColumn:
     computed: bool = False
     on_insert: bool = False
 
+    def makes_values_of(self, other: TargetColumn) -> bool:
+        """Return whether values that were made for this column are right for another one."""
+        checks = other.stored is not None and other.stored.only_checks
+        same = self.stored == other.stored or (self.stored is None and checks)
+        return self.type == other.type and same
+
 
 @dataclass(frozen=True, slots=True)
 class TargetTable:

@@ -230,9 +230,9 @@ class TargetTables:
     def _is_known(self, name: str, used: KnownTable) -> bool:
         """Return whether operations were made for the table as it is."""
         known = self._known[name]
-        types = {one.name.casefold(): (one.type, one.stored) for one in known.table.columns}
+        own = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(
-            types[one.name.casefold()] == (one.type, one.stored) for one in used.table.columns
+            one.makes_values_of(own[one.name.casefold()]) for one in used.table.columns
         )
 
     def _meet(self, name: str, wanted: TargetTable) -> None:

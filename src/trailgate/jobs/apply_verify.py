@@ -221,8 +221,9 @@ def verify_tables(
             scratch = Scratch(str(Path(folder, file)), given.group)
             expected = _Expected(scratch, real, whole, policy)
             expected.scratch.limit_memory(MEMORY, folder)
+            own = replace(given, discards=str(Path(folder, "discards.jsonl")))
             made = ApplyRun(
-                trail, to, given, definitions=definitions, reading=reading, target=expected
+                trail, to, own, definitions=definitions, reading=reading, target=expected
             )
             made.check_source(whole)
             return made, expected

@@ -209,6 +209,8 @@ class TableTarget:
                 stored = StoredType(name, Rule.NUMBER)
             elif name == "varchar":
                 stored = StoredType(f"{name}({size}", Rule.CHARACTERS, int(size.rstrip(")")))
+            elif name == "text":
+                stored = StoredType(name, Rule.CHARACTERS)
             columns.append(replace(column, stored=stored))
         return replace(table, columns=tuple(columns))
 
@@ -438,9 +440,8 @@ def _types_of(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
         rounded = pa.types.is_timestamp(arrow) and size != UNCONSTRAINED
         return arrow, StoredType(one.written, Rule.FRACTION, size) if rounded else None
     if one.base in ("text", "character varying") and one.is_cased:
-        long = size == UNCONSTRAINED
-        stored = None if long else StoredType(one.written, Rule.CHARACTERS, size - HEADER)
-        return pa.string(), stored
+        most = UNCONSTRAINED if size == UNCONSTRAINED else size - HEADER
+        return pa.string(), StoredType(one.written, Rule.CHARACTERS, most)
     if one.base == "character" and one.is_cased:
         most = UNCONSTRAINED if size == UNCONSTRAINED else size - HEADER
         return pa.string(), StoredType(one.written, Rule.PADDED, most)
