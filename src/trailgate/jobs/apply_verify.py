@@ -85,10 +85,11 @@ class TableComparison:
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The comparison of each target table, and how far the tables are applied."""
+    """The comparison of each target table, and how far the tables are applied. ``notices`` name what was not read of the trail."""
 
     tables: Mapping[str, TableComparison]
     position: Position
+    notices: tuple[str, ...] = ()
 
     @property
     def is_equal(self) -> bool:
@@ -202,11 +203,12 @@ def verify_tables(
 
     Raises OptionError where loaded tables have another mode than current rows, and else what ``apply_trail`` raises.
     """
-    stated = mapped_options(ApplyOptions(**OPTIONS.read(options))).options
-    given = replace(stated, dry_run=False, no_create=False)
+    mapped = mapped_options(ApplyOptions(**OPTIONS.read(options)))
+    given = replace(mapped.options, dry_run=False, no_create=False)
     loaded = bool(given.after_csn or given.overlay_until) or given.on_collision != "stop"
-    if loaded and given.mode != "current":
-        raise OptionError(f"loaded tables of --mode {given.mode} are not compared", hint=LOADED)
+    others = sorted(mapped.modes - {"current"})
+    if loaded and others:
+        raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
     policy = Collisions.RESULT if loaded else None
     reading = Reading(threads)
     with (
@@ -231,13 +233,13 @@ def verify_tables(
         first, expected = run("expected.duckdb")
         with first:
             mapping = first.mapped.mapping
-            if mapping is not None and mapping.has_times and given.mode == "history":
+            if mapping is not None and mapping.has_times and "history" in mapped.modes:
                 problem = "versions of rows with columns of @DATENOW are not compared"
                 raise OptionError(problem, hint=TIMED)
-            first.to_end(progress)
+            notices = first.to_end(progress).notices
             found = {
                 name: _compare(
-                    expected, name, given.mode, shown, mapping.timed(name) if mapping else ()
+                    expected, name, mapped.mode(name), shown, mapping.timed(name) if mapping else ()
                 )
                 for name in expected.tables
             }
@@ -252,7 +254,7 @@ def verify_tables(
                     for row, places in zip(rows, made[name], strict=True)
                 ]
                 found[name] = replace(found[name], rows=tuple(own))
-    return VerifyReport(found, whole)
+    return VerifyReport(found, whole, notices)
 
 
 def _compare(

@@ -51,6 +51,8 @@ CHECKPOINT: Final = pa.schema(
         ("csn", pa.string()),
         ("op_ts", pa.timestamp("us", "UTC")),
         ("tables", pa.list_(pa.string())),
+        ("digest", pa.string()),
+        ("reached", pa.string()),
     ]
 )
 REFUSED: Final = frozenset("[]^|\\")
@@ -82,7 +84,8 @@ class TableTarget:
     def _checkpoint(self) -> Position | None:
         for row in self._rows():
             micros = pa.scalar(row["op_ts"], CHECKPOINT.field("op_ts").type).value
-            return Position(row["trail"], row["position"], row["csn"], micros)
+            known = (row["trail"], row["position"], row["csn"], micros)
+            return Position(*known, row.get("digest"), row.get("reached"))
         return None
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -257,13 +260,20 @@ class TableTarget:
                 "csn": [at.csn],
                 "op_ts": pa.array([at.op_ts], pa.int64()).cast(CHECKPOINT.field("op_ts").type),
                 "tables": [sorted(self._names)],
+                "digest": [at.digest],
+                "reached": [at.reached],
             },
             schema=CHECKPOINT,
         )
+        # The table of an earlier version has fewer columns.
         refusing(
             self._state,
             lambda: write_deltalake(
-                self._state, row, mode="overwrite", storage_options=storage_options(self._state)
+                self._state,
+                row,
+                mode="overwrite",
+                schema_mode="overwrite",
+                storage_options=storage_options(self._state),
             ),
         )
 

@@ -55,15 +55,16 @@ class TableTarget:
         self._connection = _attached(path)
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp VARCHAR, target VARCHAR, trail VARCHAR, "
-            "position VARCHAR, csn VARCHAR, op_ts BIGINT, PRIMARY KEY (grp, target))"
+            "position VARCHAR, csn VARCHAR, op_ts BIGINT, digest VARCHAR, reached VARCHAR, PRIMARY KEY (grp, target))"
         )
+        for name in sql.ADDED_COLUMNS:
+            self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} VARCHAR")
         self._open = False
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table was applied, or with None how far all tables were."""
-        text = (
-            f"SELECT trail, position, csn, op_ts FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
-        )
+        names = ", ".join(sql.POSITION_COLUMNS)
+        text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
         rows = self._execute(text, [self._group, _name(table)])
         return Position(*rows[0]) if rows else None
 
@@ -280,8 +281,8 @@ class TableTarget:
 
     def _note(self, table: TargetTable | None, at: Position) -> None:
         self._execute(
-            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} VALUES (?, ?, ?, ?, ?, ?)",
-            [self._group, _name(table), at.trail, at.position, at.csn, at.op_ts],
+            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {', '.join(sql.POSITION_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            [self._group, _name(table), *(getattr(at, name) for name in sql.POSITION_COLUMNS)],
         )
 
     def _begin(self) -> None:

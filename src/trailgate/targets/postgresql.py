@@ -134,9 +134,18 @@ class TableTarget:
             self._execute(f"SET {name} = '{value}'")
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp text, target text, trail text, position text, csn text, op_ts bigint, "
-            "PRIMARY KEY (grp, target))"
+            "digest text, reached text, PRIMARY KEY (grp, target))"
         )
+        self._add_position_columns()
         self._connection.commit()
+
+    def _add_position_columns(self) -> None:
+        """Add the columns that a checkpoint table of an earlier version lacks. ALTER TABLE locks the table, so it is not run if none is missing."""
+        rows = self._execute(
+            f"SELECT attname FROM pg_attribute WHERE attrelid = '{sql.CHECKPOINT}'::regclass AND attnum > 0 AND NOT attisdropped"
+        )
+        for name in sorted(set(sql.ADDED_COLUMNS) - {own for (own,) in rows}):
+            self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} text")
 
     @property
     def _shown(self) -> str:
@@ -144,7 +153,8 @@ class TableTarget:
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table was applied, or with None how far all tables were."""
-        text = f"SELECT trail, position, csn, op_ts FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
+        names = ", ".join(sql.POSITION_COLUMNS)
+        text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
         rows = self._execute(text, [self._group, _name(table)])
         return Position(*rows[0]) if rows else None
 
@@ -328,11 +338,12 @@ class TableTarget:
         self._connection.close()
 
     def _note(self, table: TargetTable | None, at: Position) -> None:
+        names = sql.POSITION_COLUMNS
         self._change(
-            f"INSERT INTO {sql.CHECKPOINT} VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (grp, target) DO UPDATE "
-            "SET trail = EXCLUDED.trail, position = EXCLUDED.position, csn = EXCLUDED.csn, op_ts = EXCLUDED.op_ts",
+            f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "
+            f"ON CONFLICT (grp, target) DO UPDATE SET {', '.join(f'{name} = EXCLUDED.{name}' for name in names)}",
             table,
-            [self._group, _name(table), at.trail, at.position, at.csn, at.op_ts],
+            [self._group, _name(table), *(getattr(at, name) for name in names)],
         )
 
     def _copy(

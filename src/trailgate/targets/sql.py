@@ -21,6 +21,8 @@ from trailgate.errors import ApplyError, DefinitionError, Where
 from trailgate.targets.target import RowRefusedError
 
 CHECKPOINT = "trailgate_checkpoint"
+POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")  # of Position
+ADDED_COLUMNS = ("digest", "reached")  # that a table of an earlier version lacks
 MOST_EXTRA: Final = 62  # bits of a number, without the sign
 KEY_HINT: Final = "Make it a column of another type, or name other columns as the key: KEYCOLS of a parameter file"
 

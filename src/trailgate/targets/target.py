@@ -21,12 +21,18 @@ from trailgate.errors import ApplyError, MissingDependencyError, OptionError, di
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a trail was applied: the last operation's position (20 digits), commit sequence number and commit time in microseconds since 1970 UTC."""
+    """How far a trail was applied: the last operation's position (20 digits), commit sequence number and commit time in microseconds since 1970 UTC.
+
+    ``digest`` is that of the operation's record, and ``reached`` the position at which the next batch begins. Both are None in positions of
+    frames and of earlier versions. Targets keep all of it for the position of all tables (decision 0117).
+    """
 
     trail: str
     position: str
     csn: str | None = None
     op_ts: int | None = None
+    digest: str | None = None
+    reached: str | None = None
 
 
 class RowRefusedError(ApplyError):
