@@ -46,6 +46,7 @@ from trailgate.targets.target import Position, Target
 
 LOG: Final = logging.getLogger(__name__)
 SEARCHED_BYTES: Final = 1 << 30  # of the newest files, for tables that a pattern fits
+UNDEFINED: Final = "no operation of a table that fits; the trail defines no tables, so that their names are not known"
 SHOWN: Final = 80  # characters of a DDL statement
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
@@ -228,9 +229,15 @@ class ApplyRun:
             return not self.mapped.unmatched(names | applied)
 
         names, are_all = latest_tables(trail, enough, SEARCHED_BYTES)
-        if not names:  # an older trail defines none, and what it has is not known
-            return self._tables.notices
         missed = self.mapped.unmatched(names | applied)
+        if (
+            not names | applied
+        ):  # an older trail defines none, and its tables are known when they are read
+            first = self._tables.done is None
+            return (
+                *self._tables.notices,
+                *(f"{place} {pattern}: {UNDEFINED}" for place, pattern in missed if first),
+            )
         known = sorted(names | applied)
         whole = "the trail" if are_all else "the trail's newest files"
         return (
