@@ -80,6 +80,7 @@ _DIALECT: Final = (
     "floats",
     "signs",
     "decimal_comma",
+    "constants",
 )
 
 

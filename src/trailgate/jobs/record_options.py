@@ -27,6 +27,7 @@ from trailgate.cobol.records.nested_kinds import Children, Orphans
 from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding
 from trailgate.jobs.record_framing import LENGTH_WIDTH
 from trailgate.jobs.record_texts import (
+    CONSTANTS,
     COUNTS,
     DELIMITER,
     ELEMENTS,
@@ -89,6 +90,7 @@ class CopybookKeywords(TypedDict, total=False):
     signs: Literal["strict", "lenient"]
     compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
     decimal_comma: bool
+    constants: str | Mapping[str, str | int | bool | None]
     names: Literal["cobol", "sql"]
     filler: Literal["drop", "keep", "bytes"]
     rename: str | Mapping[str, str]
@@ -188,6 +190,7 @@ OPTIONS: Final = Options(
             "sizes and orders of a compiler: ibm, micro-focus, gnucobol, fujitsu",
         ),
         Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
+        Option("constants", CONSTANTS, "of conditional text: NAME=VALUE, NAME=OFF", ()),
         Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
         Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
         Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from trailgate.cobol.copybook.conditional_text import passed_constants, read_constants
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.values.codec import Trim
@@ -131,6 +132,7 @@ FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replac
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
 LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
+CONSTANTS: Final = Kind("constants as NAME=VALUE or NAME=OFF", read_constants, passed_constants)
 INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})

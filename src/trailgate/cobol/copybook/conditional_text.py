@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from trailgate.cobol.copybook.layouts import TextWords
 from trailgate.cobol.copybook.source import (
@@ -23,6 +23,7 @@ from trailgate.cobol.copybook.source import (
     join_lines,
     scan_line,
 )
+from trailgate.options import instance
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ _WORD: Final = re.compile(
     r"""(?P<literal>[XNB]?(?:"(?:[^"]|"")*"|'(?:[^']|'')*'))|(?P<number>\d+(?:\.\d+)?(?![\w-]))|(?P<word>\w(?:[\w-]*\w)?)|(?P<mark><>|<=|>=|[-=<>()+*/])""",
     re.IGNORECASE,
 )
+_NAME: Final = re.compile(r"\w(?:[\w-]*\w)?")
 _NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?")
 _DIRECTIVE: Final = re.compile(r"\s*(>>|\$)\s*([A-Za-z0-9-]+)\s*")
 # Directives that do not concern which items there are.
@@ -132,20 +134,35 @@ class Constants:
         self.defined[name.upper] = value
 
 
-def constants_of(pairs: Sequence[tuple[str, str | None]]) -> Constants:
-    """Return the constants of an option: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``; a name alone is defined without a value."""
-    given: dict[str, Value] = {}
-    for name, text in pairs:
-        given[name.upper()] = _value_of(text)
-    return Constants(given)
+def read_constants(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse the constants of an option: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``; a name alone is defined without a value. Raises ValueError."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    return passed_constants({name: value if mark else True for name, mark, value in pairs})
+
+
+def passed_constants(constants: Any) -> tuple[tuple[str, str], ...]:
+    """Return constants by their names, where None and False are OFF, and True is no value; raises ValueError for what is not a mapping of names."""
+    found: dict[str, str] = {}
+    for given, value in instance(Mapping)(constants).items():
+        name = str(given).strip().upper()
+        if not _NAME.fullmatch(name) or name in found:
+            raise ValueError
+        is_stated = value is None or isinstance(value, bool)
+        found[name] = ("DEFINED" if value else "OFF") if is_stated else str(value).strip()
+    return tuple(found.items())
+
+
+def constants_of(pairs: Sequence[tuple[str, str]]) -> Constants:
+    """Return the constants of an option with their values."""
+    return Constants({name: _value_of(text) for name, text in pairs})
 
 
 def _shown(value: Value | None) -> str:
     return value.value.lower() if isinstance(value, Definition) else str(value)
 
 
-def _value_of(text: str | None) -> Value:
-    if text is None or text.upper() == "OFF":
+def _value_of(text: str) -> Value:
+    if text.upper() == "OFF":
         return OFF
     if not text or text.upper() == "DEFINED":
         return DEFINED
@@ -373,17 +390,24 @@ class _Expression:
     def _not(self) -> bool:
         if self.skip("NOT"):
             return not self._not()
-        if self.next_is("("):
-            begin = self._place
+        if self.next_is("(") and self._encloses_condition():
             self._place += 1
             found = self._any()
-            if self.skip(")") and not self._at_operator():
-                return found
-            self._place = begin  # the parentheses are those of a number
+            if not self.skip(")"):
+                raise self.token.error(f"a parenthesis without its end: {self.text.strip()}")
+            return found
         return self._relation()
 
-    def _at_operator(self) -> bool:
-        return self.next_is(*"+-*/", *_RELATIONS, "IS", "NOT", "EQUAL", "EQUALS", "GREATER", "LESS")
+    def _encloses_condition(self) -> bool:
+        """Return whether the parentheses here are those of a condition: no operator follows them, as in ``(A + 1) * 2 = 6``."""
+        depth = 0
+        for place in range(self._place, len(self._words)):
+            text = self._words[place].text
+            depth += (text == "(") - (text == ")")
+            if not depth:
+                after = self._words[place + 1 : place + 2]
+                return not after or after[0].upper in ("AND", "OR", ")")
+        return True
 
     def _relation(self) -> bool:
         begin = self._place

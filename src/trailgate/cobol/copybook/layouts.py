@@ -63,7 +63,7 @@ class Endian(Enum):
 class Dialect:
     """Choices of a compiler and a platform; the defaults are IBM Enterprise COBOL on z/OS.
 
-    ``constants`` are those of conditional text by their names, None for one that is not defined. ``group_sync``: SYNC of a group is that of the items in it, and slack bytes
+    ``constants`` are those of conditional text by their names in capitals, OFF for one that is not defined. ``group_sync``: SYNC of a group is that of the items in it, and slack bytes
     that the first item of a group needs are before the group.
     ``decimal_comma`` is DECIMAL-POINT IS COMMA. ``code_page`` is that of text and DISPLAY numbers. ``native`` is the order of COMP-5, of which ``binary``
     is the order of COMP and COMP-4. A binary number has at most ``binary_digits``, and SYNC moves it to a multiple of at most ``boundary`` bytes.
@@ -82,7 +82,7 @@ class Dialect:
     boundary: int = 4
     group_sync: bool = True
     text_words: TextWords = TextWords.SEPARATED
-    constants: tuple[tuple[str, str | None], ...] = ()
+    constants: tuple[tuple[str, str], ...] = ()
 
 
 # What a compiler does where nothing else is asked for; its code page is that of the machine.

@@ -70,7 +70,8 @@ class Replacement:
                 column=here.column,
                 cut=here.cut,
                 first=here.first and not number,
-                glued=token.glued if number else here.glued,
+                # A word in the place of a period is not a part of the word before it.
+                glued=token.glued if number else here.glued and here.kind is TokenKind.WORD,
             )
             for number, token in enumerate(self.new)
         ]

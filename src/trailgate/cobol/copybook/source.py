@@ -221,7 +221,7 @@ _TEXT_WORDS: Final[Mapping[TextWords, re.Pattern[str]]] = MappingProxyType(
     {
         TextWords.SEPARATED: re.compile(rf"[{_SPECIAL}]|{_WORD}"),
         TextWords.CHARACTERS: re.compile(
-            rf"[+-]?\d+(?:[.,]\d+)*(?![\w-])|[\w-]+|(?![.,;]{_AT_END})[^\s\"']"
+            rf"[+-]?(?:\d+|[.,]\d+)(?:[.,]\d+)*(?![\w-])|[\w-]+|(?![.,;]{_AT_END})[^\s\"']"
         ),
     }
 )
