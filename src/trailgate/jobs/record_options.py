@@ -39,6 +39,7 @@ from trailgate.jobs.record_texts import (
     PAGES,
     PARENTS,
     RENAMED,
+    SEGMENT_LENGTHS,
     TRIM,
 )
 from trailgate.options import (
@@ -121,6 +122,7 @@ class RecordKeywords(CopybookKeywords, total=False):
         "VBS",
     ]
     record_length: int | None
+    segment_length: Literal["own", "record"]
     delimiter: str | bytes | None
     little_endian: bool
     adjustment: int
@@ -199,6 +201,12 @@ OPTIONS: Final = Options(
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
         Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
+        Option(
+            "segment_length",
+            SEGMENT_LENGTHS,
+            "bytes of a segment: its own, or the whole record's",
+            True,
+        ),
         Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
         Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),

@@ -136,6 +136,7 @@ CONSTANTS: Final = Kind("constants as NAME=VALUE or NAME=OFF", read_constants, p
 INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
+SEGMENT_LENGTHS: Final = choice({"own": True, "record": False})
 OTHERS: Final = choice({"error": False, "skip": True})
 RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
 ELEMENTS: Final = Kind("items and names of elements", _element_names, instance(Mapping))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO, Any, Final, Literal, Protocol, Self, Unpack
+from typing import IO, Any, Final, Protocol, Self, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
@@ -37,7 +37,7 @@ from trailgate.jobs.record_files import CopybookOptions
 from trailgate.jobs.record_framing import check_formats
 from trailgate.jobs.record_options import OPTIONS, RecordKeywords, with_base
 from trailgate.jobs.record_texts import read_pairs
-from trailgate.options import COUNT, Kind, Option, Options, choice, instance, list_names
+from trailgate.options import COUNT, Kind, Option, Options, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.opened_file import codec_of
@@ -48,7 +48,6 @@ class WritingKeywords(RecordKeywords, total=False):
     """How records are written."""
 
     nulls: str | Mapping[str, str] | None
-    segment_length: Literal["own", "record"]
     block_length: int | None
     block_records: int | None
 
@@ -63,11 +62,9 @@ NULLS: Final = Kind(
     _nulls,
     lambda given: null_policies(instance(Mapping)(given)),
 )
-LENGTHS: Final = choice({"own": True, "record": False})
 # Those of writing alone.
 OWN: Final = (
     Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
-    Option("segment_length", LENGTHS, "bytes of a segment: its own, or the whole record's", True),
     Option("block_length", COUNT, "the most bytes of a block, with its word"),
     Option("block_records", COUNT, "the most records of a block; 1 without block_length"),
 )
