@@ -135,13 +135,13 @@ class Constants:
 
 
 def read_constants(text: str) -> tuple[tuple[str, str], ...]:
-    """Parse the constants of an option: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``; a name alone is defined without a value. Raises ValueError."""
+    """Parse the constants of an option: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``; a name alone is defined without one. Raises ValueError."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     return passed_constants({name: value if mark else True for name, mark, value in pairs})
 
 
 def passed_constants(constants: Any) -> tuple[tuple[str, str], ...]:
-    """Return constants by their names, where None and False are OFF, and True is no value; raises ValueError for what is not a mapping of names."""
+    """Return constants by their names, where None and False are OFF, and True is defined without one; raises ValueError for what is not a mapping of names."""
     found: dict[str, str] = {}
     for given, value in instance(Mapping)(constants).items():
         name = str(given).strip().upper()

@@ -159,7 +159,8 @@ def computed_records(
     data: Octets,
     adjustment: int,
     key: Longs,
-    values: Octets,
+    places: Longs,
+    values: Longs,
     chosen: Longs,
     rules: Longs,
     terms: Longs,
@@ -178,10 +179,10 @@ def computed_records(
     size = len(data)
     while place < size:
         rule = 0
-        if key[1]:
-            if place + key[0] + key[1] > size:
+        if len(places):
+            if place + key[0] > size:
                 break
-            rule = _rule_of(data, place + key[0], key, values, chosen)
+            rule = _rule_of(data, place, key[1], places, values, chosen)
             if rule < 0:
                 return count, place, NO_RULE, 0
         length = rules[4 * rule] + adjustment
@@ -191,7 +192,7 @@ def computed_records(
             row = 5 * term
             at, width = place + terms[row], terms[row + 1]
             for before in range(term - first):
-                at += shifts[term * key[3] + before] * numbers[before]
+                at += shifts[term * key[2] + before] * numbers[before]
             if at + width > size:
                 whole = False
                 break
@@ -245,16 +246,21 @@ def copy_present(
 
 
 @inner
-def _rule_of(data: Octets, at: int, key: Longs, values: Octets, chosen: Longs) -> int:
-    """Return the rule that a value has."""
-    width = key[1]
+def _rule_of(
+    data: Octets, begin: int, rest: int, places: Longs, values: Longs, chosen: Longs
+) -> int:
+    """Return the rule of a record by its bytes at ``places``: that of the first value with these bytes, of which -1 is any byte."""
+    width = len(places)
     for number in range(len(chosen)):
         same = 0
-        while same < width and data[at + same] == values[number * width + same]:
+        while same < width:
+            value = values[number * width + same]
+            if value >= 0 and data[begin + places[same]] != value:
+                break
             same += 1
         if same == width:
             return int(chosen[number])
-    return int(key[2])
+    return int(rest)
 
 
 @inner
