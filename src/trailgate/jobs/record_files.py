@@ -5,6 +5,7 @@ The options (``record_options``) become one frozen value for all front ends.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -104,7 +105,10 @@ class CopybookOptions:
     orphans: Orphans = Orphans.ERROR
 
     def check_names(self) -> None:
-        """Raise OptionError where folders and items have a name in common."""
+        """Raise OptionError where folders and items have a name in common, and for a name that is not Unicode."""
+        for name in self.partitions:
+            if any("\ud800" <= character <= "\udfff" for character in name):
+                raise OptionError(f"partitions: the name {name!r} is not Unicode")
         names = self.decoder().schema.names if self.partitions else []
         for name in self.partitions:
             if names.count(name) > 1:
@@ -329,6 +333,8 @@ def read_records(
     To ``counts``, a ``collections.Counter``, is added as the reader is read what the options of values decided on, by option, record and field:
     ``("padding=left", "ACCOUNT", "AMOUNT")``.
     """
+    if counts is not None and not isinstance(counts, Counter):
+        raise OptionError(f"counts must be a collections.Counter, not {type(counts).__name__}")
     chosen = CopybookOptions.of({"copybook": copybook, **options})
     return read_all_records(path, chosen, tally=counts)
 
