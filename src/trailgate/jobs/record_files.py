@@ -85,6 +85,13 @@ _DIALECT: Final = (
 )
 
 
+_ASCII_ENDS: Final = (
+    None,
+    b"\n",
+    b"\r\n",
+)  # of lines that are text in ASCII, unless a code page is given
+
+
 Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
 
 
@@ -238,6 +245,9 @@ class CopybookOptions:
 def _dialect(given: Mapping[str, Any]) -> Dialect:
     """Return the dialect of the options: what is not stated is as the compiler has it."""
     stated = {name: given[name] for name in _DIALECT if given[name] is not None}
+    if given["record_format"] is FrameKind.LINE and given["delimiter"] in _ASCII_ENDS:
+        # A line feed is no character of EBCDIC text, whose lines end with X'15' or X'25'.
+        stated = {"code_page": "ascii", **stated}
     return Dialect(**{**(given["compiler"] or {}), **stated})
 
 

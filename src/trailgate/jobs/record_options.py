@@ -79,7 +79,7 @@ class CopybookKeywords(TypedDict, total=False):
     blank: Literal["error", "null", "zero"]
     low_values: Literal["error", "null", "zero"]
     padding: Literal["left", "zeros", "trim", "error"]
-    code_page: str
+    code_page: str | None
     code_pages: str | Mapping[str, str]
     integers: Literal["int64", "decimal", "text"]
     numbers: Literal["value", "text"]
@@ -176,7 +176,7 @@ OPTIONS: Final = Options(
         Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
         Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
         Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
-        Option("code_page", TEXT, "of text and DISPLAY numbers, as cp037", _COBOL.code_page),
+        Option("code_page", TEXT, "of text and DISPLAY numbers: cp037, of lines ascii"),
         Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
         Option("numbers", choice(Numbers), "value, or always text", Numbers.VALUE),

@@ -12,6 +12,7 @@ from framed_files import split_rows
 from trailgate.cobol.records.decoding import Depending, Shape
 from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.jobs.record_files import read_records
+from trailgate.jobs.record_writing import write_records
 
 COPYBOOK = """
        01  HEADER.
@@ -397,3 +398,41 @@ def test_a_file_that_is_named_in_two_ways_is_read_once(
     for ways in ([n, m] for n in [*names, "in", "in/*", "link/a"] for m in names):
         found = read_records(ways, copybook, record="DETAIL").read_all()
         assert found.num_rows == (2 if ways[0] in ("in", "in/*") else 1)
+
+
+@pytest.mark.parametrize(
+    ("raw", "options", "expected"),
+    [
+        (b"01abc\n02de\n", {}, ["abc", "de"]),
+        (b"01abc\r\n02de\r\n", {}, ["abc", "de"]),
+        (b"01abc\n02de\n", {"delimiter": "\\n"}, ["abc", "de"]),
+        ("01abc\x8502de\x85".encode("cp037"), {"delimiter": "\\x15"}, ["abc", "de"]),
+        (b"\xf0\xf1\x81\x82\x83\n", {"code_page": "cp037"}, ["abc"]),
+        (b"01abc|02de|", {"delimiter": "|", "code_page": "ascii"}, ["abc", "de"]),
+    ],
+)
+def test_lines_are_ascii_unless_they_end_as_those_of_ebcdic(
+    raw: bytes, options: dict[str, Any], expected: list[str], tmp_path: Path
+) -> None:
+    how: dict[str, Any] = {
+        "copybook_text": "01 R. 05 A PIC 99. 05 B PIC X(3).",
+        "record_format": "line",
+        **options,
+    }
+    (tmp_path / "data").write_bytes(raw)
+
+    found = read_records(tmp_path / "data", **how).read_all()
+    write_records(found.to_batches(), tmp_path / "again", **how)
+
+    assert found["B"].to_pylist() == expected
+    assert read_records(tmp_path / "again", **how).read_all() == found
+
+
+def test_other_bytes_in_lines_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"01\x81\x82\x83\n")
+    with pytest.raises(DecodeError, match=r"field B"):
+        read_records(
+            tmp_path / "data",
+            copybook_text="01 R. 05 A PIC 99. 05 B PIC X(3).",
+            record_format="line",
+        ).read_all()
