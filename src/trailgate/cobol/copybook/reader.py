@@ -38,6 +38,7 @@ from trailgate.cobol.copybook.layouts import (
 )
 from trailgate.cobol.copybook.replacing import CopybookText
 from trailgate.cobol.copybook.source import SourceLine, read_lines
+from trailgate.cobol.copybook.sql_types import BYTES
 from trailgate.errors import DefinitionError, Where
 
 MAX_DIGITS: Final = 38  # what a decimal column holds
@@ -186,6 +187,8 @@ def _form_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _Form
     if usage in (Usage.FLOAT, Usage.DOUBLE):
         size = 4 if usage is Usage.FLOAT else 8
         return _Form(usage, size, alignment=size)
+    if entry.usage == BYTES:
+        return _Form(Usage.RAW, entry.byte_length or 0)
     if usage is Usage.RAW:
         size = dialect.pointer_bytes * (2 if entry.usage == "PROCEDURE-POINTER" else 1)
         return _Form(usage, size, alignment=dialect.pointer_bytes)
@@ -407,7 +410,9 @@ def read_copybook(
         own = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
         if not own:
             return []
-        if own[-1].picture is None and own[-1].type is None and not _states_size(own[-1]):
+        last = own[-1]
+        described = last.picture or last.type or last.children
+        if not described and not _states_size(last):
             own[-1].picture = NOTHING  # a group whose first item follows
         return build(with_types(tree(own)), dialect, stem)
 
