@@ -136,16 +136,20 @@ def _delimiter(text: str) -> bytes:
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
-# What RECFM of a data set means in a file that was copied from it.
-RECFM: Final = {
+# What RECFM of a data set means in a file that was copied from it. The control character of A and M is the first byte of a record.
+_RECFM: Final = {
     "f": FrameKind.FIXED,
     "fb": FrameKind.FIXED,
     "v": FrameKind.RDW,
     "vb": FrameKind.BDW,
+    "vs": FrameKind.SPANNED,
     "vbs": FrameKind.SPANNED,
+    "fs": FrameKind.FIXED,
+    "fbs": FrameKind.FIXED,
 }
+RECFM: Final = {name + mark: kind for name, kind in _RECFM.items() for mark in ("", "a", "m")}
 FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
-    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, RECFM)])
+    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, _RECFM)])
 )
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, _named_texts)

@@ -17,6 +17,7 @@ from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import Usage
 from trailgate.cobol.records.encoding import (
+    FILLED,
     ONE_A_BLOCK,
     Blocks,
     RecordEncoder,
@@ -73,8 +74,12 @@ NULLS: Final = Kind(
 # Those of writing alone.
 OWN: Final = (
     Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
-    Option("block_length", COUNT, "the most bytes of a block, with its word"),
-    Option("block_records", COUNT, "the most records of a block; 1 without block_length"),
+    Option(
+        "block_length",
+        COUNT,
+        "the most bytes of a block, with its word; else 32760, or of one longer record",
+    ),
+    Option("block_records", COUNT, "the most records of a block; else as many as fit"),
 )
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 NO_RECORDS: Final = records_of_length(b"", 1)
@@ -129,7 +134,7 @@ class WritingOptions:
         if in_place and (length or records):
             raise OptionError("blocks stay as they are where fields are set")
         check_formats(given, WRITING)
-        blocks = ONE_A_BLOCK if length is None and records is None else Blocks(records, length)
+        blocks = FILLED if length is None and records is None else Blocks(records, length)
         chosen = CopybookOptions.of_values(given)
         return cls(chosen, given["nulls"] or {}, given["segment_length"], blocks)
 

@@ -309,17 +309,21 @@ def _count(
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How many records are in a block, and how many bytes it has with its word, at most; without ``length`` any number."""
+    """How many records are in a block, and how many bytes it has with its word, at most; without ``length`` any number.
+
+    A longer record is an error if the length is ``strict``, else it has a block of its own.
+    """
 
     records: int | None = 1
     length: int | None = None
+    strict: bool = True
 
     def begins(self, sizes: Longs) -> Longs:
         """Return the numbers of the records that begin blocks, of records that take so many bytes; raises EncodeError for one that is too long."""
         if self.length is None:
             return np.arange(0, len(sizes), self.records or 1)
         room = self.length - DESCRIPTOR
-        if (sizes > room).any():
+        if self.strict and (sizes > room).any():
             row = int(np.argmax(sizes > room))
             problem = f"a record of {sizes[row]} bytes with its word, and blocks of {self.length}"
             raise EncodeError(problem, where=Where(record=row + 1), hint="blockLength is too small")
@@ -327,12 +331,13 @@ class Blocks:
         while at < len(sizes):
             found.append(at)
             before = int(ends[at] - sizes[at])
-            end = int(np.searchsorted(ends, before + room, side="right"))
+            end = max(at + 1, int(np.searchsorted(ends, before + room, side="right")))
             at = end if self.records is None else min(end, at + self.records)
         return np.array(found, np.int64)
 
 
 ONE_A_BLOCK: Final = Blocks()
+FILLED: Final = Blocks(records=None, length=32_760, strict=False)  # the largest block of z/OS
 _BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
 
 
