@@ -215,6 +215,9 @@ class FileEditor:
     def __init__(self, assignments: Sequence[str], options: WritingOptions) -> None:
         chosen = options.records
         self._framing, self._kinds = chosen.framing, None
+        if chosen.framing.kind is FrameKind.MICRO_FOCUS:
+            hint = "Read it, change the table, and write a new file"
+            raise OptionError("fields of files of Micro Focus are not set", hint=hint)
         parsed = [Assignment.parse(text) for text in assignments]
         names: Sequence[str | None] = [chosen.record]
         if chosen.kinds is not None:

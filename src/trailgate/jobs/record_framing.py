@@ -57,7 +57,7 @@ def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
         found = ", ".join(f"{name} {size}" for name, size in sizes.items())
         hint = "State recordLength, or a recordFormat in which each record has its own length"
         raise OptionError(f"the kinds of records differ in length: {found} bytes", hint=hint)
-    return next(iter(sizes.values()))
+    return max(sizes.values())
 
 
 # The options that a record at an end of a file, given by its name, becomes.

@@ -110,6 +110,7 @@ class RecordKeywords(CopybookKeywords, total=False):
     record_format: Literal[
         "fixed",
         "line",
+        "micro-focus",
         "rdw",
         "bdw",
         "spanned",

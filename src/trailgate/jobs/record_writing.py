@@ -25,7 +25,7 @@ from trailgate.cobol.records.encoding import (
     whole_blocks,
 )
 from trailgate.cobol.records.fields import RecordBytes, records_of_length
-from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.framing import FrameKind, header_of
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
 from trailgate.cobol.records.nested_encoding import NestedEncoder
 from trailgate.cobol.records.nested_kinds import Children, NestedDecoder
@@ -174,6 +174,7 @@ def write_to(
     """Write columns as records, and return how many; an error names ``source`` and the number of the record in it."""
     encoder, framing, blocks = options.encoder(), options.records.framing, options.blocks
     written, held = 0, NO_RECORDS  # those of the last block, which has room
+    file.write(header_of(framing))
     for batch in chain(gather_objects(batches), [None]):
         at = written
         try:

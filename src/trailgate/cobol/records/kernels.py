@@ -12,10 +12,13 @@ from trailgate.columnar.kernels.words import load8, store2, store4, store8
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
 MOST_STATED: Final = (1 << 16) - 1  # the most that two bytes state
-FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER, NO_SEGMENT = range(8)
+FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER, NO_SEGMENT, NO_TYPE = range(9)
 # How the numbers are coded that lengths are computed of.
 BIG, LITTLE, SIGNED_BIG, SIGNED_LITTLE, PACKED, UNSIGNED_PACKED, ZONED = range(7)
 MOST_DIGITS: Final = 18
+# Types of records of Micro Focus: 1 is a duplicate's, 3 the header's; other types are those of indexed files.
+DELETED, DATA = 2, 4
+_LEAST_TYPED: Final = 8  # bytes of a record with its word
 _WORD: Final = 8  # bytes
 _BYTE: Final = np.uint64(0xFF)
 _TWO_BYTES, _FOUR_BYTES = np.uint64(16), np.uint64(32)  # in bits
@@ -100,6 +103,36 @@ def descriptor_records(
             place += length
         if place != end:
             return count, place, OVERRUN if blocks else FINE, 0
+    return count, place, FINE, 0
+
+
+@kernel(writes=("begins", "stops"))
+def typed_records(
+    data: Octets, width: int, finish: bool, begins: Longs, stops: Longs
+) -> tuple[int, int, int, int]:
+    """Fill in the data records of a file of Micro Focus, after words of 2 or 4 bytes whose first four bits are a type; return what ``descriptor_records`` does.
+
+    A record ends with padding to a multiple of four bytes, and has eight at least. With ``finish`` the padding of the last one may be missing. With a problem its type comes instead of a length.
+
+    In ``40 03 A B C 20 20 20 20 01 D 20 20 20 20 20`` one record is at 2 to 5; the other, of type 2, is a deleted one.
+    """
+    count = place = 0
+    size = len(data)
+    while place + width <= size:
+        kind = int(data[place]) >> 4
+        if kind < DELETED - 1 or kind > DATA:
+            return count, place, NO_TYPE, kind
+        length = int(data[place]) & 15
+        for at in range(1, width):
+            length = length << 8 | int(data[place + at])
+        end = place + width + length
+        padded = max(_LEAST_TYPED, (width + length + 3) // 4 * 4)
+        if end > size or (place + padded > size and not finish):
+            break
+        if kind == DATA:
+            begins[count], stops[count] = place + width, end
+            count += 1
+        place = min(place + padded, size)
     return count, place, FINE, 0
 
 
