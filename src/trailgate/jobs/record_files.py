@@ -14,6 +14,7 @@ from typing import Any, Final, Self, Unpack
 import numpy as np
 import pyarrow as pa
 
+from trailgate.arrays import CHUNK
 from trailgate.cobol.copybook.items import counter_keys
 from trailgate.cobol.copybook.layouts import (
     Dialect,
@@ -425,13 +426,24 @@ def record_schemas(named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> di
     return found
 
 
+# Each column of a batch has a cost of its own, so a batch of long records is larger: with the usual number of bytes it would have a few rows, and as
+# many columns as a record is long, which made the cost of a value grow with the number of columns.
+_ROWS_OF_BATCH: Final = 512
+_MOST_CHUNK: Final = 32 << 20
+
+
+def _chunk_bytes(length: int) -> int:
+    """Return how many bytes are decoded at once of records of a length: ``CHUNK``, but more for records of more than some thousand bytes."""
+    return max(CHUNK, min(_ROWS_OF_BATCH * length, _MOST_CHUNK))
+
+
 def records_of_split(
     split: RecordSplit, options: CopybookOptions, tally: PolicyCounts
 ) -> Iterator[RecordBytes]:
     """Yield the records of one split, not decoded; ``tally`` counts those that are skipped for their lengths."""
     framing = options.framing
     texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
-    for chunk in read_record_split(split, framing):
+    for chunk in read_record_split(split, framing, _chunk_bytes(framing.length)):
         found = records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
         found = replace(found, texts=texts, places=chunk.places)
         others = framing.others(found.starts, found.ends) if framing.skips else None
