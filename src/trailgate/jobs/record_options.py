@@ -121,6 +121,19 @@ class RecordKeywords(CopybookKeywords, total=False):
         "V",
         "VB",
         "VBS",
+        "FA",
+        "FM",
+        "FS",
+        "FBA",
+        "FBM",
+        "FBS",
+        "VA",
+        "VM",
+        "VS",
+        "VBA",
+        "VBM",
+        "VBSA",
+        "VBSM",
     ]
     record_length: int | None
     segment_length: Literal["own", "record"]

@@ -254,15 +254,15 @@ def write_records(
 _ROWS_HINT: Final = "Make a table of rows with pa.Table.from_pylist(rows, schema=...): read_records(...).schema is the schema of a file"
 
 
-def batches_of(given: Any) -> Iterable[pa.RecordBatch]:
+def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
     """Return the batches of a table, a batch, a reader, an Arrow stream, or an iterable of batches; raises OptionError for anything else."""
     if isinstance(given, pa.RecordBatch):
-        return [given]
+        return iter([given])
     if isinstance(given, pa.Table):
-        return given.to_batches()
+        return iter(given.to_batches())
     if hasattr(given, "__arrow_c_stream__") and not isinstance(given, type):
         try:
-            return pa.RecordBatchReader.from_stream(given)
+            return iter(pa.RecordBatchReader.from_stream(given))
         except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
             raise OptionError(f"batches is not a stream of record batches: {error}") from None
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):

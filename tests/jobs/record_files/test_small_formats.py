@@ -33,7 +33,7 @@ def blocks_of(data: bytes) -> list[int]:
     ],
 )
 def test_blocks_are_filled(
-    form: str, size: int, count: int, blocks: list[int], tmp_path: Path
+    form: Any, size: int, count: int, blocks: list[int], tmp_path: Path
 ) -> None:
     text = COPYBOOK.replace("OF", str(size))
     table = pa.table({"N": pa.array(range(count)), "T": ["x"] * count})
@@ -63,13 +63,14 @@ def test_blocks_of_one_record_are_an_option(tmp_path: Path) -> None:
     ],
 )
 def test_each_name_of_recfm_is_a_record_format(
-    names: str, record_format: str, tmp_path: Path
+    names: str, record_format: Any, tmp_path: Path
 ) -> None:
     table = pa.table({"N": [1, 2], "T": ["x", "y"]})
     text = COPYBOOK.replace("OF", "1")
-    write_records(table, tmp_path / "data", copybook_text=text, record_format=record_format)  # type: ignore[arg-type]
+    write_records(table, tmp_path / "data", copybook_text=text, record_format=record_format)
+    name: Any
     for name in names.split():
-        found = read_records(tmp_path / "data", copybook_text=text, record_format=name)  # type: ignore[arg-type]
+        found = read_records(tmp_path / "data", copybook_text=text, record_format=name)
         assert found.read_all().to_pydict() == table.to_pydict()
 
 

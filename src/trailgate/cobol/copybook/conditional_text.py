@@ -505,8 +505,8 @@ class _Expression:
         if kind == "number":
             return Decimal(word.text)
         if word.text in ("-", "+"):
-            _, value = self._numbers(word, Decimal(0), self._operand())
-            return -value if word.text == "-" else value
+            _, number = self._numbers(word, Decimal(0), self._operand())
+            return -number if word.text == "-" else number
         if word.text == "(":
             value = self.sum()
             if not self.skip(")"):

@@ -33,9 +33,9 @@ def _key_field(layouts: Sequence[Layout], name: str) -> Field:
         raise OptionError(
             f"kinds: no field {name} in the records", where=Where(field=name), hint=hint
         )
-    for layout, own in zip(layouts, places, strict=True):
-        if len(own) != 1:
-            number = f"{len(own)} fields" if own else "no field"
+    for layout, found in zip(layouts, places, strict=True):
+        if len(found) != 1:
+            number = f"{len(found)} fields" if found else "no field"
             problem = f"kinds: the record {layout.name} has {number} {name}"
             raise OptionError(problem, where=Where(field=name), hint=_SAME_PLACE)
     first, chosen = layouts[0], places[0][0]

@@ -298,10 +298,11 @@ def _raw_value(field: Field, value: str, options: ValueOptions) -> bytes:
     """Return the bytes that a field has for a value; raises OptionError for one that it cannot have."""
     try:
         column = pa.array([value if field.number is None else int(value)])
-        return encoder(field, options)(column)[0].tobytes()
+        raw: bytes = encoder(field, options)(column)[0].tobytes()
     except (EncodeError, ValueError, pa.ArrowInvalid):
         problem = f"the field {field.name} cannot have the value {value!r}"
         raise OptionError(problem) from None
+    return raw
 
 
 def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:
