@@ -53,11 +53,12 @@ class Replay:
         faults: Faults | None = None,
     ) -> None:
         self._table, self._collisions, self._faults = table, collisions, faults or Faults()
+        self._extra = {at for at, column in enumerate(table.columns) if column.extra}
         self._rows: dict[Key, list[_Row]] = {}
         self.ignored = 0
         self._begin = frozenset[Key]()
         if rows is not None:
-            columns = [rows[column.name].to_pylist() for column in table.columns]
+            columns = [_values(rows[column.name]) for column in table.columns]
             for values in zip(*columns, strict=True):
                 key = tuple(values[at] for at in table.key)
                 self._rows.setdefault(key, []).append(_Row(list(values)))
@@ -166,7 +167,7 @@ class Replay:
         elif self._collisions.overlays:
             moved = _Row([NOT_LOGGED] * len(image))
         elif self._collisions.inserts:
-            moved = _Row([None] * len(image))
+            moved = _Row(self._inserted([NOT_LOGGED] * len(image)))
         else:
             self._refuse(operations, row, expected=True, old=True)
             return
@@ -193,7 +194,7 @@ class Replay:
             self._refuse_late(operations, held[-1].moved, twice=True)
         if at_end and self._collisions is not Collisions.RESULT:
             for at, value in enumerate(held[0].values):
-                if value is NOT_LOGGED:
+                if value is NOT_LOGGED and at not in self._extra:
                     self._refuse_late(operations, held[0].moved, column=at)
             held[0].logged.clear()
 
@@ -205,9 +206,13 @@ class Replay:
         raise _TwiceError(row, error)
 
     def _inserted(self, image: Sequence[Any]) -> list[Any]:
-        """Return the values of a row that begins: those that are not logged are NULL, but of a result they are known elsewhere."""
-        unknown = NOT_LOGGED if self._collisions is Collisions.RESULT else None
-        return [unknown if value is NOT_LOGGED else value for value in image]
+        """Return the values of a new row: those that are not logged are NULL, but of a result they are known elsewhere, and the target fills the columns that the source lacks."""
+        if self._collisions is Collisions.RESULT:
+            return list(image)
+        return [
+            None if value is NOT_LOGGED and at not in self._extra else value
+            for at, value in enumerate(image)
+        ]
 
     def _with_key(self, values: list[Any], key: Key) -> list[Any]:
         for at, value in zip(self._table.key, key, strict=True):
@@ -258,7 +263,18 @@ def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> Sta
 
 
 def _lists(columns: Sequence[pa.Array]) -> list[Key]:
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return list(zip(*map(_values, columns), strict=True))
+
+
+NAN: Final = float("nan")
+
+
+def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return values as Python has them. NaN is always the same object, so that keys which have it are equal."""
+    found: list[Any] = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return [NAN if one is not None and one != one else one for one in found]  # noqa: PLR0124
+    return found
 
 
 def _write(row: _Row, image: Sequence[Any]) -> None:
