@@ -436,3 +436,11 @@ def test_other_bytes_in_lines_are_an_error(tmp_path: Path) -> None:
             copybook_text="01 R. 05 A PIC 99. 05 B PIC X(3).",
             record_format="line",
         ).read_all()
+
+
+@pytest.mark.parametrize(("length", "least"), [(80, 2000), (20_000, 500), (60_000, 500)])
+def test_a_batch_of_long_records_has_many_rows(length: int, least: int, tmp_path: Path) -> None:
+    """The cost of a column in each batch would make wide records slow otherwise."""
+    (tmp_path / "data").write_bytes(b"\x40" * length * 2000)
+    reader = read_records(tmp_path / "data", copybook_text=f"01 R. 05 A PIC X({length}).")
+    assert next(iter(reader)).num_rows >= least
