@@ -177,6 +177,19 @@ class Source:
         )
         act()
 
+    def load(self, count: int) -> None:
+        """Insert rows with so many keys in one transaction."""
+        self._transaction += 1
+        for key in self.chance.sample(range(self.keys), count):
+            self._insert(key)
+
+    def touch(self) -> None:
+        """Update, delete and insert about half of the keys, each in one transaction."""
+        for act in (self._update, self._delete, self._insert):
+            self._transaction += 1
+            for key in self.chance.sample(range(self.keys), self.keys // 2):
+                act(key)
+
     def _value(self) -> Any:
         return self.chance.choice((None, 0, 1, 2, 3, 4))
 
@@ -194,8 +207,8 @@ class Source:
         found = Operation(kind, old, key, logged, self._transaction, self.table, earlier)
         self.log.append(found)
 
-    def _insert(self) -> None:
-        key = self.chance.randrange(self.keys)
+    def _insert(self, key: int | None = None) -> None:
+        key = self.chance.randrange(self.keys) if key is None else key
         if key in self.rows:
             return
         values = {name: self._value() for name in self.columns}
@@ -207,17 +220,23 @@ class Source:
         whole = self.chance.random() < 0.3
         return values | changed if whole else changed
 
-    def _update(self) -> None:
-        if self.rows:
-            key = self.chance.choice(list(self.rows))
+    def _known(self, key: int | None) -> int | None:
+        """Return the key if it has a row, and any key that has one if it is None."""
+        if key is None:
+            return self.chance.choice(list(self.rows)) if self.rows else None
+        return key if key in self.rows else None
+
+    def _update(self, key: int | None = None) -> None:
+        key = self._known(key)
+        if key is not None:
             before = dict(self.rows[key])
             logged = self._changes(before)
             self.rows[key] |= logged
             self._log("U", key, key, logged, before)
 
-    def _delete(self) -> None:
-        if self.rows:
-            key = self.chance.choice(list(self.rows))
+    def _delete(self, key: int | None = None) -> None:
+        key = self._known(key)
+        if key is not None:
             self._log("D", key, key, {}, self.rows.pop(key))
 
     def _move(self) -> None:

@@ -125,7 +125,9 @@ class TableTarget:
         chosen = None
         for name in table.key_names:
             own = keys[name].combine_chunks()
-            field = pc.field(name)
+            # Files that delta-rs merged into have string_view and binary_view columns, which
+            # Arrow compares with neither keys nor bounds unless they are cast.
+            field = pc.field(name).cast(own.type) if _is_view(own.type) else pc.field(name)
             one = field.isin(own.unique())
             if own.null_count == 0 and len(own):
                 bounds = pc.min_max(own)
@@ -270,6 +272,11 @@ class TableTarget:
             except (DeltaError, OSError) as error:
                 raise StorageError(_line(error), where=Where(source=path)) from None
         return self._tables[path]
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    """Return whether delta-rs may store a column of this type as views."""
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def _check_name(path: str) -> None:
