@@ -51,7 +51,8 @@ class MemoryTarget:
 
     def positions(self) -> list[TablePosition]:
         """Return how far each table was applied."""
-        return []
+        done = self._open.done
+        return [TablePosition(".".join(name), at.position) for name, at in done.items() if name]
 
     def held(self, table: TargetTable) -> TargetTable | None:
         """Return the table as it is."""
@@ -186,8 +187,19 @@ class KilledTarget:
         self._step()
         self._target.commit(at)
 
+    def rollback(self) -> None:
+        """Forget what was not committed, which a process that is killed does not do."""
+        if self._left >= 0:
+            self._target.rollback()
+
+    def close(self) -> None:
+        """Close the target, once."""
+        if self._left >= 0:
+            self._target.close()
+
     def _step(self) -> None:
         if self._left == 0:
+            self._left = -1
             self._target.close()
             raise KilledError
         self._left -= 1
