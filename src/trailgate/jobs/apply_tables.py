@@ -16,6 +16,7 @@ from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.apply.batch import Effects, key_table
 from trailgate.apply.collisions import Collisions
@@ -39,7 +40,7 @@ from trailgate.errors import (
     TrailgateError,
     Where,
 )
-from trailgate.jobs.apply_discards import OTHERS, DiscardFile, reason_of
+from trailgate.jobs.apply_discards import OTHERS, DiscardFile, discard_path, reason_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
     KnownTable,
@@ -49,6 +50,7 @@ from trailgate.jobs.apply_reading import (
     joined_tables,
     position_at,
 )
+from trailgate.model.changes import ChangeBlock
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
 from trailgate.targets.target import Position, RowRefusedError, Target, open_target
@@ -416,13 +418,30 @@ class TargetTables:
     def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch as one."""
         assert batch.last is not None
+        batch = self._without_discarded(batch)
         with self._undone_where_it_fails():
-            report, faults, left_out = self._write(batch, policy)
+            report, faults, left_out = self._write(batch, policy, discards=True)
             if not self._options.dry_run:
                 self._discard(batch, faults, left_out)
                 self._target.commit(batch.last)
         self.done = batch.last
         return report
+
+    def _without_discarded(self, batch: SplitRead) -> SplitRead:
+        """Return a batch without the operations that a killed run discarded before it was killed.
+
+        Tables that are ahead of the others have the operations of the killed run's batch, so the reasons for which operations on several tables, or transactions, were discarded are not found again.
+        """
+        ahead = max((known.done for known in self._known.values()), default="")
+        if not (self._target.commits_alone and batch.blocks and ahead > self.done_before):
+            return batch
+        discarded = {
+            number
+            for block, _ in batch.blocks
+            for number in self._discard_file().listed(_up_to(block, ahead))
+        }
+        operations = {name: own.without(discarded) for name, own in batch.operations.items()}
+        return replace(batch, operations=operations)
 
     @contextmanager
     def _undone_where_it_fails(self) -> Iterator[None]:
@@ -437,15 +456,20 @@ class TargetTables:
             raise
 
     def _write(
-        self, batch: SplitRead, policy: Collisions
+        self, batch: SplitRead, policy: Collisions, *, discards: bool = False
     ) -> tuple[ApplyReport, Faults, frozenset[int]]:
-        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out."""
+        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out.
+
+        With ``discards`` these operations are written to the file of discards before a table is committed by itself.
+        """
         assert batch.last is not None
         if not self._options.dry_run:
             self._make()
         effects, faults, left_out = self._effects(batch, policy)
         reports = {name: report for name, _, report in effects}
         if not self._options.dry_run:
+            if discards and self._target.commits_alone:
+                self._discard(batch, faults, left_out)
             for _, steps, _ in effects:
                 for one in steps:
                     at = batch.last
@@ -517,16 +541,25 @@ class TargetTables:
         ignored = self._answered(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
             return
-        if self._discards is None:
-            path = self._options.discards or f"{self._options.group}.discards.jsonl"
-            self._discards = DiscardFile(path)
+        file = self._discard_file()
         for block, transactions in batch.blocks:
             gone = _gone(block.order, transactions, faults, left_out)
             kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(left_out))
             rows = np.flatnonzero(gone & ~kept)
             if len(rows):
-                self._discards.add(block.take(rows), faults.errors)
-        self._discards.flush()
+                file.add(block.take(rows), faults.errors)
+        file.flush()
+
+    def _discard_file(self) -> DiscardFile:
+        if self._discards is None:
+            self._discards = DiscardFile(discard_path(self._options))
+        return self._discards
+
+
+def _up_to(block: ChangeBlock, position: str) -> ChangeBlock:
+    """Return the operations of a block up to a position."""
+    early = pc.less_equal(block.position, position).fill_null(False)
+    return block.take(np.flatnonzero(early.to_numpy(zero_copy_only=False)))
 
 
 def _is_after(written: str | None, place: str) -> bool:
