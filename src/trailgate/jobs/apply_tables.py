@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from trailgate.apply.batch import Effects, key_table
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.column_types import ColumnTypes
+from trailgate.apply.exclusions import standing_errors
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.mapping import Mapping as MapStatements
 from trailgate.apply.meta import POSITION
@@ -139,7 +140,10 @@ class TargetTables:
         source: str,
         mapping: MapStatements | None = None,
         target: Target | None = None,
+        *,
+        by_position: bool = True,
     ) -> None:
+        """Open a target. Unless ``by_position``, positions of the group are not those of operations, and tables leave nothing out by them."""
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
         self._options, self._mode = options, WITH_META if options.meta else MODES[options.mode]
@@ -157,6 +161,8 @@ class TargetTables:
         self._types = ColumnTypes.read(options.column or ())
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
+        self._by_position = by_position
+        self._landed: dict[str, str] = {}  # how far tables are that leave nothing out
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
         self._defined: dict[str, Table] = {}  # the last definition of each source table
@@ -178,6 +184,11 @@ class TargetTables:
     def known(self) -> Mapping[str, KnownTable]:
         """Return the tables met so far, by the names that created ones would have."""
         return dict(self._known)
+
+    @property
+    def landed(self) -> Mapping[str, str]:
+        """Return how far the tables met so far are, if they are not applied by the positions of operations."""
+        return dict(self._landed)
 
     @property
     def done_before(self) -> str:
@@ -249,6 +260,8 @@ class TargetTables:
             at = None if held is None else self._target.position(held)
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
+            if not self._by_position:
+                self._landed[name], done = done, ""
             until = "" if self._bound is None else self._bound(wanted)
             known = KnownTable(wanted if held is None else held, done, until)
             if held is None:
@@ -432,13 +445,15 @@ class TargetTables:
 
         Tables that are ahead of the others have the operations of the killed run's batch, so the reasons for which operations on several tables, or transactions, were discarded are not found again.
         """
-        ahead = max((known.done for known in self._known.values()), default="")
+        done = self._landed or {n: one.done for n, one in self._known.items()}
+        ahead = max(done.values(), default="")
         if not (self._target.commits_alone and batch.blocks and ahead > self.done_before):
             return batch
+        file = self._discard_file()
         discarded = {
             number
             for block, _ in batch.blocks
-            for number in self._discard_file().listed(_up_to(block, ahead))
+            for number in file.listed(_up_to(block, ahead) if self._by_position else block)
         }
         operations = {name: own.without(discarded) for name, own in batch.operations.items()}
         return replace(batch, operations=operations)
@@ -497,19 +512,22 @@ class TargetTables:
         while True:
             faults = Faults(stop=not self.keeps, stops=self._responses.stops)
             found: list[TableEffects] = []
+            tried: list[Operations] = []
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
                 if len(own):
                     chosen = self._collisions(name) or policy
                     found.append(self._effects_on(own, chosen, faults))
-            known = len(reasons)
-            reasons = faults.errors | reasons
-            more = self._left_out(batch, reasons)
-            several = len(batch.operations) > 1  # an operation may be on two tables
-            if more == left_out and (len(reasons) == known or not several):
-                faults.errors = reasons
+                    tried.append(own)
+            standing, again = standing_errors(faults.errors, tried, self._takes_transaction)
+            if not again:
+                faults.errors = faults.errors | reasons
                 return found, faults, left_out
-            left_out = more
+            reasons |= standing
+            left_out = self._left_out(batch, reasons)
+
+    def _takes_transaction(self, error: TrailgateError) -> bool:
+        return self._responses.to(error) == DISCARD_TRANSACTION
 
     def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
         """Return the transactions that are not applied since operations of them cannot be."""
