@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +24,7 @@ class KilledError(Exception):
 class _State:
     tables: dict[Name, TargetTable] = field(default_factory=dict)
     rows: dict[Name, list[Row]] = field(default_factory=dict)
-    done: dict[Name | None, Position] = field(default_factory=dict)
+    done: dict[tuple[str, Name], Position] = field(default_factory=dict)
 
 
 class MemoryTarget:
@@ -36,7 +34,14 @@ class MemoryTarget:
 
     def __init__(self, *, each_alone: bool) -> None:
         self.commits_alone = each_alone
+        self.group = ""
         self._stored, self._open = _State(), _State()
+
+    def opened(self, group: str) -> MemoryTarget:
+        """Return the target as a group sees it: what was not committed is forgotten."""
+        self.group = group
+        self.rollback()
+        return self
 
     def table(self, name: Name) -> list[dict[str, Any]]:
         """Return the committed rows of a table."""
@@ -47,12 +52,13 @@ class MemoryTarget:
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table, or with None all tables, were applied."""
-        return self._open.done.get(None if table is None else table.name)
+        return self._open.done.get((self.group, () if table is None else table.name))
 
     def positions(self) -> list[TablePosition]:
         """Return how far each table was applied."""
-        done = self._open.done
-        return [TablePosition(".".join(name), at.position) for name, at in done.items() if name]
+        done = self._open.done.items()
+        own = [(name, at.position) for (group, name), at in done if name and group == self.group]
+        return [TablePosition(".".join(name), at) for name, at in own]
 
     def held(self, table: TargetTable) -> TargetTable | None:
         """Return the table as it is."""
@@ -135,13 +141,12 @@ class MemoryTarget:
                 ]
             by_key[key] = tuple(own)
         self._open.rows[table.name] = rows if effects.appended else list(by_key.values())
-        self._open.done[table.name] = at
+        self._open.done[self.group, table.name] = at
         self._settle()
 
     def commit(self, at: Position) -> None:
         """Commit what was written."""
-        self._open.done[None] = at
-        self._stored = copy.copy(self._open)
+        self._open.done[self.group, ()] = at
         self._store()
 
     def rollback(self) -> None:
@@ -204,7 +209,3 @@ class KilledTarget:
             raise KilledError
         self._left -= 1
 
-
-def by_name(rows: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row with the names of its columns in lower case."""
-    return {name.lower(): value for name, value in rows.items()}

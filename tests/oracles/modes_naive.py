@@ -144,17 +144,21 @@ KEPT: Mapping[str, type[CurrentRows]] = {
 
 
 def kept(
-    log: Sequence[Operation], make: Mapping[str, Make], on_error: str = "stop"
-) -> tuple[dict[str, Any], set[int]]:
-    """Return the state of each table after a log, and the operations that could not be carried out.
+    log: Sequence[Operation],
+    make: Mapping[str, Make],
+    on_error: str = "stop",
+    misfits: Callable[[Operation], bool] = lambda _: False,
+) -> tuple[dict[str, CurrentRows], set[int]]:
+    """Return each table after a log, and the operations that could not be carried out: they do not fit the rows, or ``misfits`` states that a value does not fit its column.
 
-    One that does not fit stops everything (CollisionError), or the log is carried out without it, or without its transaction.
+    One stops everything (CollisionError), or the log is carried out without it, or without its transaction.
     """
     dropped: set[int] = set()
+    numbered = list(enumerate(log))
     while True:
         tables = {name: one() for name, one in make.items()}
         try:
-            _run(log, tables, dropped)
+            carry_out([one for one in numbered if one[0] not in dropped], tables, misfits)
         except CollisionError as error:
             if on_error == "stop":
                 raise
@@ -165,18 +169,22 @@ def kept(
             # What comes later is tried again: it may fit now.
             dropped = {at for at in dropped if at < min(gone)} | gone
             continue
-        return {name: table.state() for name, table in tables.items()}, dropped
+        return tables, dropped
 
 
-def _run(
-    log: Sequence[Operation], tables: Mapping[str, CurrentRows], dropped: Collection[int]
+def carry_out(
+    log: Sequence[tuple[int, Operation]],
+    tables: Mapping[str, CurrentRows],
+    misfits: Callable[[Operation], bool] = lambda _: False,
 ) -> None:
+    """Carry out operations with their numbers; raises CollisionError."""
     touched: dict[str, dict[int, None]] = {name: {} for name in tables}
-    for number, one in enumerate(log):
-        if number not in dropped:
-            tables[one.table].do(one, number)
-            touched[one.table][one.key] = None
-        if number + 1 == len(log) or log[number + 1].transaction != one.transaction:
+    for at, (number, one) in enumerate(log):
+        if misfits(one):
+            raise CollisionError(number)
+        tables[one.table].do(one, number)
+        touched[one.table][one.key] = None
+        if at + 1 == len(log) or log[at + 1][1].transaction != one.transaction:
             for name, keys in touched.items():
                 tables[name].commit(keys, number)
                 keys.clear()
