@@ -215,7 +215,8 @@ class Tried:
         log = self.made.log
         for name, shape in self.made.shapes.items():
             found = read_state(case.mode, shape, self.where.rows(name), self.numbers, log)
-            assert found == expected_state(case.mode, self.tables[name].state(), log), name
+            wanted = expected_state(case.mode, self.tables[name].state(), log)
+            assert found == wanted, (name, found, wanted)
 
 
 def check(own: random.Random, folder: Path, case: Case, kind: str) -> Tried:

@@ -58,6 +58,9 @@ class RowsWithDeleted(CurrentRows):
 
     def do(self, one: Operation, number: int = -1) -> None:
         """Do one operation; a row that is deleted stays, until its key is used again."""
+        if one.kind == "T":
+            for key in list(self.held):
+                self.settle(key, end=True)
         leaving = self.rows if one.kind == "T" else {}
         if one.kind == "D":
             self.settle(one.key, end=False)

@@ -117,7 +117,7 @@ class Barriers:
         rows = fetch(key_table(operations.table, keys), False)
         begin = partial(Replay, operations.table, rows, self.collisions, marks=self.marks)
         replay = replay_operations(own, begin, self.faults, unended)
-        if unended is None or self.marks:  # else what is before a truncate has no effect
+        if unended is None:  # what is before a truncate has no effect
             nets = join_nets([nets, replay.nets(keys)])
         return Effects(nets, False, len(own), ignored + replay.ignored)
 

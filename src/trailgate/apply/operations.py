@@ -199,11 +199,14 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
     The key's columns are needed, and all columns of deletes in a table of operations, which has no key.
     """
     if not table.key:
-        others = ~deletes
+        kept, others = pa.array(deletes), ~deletes
         return tuple(
             one
             if one.values is None
-            else StateColumn(one.values, one.is_missing(len(block)) | others)
+            else StateColumn(
+                pc.if_else(kept, one.values, pa.scalar(None, one.values.type)),
+                one.is_missing(len(block)) | others,
+            )
             for one in block.before
         )
     places = table.places(block.table)

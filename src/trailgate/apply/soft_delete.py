@@ -44,7 +44,7 @@ def soft_deleted(
     live = _live(fetch)
     names = [column.name for column in operations.table.columns]
     between = Barriers(policy, faults, tuple(names.index(name) for name in (DELETED, AT)))
-    for number, (part, unended) in enumerate(operations.between_truncates()):
+    for number, (part, _) in enumerate(operations.between_truncates()):
         if number:
             time = pa.scalar(int(truncates.op_ts[number - 1]), pa.int64()).cast(TIME)
             values = {DELETED: pa.scalar(True), AT: time}
@@ -55,7 +55,7 @@ def soft_deleted(
         if not len(part):
             continue
         logged = _with_marks(part)
-        effects = between.effects(logged, live, unended, _ended_by_update(logged))
+        effects = between.effects(logged, live, None, _ended_by_update(logged))
         nets = _over_deleted(effects.nets, fetch, written)
         written.append(nets)
         steps.append(replace(effects, nets=nets, at=part.position[len(part) - 1].as_py()))
