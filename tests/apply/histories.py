@@ -21,7 +21,17 @@ import pyarrow as pa
 from oracles.apply_naive import COLUMNS, Operation, Source, damaged, renumbered
 from trailgate import TrailAppender, read_trail
 from trailgate.columnar.digits import format_positions
-from trailgate.model.changes import ABSENT, BEGIN, END, MIDDLE, WHOLE, ChangeBatch, ChangeBlock, Image, StateColumn
+from trailgate.model.changes import (
+    ABSENT,
+    BEGIN,
+    END,
+    MIDDLE,
+    WHOLE,
+    ChangeBatch,
+    ChangeBlock,
+    Image,
+    StateColumn,
+)
 from trailgate.model.tables import Column, Definitions, Table
 
 TEXT, BIN64, DATE_TIME = 64, 134, 192

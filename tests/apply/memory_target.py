@@ -10,7 +10,7 @@ import pyarrow as pa
 from trailgate.apply.batch import Effects
 from trailgate.apply.nets import Effect
 from trailgate.apply.tables import TargetTable
-from trailgate.targets.target import Position, Target, TablePosition
+from trailgate.targets.target import Position, TablePosition, Target
 
 Name = tuple[str, ...]
 Row = tuple[Any, ...]
@@ -64,6 +64,10 @@ class MemoryTarget:
         """Return the table as it is."""
         own = self._open.tables.get(table.name)
         return None if own is None else table.as_held(table.name, own.schema)
+
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return the table: its columns keep all values of their types."""
+        return table
 
     def create(self, table: TargetTable) -> None:
         """Create a table."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,14 @@ from trailgate.apply.operations import Operations, concat
 from trailgate.apply.replay import Key, Replay, keys_of, replay_operations
 from trailgate.apply.tables import TargetTable
 from trailgate.arrays import Mask
+from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import ABSENT, Image, StateColumn
 
 # Returns the rows of the target that have some keys: all columns, or those of the key alone.
 Fetch = Callable[[pa.Table, bool], pa.Table]
+
+SEVERAL_ROWS: Final = "Leave one row of each key in the table, or state the columns that are its key by KEYCOLS in a parameter file"
+EQUAL_ROWS: Final = "State its key by KEYCOLS in a parameter file or by definitions, or keep all rows by --mode append"
 
 
 class Closing(NamedTuple):
@@ -123,7 +127,7 @@ class Barriers:
 
 
 def membership(nets: Nets, fetch: Fetch) -> Mask:
-    """Return which keys the target has."""
+    """Return which keys the target has; raises ApplyError for one that it has in several rows."""
     if not len(nets):
         return np.zeros(0, bool)
     there = fetch(nets.keys(), True)
@@ -134,10 +138,24 @@ def membership(nets: Nets, fetch: Fetch) -> Mask:
         for own, name in zip(nets.key, nets.table.key_names, strict=True)
     ]
     codes, count = key_codes(both)
-    known = np.zeros(count, bool)
-    known[codes[len(nets) :]] = True
-    found: Mask = known[codes[: len(nets)]]
-    return found
+    own, theirs = codes[: len(nets)], codes[len(nets) :]
+    rows = np.bincount(theirs, minlength=count)[own]
+    if (rows > 1).any():
+        at = int(np.argmax(rows > 1))
+        raise _several_rows(nets, at, int(rows[at]))
+    return rows > 0
+
+
+def _several_rows(nets: Nets, at: int, count: int) -> ApplyError:
+    """Return the error for a key that the target has in several rows, all of which an operation on it would change."""
+    named = zip(nets.table.key_names, nets.key, strict=True)
+    key = ", ".join(f"{name}={column[at].as_py()!r}" for name, column in named)
+    where = Where(table=str(nets.table))
+    if nets.table.keyless:
+        problem = f"no key of the table is known, and it has several rows that are equal: {key}"
+        return ApplyError(problem, where=where, hint=EQUAL_ROWS)
+    problem = f"the target's table has {count} rows of one key: {key}"
+    return ApplyError(problem, where=where, hint=SEVERAL_ROWS)
 
 
 def key_table(table: TargetTable, keys: list[Key]) -> pa.Table:

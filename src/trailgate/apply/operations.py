@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.faults import Faults
-from trailgate.apply.tables import TargetTable, conversion
+from trailgate.apply.tables import KEYLESS_HINT, TargetColumn, TargetTable, conversion
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import short_position
 from trailgate.columnar.rows import Isolation
@@ -155,7 +155,10 @@ def _of_block(
     pairs = list(zip(table.places(block.table), table.columns, strict=True))
     rows = len(block)
     before, after = (
-        [_column(block, own, column.type, image, faults) for own, column in pairs]
+        [
+            _column(block, own, column, image, faults, is_key=at in table.key)
+            for at, (own, column) in enumerate(pairs)
+        ]
         for image in (_needed_before(table, block, deletes), block.after)
     )
     values = tuple(image_of(old, new, deletes) for old, new in zip(before, after, strict=True))
@@ -215,14 +218,20 @@ def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Ima
 
 
 def _column(
-    block: ChangeBlock, own: int | None, kind: pa.DataType, image: Image, faults: Faults
+    block: ChangeBlock,
+    own: int | None,
+    target: TargetColumn,
+    image: Image,
+    faults: Faults,
+    *,
+    is_key: bool,
 ) -> StateColumn:
     """Return a column of a block's image in the type of the target's; one that the source lacks is missing."""
     if own is None or image[own].values is None:
         return ABSENT
     column, values = block.table.columns[own], image[own].values
     assert values is not None
-    convert = conversion(column, kind)
+    convert = conversion(column, target, is_key=is_key)
 
     def place(error: TrailgateError, row: int | None) -> TrailgateError:
         error.with_place(table=block.table.name, field=column.name)
@@ -272,11 +281,12 @@ def _check_key(
         if missing[row]:
             problem = "the operation does not log the key's column"
         if table.keyless:
-            problem = "the table has no key, and the operation does not log all columns"
+            problem = "no key of the table is known, so that all its columns are the key, and the operation does not log this one"
         where = Where(
             source=_place(block, row), table=block.table.name, field=table.columns[at].name
         )
-        faults.add(int(block.order[row]), ApplyError(problem, where=where, hint=KEYCOLS))
+        hint = KEYLESS_HINT if table.keyless else KEYCOLS
+        faults.add(int(block.order[row]), ApplyError(problem, where=where, hint=hint))
 
 
 def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:

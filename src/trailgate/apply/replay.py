@@ -55,13 +55,14 @@ class Replay:
     ) -> None:
         """Begin with rows of the table. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
         self._table, self._collisions, self._faults = table, collisions, faults or Faults()
+        self._extra = {at for at, column in enumerate(table.columns) if column.extra}
         self._rows: dict[Key, list[_Row]] = {}
         self._marks = marks
         self._deleted: dict[Key, _Row | None] = {}  # None: the last row of the key moved away
         self.ignored = 0
         self._begin = frozenset[Key]()
         if rows is not None:
-            columns = [rows[column.name].to_pylist() for column in table.columns]
+            columns = [_values(rows[column.name]) for column in table.columns]
             for values in zip(*columns, strict=True):
                 key = tuple(values[at] for at in table.key)
                 self._rows.setdefault(key, []).append(_Row(list(values)))
@@ -193,7 +194,7 @@ class Replay:
         elif self._collisions.overlays:
             moved = _Row([NOT_LOGGED] * len(image))
         elif self._collisions.inserts:
-            moved = _Row([None] * len(image))
+            moved = _Row(self._inserted([NOT_LOGGED] * len(image)))
         else:
             self._refuse(operations, row, expected=True, old=True)
             return
@@ -220,7 +221,7 @@ class Replay:
             self._refuse_late(operations, held[-1].moved, twice=True)
         if at_end and self._collisions is not Collisions.RESULT:
             for at, value in enumerate(held[0].values):
-                if value is NOT_LOGGED:
+                if value is NOT_LOGGED and at not in self._extra:
                     self._refuse_late(operations, held[0].moved, column=at)
             held[0].logged.clear()
 
@@ -232,9 +233,13 @@ class Replay:
         raise _TwiceError(row, error)
 
     def _inserted(self, image: Sequence[Any]) -> list[Any]:
-        """Return the values of a row that begins: those that are not logged are NULL, but of a result they are known elsewhere."""
-        unknown = NOT_LOGGED if self._collisions is Collisions.RESULT else None
-        return [unknown if value is NOT_LOGGED else value for value in image]
+        """Return the values of a new row: those that are not logged are NULL, but of a result they are known elsewhere, and the target fills the columns that the source lacks."""
+        if self._collisions is Collisions.RESULT:
+            return list(image)
+        return [
+            None if value is NOT_LOGGED and at not in self._extra else value
+            for at, value in enumerate(image)
+        ]
 
     def _with_key(self, values: list[Any], key: Key) -> list[Any]:
         for at, value in zip(self._table.key, key, strict=True):
@@ -285,7 +290,18 @@ def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> Sta
 
 
 def _lists(columns: Sequence[pa.Array]) -> list[Key]:
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return list(zip(*map(_values, columns), strict=True))
+
+
+NAN: Final = float("nan")
+
+
+def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """Return values as Python has them. NaN is always the same object, so that keys which have it are equal."""
+    found: list[Any] = column.to_pylist()
+    if pa.types.is_floating(column.type):
+        return [NAN if one is not None and one != one else one for one in found]  # noqa: PLR0124
+    return found
 
 
 def _write(row: _Row, image: Sequence[Any]) -> None:

@@ -7,27 +7,37 @@ where the target's positions say, however its batches are cut then.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Self, Unpack
 
 from trailgate.apply.operations import Operations
-from trailgate.errors import StorageError
+from trailgate.columnar.digits import long_position, parse_position, short_position
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
+from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import Notices, TrailSplit
+from trailgate.storage.reading.stored_position import StoredPosition, record_digest
 from trailgate.storage.reading.threads import in_order, thread_count
-from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
+from trailgate.storage.reading.trail_file import defined_tables, first_ddl, latest_tables
+from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
+from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
 from trailgate.targets.target import Position, Target
 
+LOG: Final = logging.getLogger(__name__)
+SEARCHED_BYTES: Final = 1 << 30  # of the newest files, for tables that a pattern fits
+SHOWN: Final = 80  # characters of a DDL statement
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
 UNFOLDED_BYTES: Final = 64 << 20
@@ -93,9 +103,25 @@ class ApplyRun:
         self._source = mapped.source(self._find().prefix)
         self._stream = TrailStream(self._find)
         self._notices = Notices()
-        self._tables = TargetTables(to, self._options, self._source, mapped.mapping, target)
+        self._tables = TargetTables(
+            to, self._options, self._source, mapped.mapping, target, is_absent=self._is_absent
+        )
         known = self._tables.done
-        self._place = self._stream.initial(EARLIEST if known is None else known.position)
+        self.first_file_notices: tuple[
+            str, ...
+        ] = ()  # of a trail that is applied from its beginning
+        try:
+            self._place = self._begin(known)
+        except BaseException:
+            self._tables.close()
+            raise
+
+    def _begin(self, known: Position | None) -> StreamOffset:
+        """Return where the first batch begins. Raises StorageError if the trail is not the one that was applied, or lacks what follows the stored position."""
+        if known is not None:
+            return self._stream.continued(stored_position(known))
+        self.first_file_notices = first_file_notices(self._find())
+        return self._stream.initial(EARLIEST)
 
     def __enter__(self) -> Self:
         return self
@@ -110,16 +136,69 @@ class ApplyRun:
             done += report
             if progress is not None:
                 progress(report)
-        return done
+        return done + ApplyReport(notices=self.notices)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Return a sentence for everything in the trail that was not applied: missing first files, patterns without a table, an open transaction, an unfinished record."""
+        rest = self.rest
+        return (
+            *self.first_file_notices,
+            *self.pattern_notices,
+            *(() if rest is None else rest.notices),
+        )
+
+    @property
+    def pattern_notices(self) -> tuple[str, ...]:
+        """Return a sentence for each pattern that no table of the trail fits, and for tables that joined the group."""
+        trail, applied = self._find(), self._tables.sources
+        if trail is None or not self.mapped.unmatched(applied):
+            return self._tables.notices
+
+        def enough(names: set[str]) -> bool:
+            return not self.mapped.unmatched(names | applied)
+
+        names, are_all = latest_tables(trail, enough, SEARCHED_BYTES)
+        if not names:  # an older trail defines none, and what it has is not known
+            return self._tables.notices
+        missed = self.mapped.unmatched(names | applied)
+        known = sorted(names | applied)
+        whole = "the trail" if are_all else "the trail's newest files"
+        return (
+            *self._tables.notices,
+            *(no_table(place, pattern, known, whole) for place, pattern in missed),
+        )
+
+    def _is_absent(self, pattern: str) -> bool:
+        """Return whether the trail defines no table that fits a pattern."""
+        trail = self._find()
+        names = () if trail is None else defined_tables(trail)
+        return not any(TablePatterns((pattern,)).fits_end(name) for name in names)
+
+    @property
+    def rest(self) -> TrailRest | None:
+        """Return what the trail has after the last transaction that was applied."""
+        return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:
         """Yield what each batch did, up to the last transaction that is whole by now."""
+        try:
+            yield from self._batches()
+        except TrailgateError:
+            # The report that has the notices is lost, and the next run does not begin at the first file.
+            for notice in self.first_file_notices:
+                LOG.warning("%s", notice)
+            raise
+
+    def _batches(self) -> Iterator[ApplyReport]:
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
-            report = None if planned is None else self._apply(*planned)
+            report = None if planned is None else self._apply(*planned, end.place)
             self._place = end
             if report is not None:
                 yield report
+            else:
+                self._store_reached(end.place)
 
     @property
     def _limit(self) -> BatchLimit:
@@ -127,13 +206,24 @@ class ApplyRun:
         usual = self._reading.batch_bytes if self._tables.folds else UNFOLDED_BYTES
         return BatchLimit(bytes=self._options.batch_bytes or usual)
 
+    def _store_reached(self, reached: TrailPlace) -> None:
+        """Store that files were read in which no operation is to be applied, so that they may be removed."""
+        done = self._tables.done
+        if done is None or self._options.dry_run:
+            return
+        before = stored_position(done).needed
+        if reached.number > before.number:
+            self._tables.store(replace(done, reached=long_position(*reached)))
+
     def check_source(self, known: Position) -> None:
-        """Raise StorageError where a position is that of another trail, or of other tables of it."""
-        if known.trail != self._source:
+        """Raise StorageError if a position is that of another trail, of other tables of it, or of an earlier trail under the same prefix."""
+        own, other = GroupSource.read(self._source), GroupSource.read(known.trail)
+        if own.joining(other, self._is_absent) != []:
             raise StorageError(
                 f"{known.trail} was applied, and this is {self._source}",
                 hint="Give the options that it was applied with",
             )
+        self._stream.continued(stored_position(known))
 
     def reads(self) -> Iterator[Mapping[str, Operations]]:
         """Yield the operations of each batch by target table, and apply none."""
@@ -164,12 +254,52 @@ class ApplyRun:
 
         return tables.read(read)
 
-    def _apply(self, trail: TrailFiles, splits: list[TrailSplit]) -> ApplyReport | None:
-        """Apply the operations of splits; return None where all of them were applied before."""
+    def _apply(
+        self, trail: TrailFiles, splits: list[TrailSplit], reached: TrailPlace
+    ) -> ApplyReport | None:
+        """Apply the operations of splits, after which reading continues at ``reached``; return None if all of them were applied before."""
         tables = self._tables
+        self._check_ddl(trail, splits)
         batch = self._read(trail, splits)
         if batch.last is None or (
             tables.done is not None and batch.last.position <= tables.done.position
         ):
             return None
-        return tables.apply(batch)
+        place = TrailPlace(*parse_position(batch.last.position))
+        last = replace(
+            batch.last, digest=record_digest(trail, place), reached=long_position(*reached)
+        )
+        return tables.apply(replace(batch, last=last))
+
+    def _check_ddl(self, trail: TrailFiles, splits: Sequence[TrailSplit]) -> None:
+        """Raise OptionError if the parameter file asks for DDL, and the splits have a record of it that is not applied yet."""
+        ddl = self.mapped.ddl
+        if ddl is None or not splits:
+            return
+        done = self._tables.done
+        start = splits[0].start
+        if done is not None:
+            start = max(start, TrailPlace(*parse_position(done.position)))
+        found = first_ddl(trail, start, splits[-1].end)
+        if found is not None:
+            place, statement = found
+            at = short_position(long_position(*place))
+            shown = statement[:SHOWN] + ("..." if len(statement) > SHOWN else "")
+            problem = f"{ddl.text} is not obeyed: position {at} has DDL, {shown!r}"
+            where = Where(source=self.mapped.source_file, line=ddl.line, field="DDL")
+            hint = "Change the target yourself, and apply without it: --ignore-unsupported (ignore_unsupported)"
+            raise OptionError(problem, where=where, hint=hint)
+
+
+def stored_position(known: Position) -> StoredPosition:
+    """Return what a target keeps of a position in a trail."""
+    return StoredPosition(known.position, known.csn, known.digest, known.reached)
+
+
+def position_notices(
+    trail: Address, known: Position, definitions: Address | Definitions | None = None
+) -> tuple[str, ...]:
+    """Return a sentence for everything at a trail's end that cannot be applied yet. Raises StorageError if the trail is not the one that the position is of, and DecodeError for damage."""
+    stream = TrailStream(partial(find_trail, trail, definitions))
+    rest = stream.rest(stream.continued(stored_position(known)))
+    return () if rest is None else rest.notices

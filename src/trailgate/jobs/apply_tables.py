@@ -25,7 +25,7 @@ from trailgate.apply.exclusions import standing_errors
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.mapping import Mapping as MapStatements
 from trailgate.apply.meta import POSITION
-from trailgate.apply.modes import MODES, WITH_META
+from trailgate.apply.modes import MODES, WITH_META, Mode
 from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations
 from trailgate.apply.redefinition import check_redefinition, wider_columns
@@ -42,6 +42,7 @@ from trailgate.errors import (
     Where,
 )
 from trailgate.jobs.apply_discards import OTHERS, DiscardFile, discard_path, reason_of
+from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
     KnownTable,
@@ -52,9 +53,10 @@ from trailgate.jobs.apply_reading import (
     position_at,
 )
 from trailgate.model.changes import ChangeBlock
+from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
-from trailgate.targets.target import Position, RowRefusedError, Target, open_target
+from trailgate.targets.target import Position, RowRefusedError, Target, check_mode, open_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,14 @@ class ApplyReport:
     """What one batch, or a whole run, did to each target table, and how far the trail is applied then.
 
     ``reasons`` are those of operations that could not be applied, each with how many had it.
+    ``notices`` name everything that the run did not apply, such as an open transaction or missing first files: one sentence each, for people and monitors.
     """
 
     tables: Mapping[str, TableReport] = field(default_factory=lambda: MappingProxyType({}))
     batches: int = 0
     position: Position | None = None
     reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    notices: tuple[str, ...] = ()
 
     @property
     def operations(self) -> int:
@@ -103,7 +107,8 @@ class ApplyReport:
         }
         position = other.position or self.position
         reasons = Counter(self.reasons) + Counter(other.reasons)
-        return ApplyReport(tables, self.batches + other.batches, position, reasons)
+        notices = tuple(dict.fromkeys((*self.notices, *other.notices)))
+        return ApplyReport(tables, self.batches + other.batches, position, reasons, notices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,30 @@ class _Change:
     is_new: bool = False
     added: tuple[str, ...] = ()
     wider: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableModes:
+    """The mode of each target table: that of the run, unless MAP statements state another one for it."""
+
+    run: str
+    meta: bool = False
+    mapping: MapStatements | None = None
+
+    @property
+    def usual(self) -> Mode:
+        """Return the mode of tables for which nothing states another one."""
+        return WITH_META if self.meta else MODES[self.run]
+
+    def name(self, table: str) -> str:
+        """Return the name of a table's mode; raises OptionError if MAP statements differ."""
+        own = None if self.mapping is None else self.mapping.mode(table)
+        return own or self.run
+
+    def of(self, table: str) -> Mode:
+        """Return a table's mode."""
+        name = self.name(table)
+        return self.usual if name == self.run else MODES[name]
 
 
 CHANGED_SINCE: Final = "Look whether the operation is still right, and apply it with --force"
@@ -142,11 +171,14 @@ class TargetTables:
         target: Target | None = None,
         *,
         by_position: bool = True,
+        is_absent: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """Open a target. Unless ``by_position``, positions of the group are not those of operations, and tables leave nothing out by them."""
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
-        self._options, self._mode = options, WITH_META if options.meta else MODES[options.mode]
+        self._options = options
+        self._modes = TableModes(options.mode, options.meta, mapping)
+        self.notices: tuple[str, ...] = ()
         self._collisions: Callable[[str], Collisions | None] = lambda _: None
         self._policy = Collisions(options.on_collision)
         self._responses = Responses(options.on_error)
@@ -159,6 +191,8 @@ class TargetTables:
             policy = self._policy = bounded.collisions
             self._collisions = lambda _: policy
         self._types = ColumnTypes.read(options.column or ())
+        for mode in () if mapping is None else mapping.modes:
+            check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
         self._by_position = by_position
@@ -168,13 +202,53 @@ class TargetTables:
         self._defined: dict[str, Table] = {}  # the last definition of each source table
         self._discards: DiscardFile | None = None
         self.done = self._target.position(None)
-        if self.done is not None and self.done.trail != source:
+        try:
+            if self.done is not None and self.done.trail != source:
+                self._change_source(self.done, source, to, is_absent)
+        except BaseException:
             self._target.close()
-            raise StorageError(
-                f"group {options.group} applies {self.done.trail} to this target, and this is {source}",
-                where=Where(source=to),
-                hint="What lies before its position would be left out: name another group, --group NAME",
+            raise
+
+    def _change_source(
+        self, done: Position, source: str, to: str, is_absent: Callable[[str], bool]
+    ) -> None:
+        """Go on with other tables or MAP statements than those of the stored position, as far as the options allow it; raises StorageError."""
+        options = self._options
+        joining = GroupSource.read(source).joining(GroupSource.read(done.trail), is_absent)
+        known = f"group {options.group} applies {done.trail} to this target, and this is {source}"
+        where = Where(source=to)
+        if joining is None:
+            hint = "Give the options that it was applied with, or name another group, --group NAME"
+            raise StorageError(known, where=where, hint=hint)
+        if not self._by_position:
+            self.done = replace(done, trail=source)
+            return
+        if joining and options.changed_maps == "stop":
+            at = f"position {short_position(done.position)}"
+            hint = (
+                f"{', '.join(joining)} would lack what lies before {at}: --changed-maps catch-up applies it too, from the trail's beginning, "
+                f"and --changed-maps continue begins at {at}, for tables that were loaded as of it"
             )
+            raise StorageError(known, where=where, hint=hint)
+        self.done = replace(done, trail=source)
+        if joining and options.changed_maps == "catch-up":
+            self._check_joining(joining, to)
+            self.done = None  # each table of the group has its own position
+        elif joining:
+            at = short_position(done.position)
+            self.notices = (f"{', '.join(joining)}: applied from position {at} on",)
+            if not options.dry_run:
+                self._target.commit(self.done)
+
+    def _check_joining(self, joining: Sequence[str], to: str) -> None:
+        """Raise StorageError if a table that is there already would be written from a further source: its position would hide what lies before it."""
+        for one in joining:
+            target = one.partition(" to ")[2].partition(":")[0]
+            for name, position, _ in self._target.positions() if target else ():
+                if "*" not in target and TablePatterns((target,)).fits_end(name):
+                    problem = f"{name} is applied up to position {short_position(position)}, and {one} joins it"
+                    hint = "Give the new source a target of its own"
+                    raise StorageError(problem, where=Where(source=to), hint=hint)
 
     def close(self) -> None:
         """Let go of the target."""
@@ -191,6 +265,11 @@ class TargetTables:
         return dict(self._landed)
 
     @property
+    def sources(self) -> set[str]:
+        """Return the names of the source tables that operations were applied of."""
+        return {table.name for table in self._defined.values()}
+
+    @property
     def done_before(self) -> str:
         """Return the position up to which a table that was not met yet has its operations."""
         return "" if self.done is None else self.done.position
@@ -199,7 +278,7 @@ class TargetTables:
     def extend(self) -> Callable[[TargetTable], TargetTable]:
         """Return what makes a table of the source's columns the one that the mode writes."""
         types = partial(_typed, self._types, self._options.sizes)
-        return partial(_extended, self._mode.table, types)
+        return partial(_extended, self._modes, types)
 
     @property
     def keeps(self) -> bool:
@@ -212,7 +291,7 @@ class TargetTables:
         given = self._options
         overlays = self._policy.overlays or given.overlay_until is not None
         may_overlay = overlays or given.params is not None  # HANDLECOLLISIONS of a statement
-        return self._mode.folds and not (self.keeps or may_overlay or given.dry_run)
+        return self._modes.usual.folds and not (self.keeps or may_overlay or given.dry_run)
 
     def read(self, read: Callable[[], Iterable[SplitRead]]) -> SplitRead:
         """Return the splits that ``read`` gives as one, read again where tables of the target are met that are not as they were taken to be.
@@ -243,9 +322,9 @@ class TargetTables:
     def _is_known(self, name: str, used: KnownTable) -> bool:
         """Return whether operations were made for the table as it is."""
         known = self._known[name]
-        types = {column.name.casefold(): column.type for column in known.table.columns}
+        own = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(
-            types[column.name.casefold()] == column.type for column in used.table.columns
+            one.makes_values_of(own[one.name.casefold()]) for one in used.table.columns
         )
 
     def _meet(self, name: str, wanted: TargetTable) -> None:
@@ -263,7 +342,8 @@ class TargetTables:
             if not self._by_position:
                 self._landed[name], done = done, ""
             until = "" if self._bound is None else self._bound(wanted)
-            known = KnownTable(wanted if held is None else held, done, until)
+            own = self._target.planned(wanted) if held is None else held
+            known = KnownTable(own, done, until)
             if held is None:
                 self._changes[name] = _Change(is_new=True)
         whole = with_columns_of(known.table, wanted)
@@ -330,7 +410,7 @@ class TargetTables:
         known = self._known.get(name)
         if known is None:
             return
-        strict, keyed = self._options.schema_changes == "strict", self._options.mode != "append"
+        strict, keyed = self._options.schema_changes == "strict", self._modes.name(name) != "append"
         chosen = self._types.chosen_for(known.table)
         check_redefinition(old, new, known.table, chosen, strict=strict, keyed=keyed)
         change = self._changes.get(name, _Change())
@@ -346,9 +426,10 @@ class TargetTables:
     def _check_mode(self, held: TargetTable) -> None:
         """Raise DefinitionError where a table is one of another mode."""
         names = {column.name for column in held.columns}
+        chosen = self._modes.name(str(held))
         for name, mode in MODES.items():
             own = {column.name for column in mode.columns}
-            if own and (own <= names) != (name == self._options.mode):
+            if own and (own <= names) != (name == chosen):
                 is_one = "is one" if own <= names else "is none"
                 raise DefinitionError(
                     f"the target's table {is_one} of --mode {name}", where=Where(table=str(held))
@@ -359,7 +440,7 @@ class TargetTables:
         for name, change in self._changes.items():
             table = self._known[name].table
             if change.is_new:
-                self._target.create(self._mode.stored(table))
+                self._target.create(self._modes.of(name).stored(table))
             if change.wider:
                 self._target.widen(table, change.wider)
             if change.added:
@@ -377,6 +458,11 @@ class TargetTables:
             if part is not None:
                 done += self._apply_parts(part, own)
         return replace(done, batches=1)
+
+    def store(self, position: Position) -> None:
+        """Store a position of all tables without writing any of them."""
+        self._target.commit(position)
+        self.done = position
 
     def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied."""
@@ -489,7 +575,7 @@ class TargetTables:
                 for one in steps:
                     at = batch.last
                     if one is not steps[-1]:
-                        at = replace(at, position=one.at)
+                        at = Position(at.trail, one.at, op_ts=at.op_ts)
                     self._target.write(one, at)
             for own in batch.operations.values():
                 gone = _gone(own.order, own.transaction, faults, left_out)
@@ -550,7 +636,8 @@ class TargetTables:
             steps = (_expected(operations),)
         else:
             fetch = partial(_fetch, self._target, operations.table)
-            steps = self._mode.effects(operations, fetch, policy, faults)
+            mode = self._modes.of(str(operations.table))
+            steps = mode.effects(operations, fetch, policy, faults)
         left_out = int(np.isin(operations.order, list(faults.errors)).sum())
         return str(operations.table), steps, _report(operations, steps, left_out)
 
@@ -647,11 +734,11 @@ def _between(batch: SplitRead, start: int, end: int) -> SplitRead | None:
 
 
 def _extended(
-    extend: Callable[[TargetTable], TargetTable],
+    modes: TableModes,
     types: Callable[[TargetTable], TargetTable],
     table: TargetTable,
 ) -> TargetTable:
-    return extend(types(table))
+    return modes.of(str(table)).table(types(table))
 
 
 def _typed(types: ColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:

@@ -43,6 +43,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     to_position: str | None = None,
     from_csn: str | None = None,
     to_csn: str | None = None,
+    times: Literal["timestamp", "text"] = "timestamp",
     undo: Literal["show", "exclude"] = "show",
     open_transactions: Literal["hold", "show"] = "hold",
     split_bytes: int | None = None,

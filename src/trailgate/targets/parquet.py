@@ -93,6 +93,10 @@ class TableTarget:
         except (OSError, pa.ArrowException) as error:
             raise StorageError(str(error), where=Where(source=str(newest))) from None
 
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created: its types keep all that Arrow's do."""
+        return table
+
     def create(self, table: TargetTable) -> None:
         """Create the folder of a table."""
         self._folder(table).mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -21,12 +21,18 @@ from trailgate.errors import ApplyError, MissingDependencyError, OptionError, di
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a trail was applied: the last operation's position (20 digits), commit sequence number and commit time in microseconds since 1970 UTC."""
+    """How far a trail was applied: the last operation's position (20 digits), commit sequence number and commit time in microseconds since 1970 UTC.
+
+    ``digest`` is that of the operation's record, and ``reached`` the position at which the next batch begins. Both are None in positions of
+    frames and of earlier versions. Targets keep all of it for the position of all tables (decision 0117).
+    """
 
     trail: str
     position: str
     csn: str | None = None
     op_ts: int | None = None
+    digest: str | None = None
+    reached: str | None = None
 
 
 class RowRefusedError(ApplyError):
@@ -57,6 +63,10 @@ class Target(Protocol):
     def held(self, table: TargetTable) -> TargetTable | None:
         """Return the table as it is in the target, with its types and its names of columns; None where there is none."""
         ...
+
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created, with what the types of its columns will keep of values."""
+        return table
 
     def create(self, table: TargetTable) -> None:
         """Create a table."""
@@ -96,6 +106,15 @@ class Target(Protocol):
 
     def close(self) -> None:
         """Let go of the target."""
+        ...
+
+
+@runtime_checkable
+class CheckingTarget(Target, Protocol):
+    """A target with types whose values it has to be asked about: what they print is known to the database alone."""
+
+    def check_values(self, effects: Effects) -> None:
+        """Raise RowRefusedError for a value that a type would change, without writing anything."""
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import partial
@@ -16,7 +16,7 @@ from trailgate.cli.capture_output import many
 from trailgate.cli.layout import print_rows
 from trailgate.cli.options import AsJson, DefinitionsFile, Threads, TrailPath, takes
 from trailgate.cli.output import done_already, progress_bar, quiet_pipe, say
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, TrailgateError
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.options import COUNT, Flag
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trailgate.jobs.apply import ApplyRun
     from trailgate.jobs.apply_tables import ApplyReport
     from trailgate.jobs.apply_verify import VerifyReport
+    from trailgate.targets.target import Position
 
 PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
 COLUMNS: Final = (
@@ -45,6 +46,7 @@ EXAMPLES: Final = (
 )
 PANELS: Final = {
     "What the tables hold": ("mode", "meta", "column", "sizes", "no_create", "schema_changes"),
+    "Replicat files": ("changed_maps", "ignore_unsupported"),
     "Rows that exist, or do not": ("on_collision", "after_csn", "overlay_until"),
     "Operations that cannot be applied": ("on_error", "discards", "repaired", "force"),
     "Looking without applying": ("dry_run", "status", "verify"),
@@ -106,7 +108,7 @@ def command(trail: TrailPath, given: ApplyArguments) -> None:
     if given.repaired is not None:
         _repair(given, trail, given.repaired)
     elif given.status:
-        _show_status(given)
+        _show_status(given, trail)
     elif given.verify:
         _verify(given, trail)
     else:
@@ -128,6 +130,8 @@ def apply(given: ApplyArguments, trail: str) -> None:
     ) as run:
         for one in run.mapped.unused:
             say(f"line {one.line}: {one.text} changes nothing: {one.reason}")
+        for one in run.mapped.ignored:
+            say(f"line {one.line}: {one.text} is not obeyed: {one.reason}")
         if given.follow:
             from trailgate.cli.apply_follow import follow
 
@@ -140,6 +144,7 @@ def apply(given: ApplyArguments, trail: str) -> None:
                 done += report
                 if progress is not None:
                     progress(done.operations)
+        done += ApplyReport(notices=run.notices)
     with done_already():
         if given.as_json:
             print(json.dumps(_as_values(done), ensure_ascii=False))
@@ -179,6 +184,7 @@ def applied_while_captured(
 ) -> Iterator[Callable[[bool], None]]:
     """Yield what applies the operations that a live capture has published, at most every ``PAUSE`` seconds; at the end all are applied."""
     from trailgate.jobs.apply import ApplyRun
+    from trailgate.jobs.apply_tables import ApplyReport
     from trailgate.storage.files.trail_files import find_begun_trail
 
     with ExitStack() as held:
@@ -203,6 +209,8 @@ def applied_while_captured(
         yield published
         if run is not None or find_begun_trail(trail) is not None:
             apply_all()
+        if run is not None and run.notices and not output.is_viewed:
+            _show_batch(ApplyReport(notices=run.notices), as_json=output.as_json)
 
 
 def _show_batch(report: ApplyReport, *, as_json: bool) -> None:
@@ -213,7 +221,9 @@ def _show_batch(report: ApplyReport, *, as_json: bool) -> None:
             line = {**_as_values(report), "lag_seconds": lag_seconds(report)}
             print(json.dumps(line, ensure_ascii=False), flush=True)
         else:
-            say(_sentence(report))
+            _print_notices(report.notices)
+            if report.batches:
+                say(_sentence(report))
 
 
 def _as_values(report: ApplyReport) -> dict[str, Any]:
@@ -224,6 +234,7 @@ def _as_values(report: ApplyReport) -> dict[str, Any]:
         "position": None if report.position is None else report.position.position,
         "csn": None if report.position is None else report.position.csn,
         "reasons": dict(report.reasons),
+        "notices": list(report.notices),
     }
 
 
@@ -242,6 +253,7 @@ def _print(report: ApplyReport, given: ApplyArguments, options: ApplyOptions) ->
     from trailgate.columnar.digits import short_position
 
     _print_tables(report)
+    _print_notices(report.notices)
     if report.position is None:
         chosen = f" of what {given.params} maps" if given.params else ""
         say(f"nothing new{chosen} for {given.target}")
@@ -272,7 +284,7 @@ def _print_tables(report: ApplyReport) -> None:
         print_rows(("table", *shown), numbers)
 
 
-def _show_status(given: ApplyArguments) -> None:
+def _show_status(given: ApplyArguments, trail: str) -> None:
     from trailgate.columnar.digits import short_position
     from trailgate.jobs.apply_parameters import mapped_options
     from trailgate.storage.files.addresses import name_of
@@ -284,6 +296,7 @@ def _show_status(given: ApplyArguments) -> None:
         whole, tables = target.position(None), target.positions()
     finally:
         target.close()
+    notices, problem = ((), None) if whole is None else _trail_state(given, trail, whole)
     with done_already():
         if given.as_json:
             print(
@@ -292,9 +305,12 @@ def _show_status(given: ApplyArguments) -> None:
                         "group": group,
                         "position": None if whole is None else asdict(whole),
                         "tables": [one._asdict() for one in tables],
+                        "notices": list(notices),
                     }
                 )
             )
+            if problem is not None:
+                raise problem
             return
         if whole is None:
             say(f"group {group} has applied nothing to {given.target}")
@@ -311,6 +327,31 @@ def _show_status(given: ApplyArguments) -> None:
         say(
             f"{name_of(whole.trail).replace('?tables=', ': ')} is applied up to position {short_position(whole.position)}{csn}"
         )
+        _print_notices(notices)
+        if problem is not None:
+            raise problem
+
+
+def _trail_state(
+    given: ApplyArguments, trail: str, known: Position
+) -> tuple[tuple[str, ...], TrailgateError | None]:
+    """Return notices of what is at the trail's end, and the error if the trail cannot be continued at its position."""
+    from trailgate.jobs.apply import position_notices
+    from trailgate.storage.files.addresses import absolute
+    from trailgate.storage.files.trail_files import find_trail
+
+    applied = known.trail.partition("?")[0]
+    try:
+        if absolute(find_trail(trail, given.definitions).prefix) != applied:
+            return (f"these are positions in {applied}, and not in {trail}",), None
+        return position_notices(trail, known, given.definitions), None
+    except TrailgateError as error:
+        return (), error
+
+
+def _print_notices(notices: Sequence[str]) -> None:
+    for notice in notices:
+        say(f"note: {notice}")
 
 
 def _verify(given: ApplyArguments, trail: str) -> None:
@@ -348,6 +389,7 @@ def _compared(found: VerifyReport) -> dict[str, Any]:
     return {
         "equal": found.is_equal,
         "position": found.position.position,
+        "notices": list(found.notices),
         "tables": {name: asdict(one) for name, one in found.tables.items()},
     }
 
@@ -371,6 +413,7 @@ def _print_comparison(found: VerifyReport, target: str) -> None:
             if row.kind == "different":
                 for column, (expected, actual) in row.columns.items():
                     print(f"  {column}: {expected!r} in the trail, {actual!r} in the table")
+    _print_notices(found.notices)
     at = short_position(found.position.position)
     verdict = "as the trail makes them" if found.is_equal else "not as the trail makes them"
     say(f"{target} up to position {at}: the rows are {verdict}")

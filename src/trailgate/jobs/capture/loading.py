@@ -5,7 +5,6 @@ That includes what @GETENV gives of this machine. Tables that nothing defines ar
 
 from __future__ import annotations
 
-import getpass
 import os
 import time
 import warnings
@@ -21,8 +20,9 @@ from trailgate.capture.formats import parser_of, row_of
 from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.expressions.environment_items import OS_VARIABLE
 from trailgate.expressions.selection import CaptureRules, environment_of
+from trailgate.jobs.machine import with_machine
+from trailgate.jobs.parameter_includes import reader_of
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
@@ -42,23 +42,6 @@ if TYPE_CHECKING:
 RESERVED: Final = frozenset(
     {UNREAD, UNDO_TOKEN, SYSTEM_KEY_TOKEN, *(row.name for row in GGS_TOKEN_ROWS)}
 )
-
-
-def with_environment(rules: CaptureRules) -> CaptureRules:
-    """Return the rules with the parts of the environment that their expressions ask for.
-
-    Parts that nothing asks for stay empty, so that a run on another machine is the same run.
-    """
-    around, asked = rules.environment, environment_of(rules)
-    known = dict(around.variables)
-    names = sorted(item for group, item in asked if group == OS_VARIABLE and item not in known)
-    found = ((name, os.environ[name]) for name in names if name in os.environ)
-    around = replace(around, variables=(*around.variables, *found))
-    if ("GGENVIRONMENT", "HOSTNAME") in asked:
-        around = replace(around, host=os.uname().nodename)
-    if ("GGENVIRONMENT", "OSUSERNAME") in asked:
-        around = replace(around, user=getpass.getuser())
-    return replace(rules, environment=around)
 
 
 def check_tokens(rules: CaptureRules) -> None:
@@ -169,6 +152,7 @@ def load(
         parameters = parse_extract(
             _read_named(extract, "parameter", base).decode("utf-8", "replace"),
             source=str(extract),
+            read=reader_of(absolute(extract, base)),
             ignore_unsupported=ignore_unsupported,
         )
         definitions = definitions or parameters.sourcedefs
@@ -183,7 +167,8 @@ def load(
         rules = CaptureRules() if parameters is None else parameters.rules
     try:
         check_tokens(rules)
-        rules = with_environment(rules)
+        around = with_machine(rules.environment, environment_of(rules))
+        rules = replace(rules, environment=around)
         capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)
         capture.check()
     except OptionError as error:
