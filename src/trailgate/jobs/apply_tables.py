@@ -16,10 +16,12 @@ from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.apply.batch import Effects, key_table
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.column_types import ColumnTypes
+from trailgate.apply.exclusions import standing_errors
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.mapping import Mapping as MapStatements
 from trailgate.apply.meta import POSITION
@@ -39,7 +41,7 @@ from trailgate.errors import (
     TrailgateError,
     Where,
 )
-from trailgate.jobs.apply_discards import OTHERS, DiscardFile, reason_of
+from trailgate.jobs.apply_discards import OTHERS, DiscardFile, discard_path, reason_of
 from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
@@ -50,6 +52,7 @@ from trailgate.jobs.apply_reading import (
     joined_tables,
     position_at,
 )
+from trailgate.model.changes import ChangeBlock
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
@@ -167,8 +170,10 @@ class TargetTables:
         mapping: MapStatements | None = None,
         target: Target | None = None,
         *,
+        by_position: bool = True,
         is_absent: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """Open a target. Unless ``by_position``, positions of the group are not those of operations, and tables leave nothing out by them."""
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
         self._options = options
@@ -190,6 +195,8 @@ class TargetTables:
             check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
+        self._by_position = by_position
+        self._landed: dict[str, str] = {}  # how far tables are that leave nothing out
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
         self._defined: dict[str, Table] = {}  # the last definition of each source table
@@ -213,6 +220,9 @@ class TargetTables:
         if joining is None:
             hint = "Give the options that it was applied with, or name another group, --group NAME"
             raise StorageError(known, where=where, hint=hint)
+        if not self._by_position:
+            self.done = replace(done, trail=source)
+            return
         if joining and options.changed_maps == "stop":
             at = f"position {short_position(done.position)}"
             hint = (
@@ -253,6 +263,11 @@ class TargetTables:
     def known(self) -> Mapping[str, KnownTable]:
         """Return the tables met so far, by the names that created ones would have."""
         return dict(self._known)
+
+    @property
+    def landed(self) -> Mapping[str, str]:
+        """Return how far the tables met so far are, if they are not applied by the positions of operations."""
+        return dict(self._landed)
 
     @property
     def sources(self) -> set[str]:
@@ -329,6 +344,8 @@ class TargetTables:
             at = None if held is None else self._target.position(held)
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
+            if not self._by_position:
+                self._landed[name], done = done, ""
             until = "" if self._bound is None else self._bound(wanted)
             own = self._target.planned(wanted) if held is None else held
             known = KnownTable(own, done, until)
@@ -505,13 +522,32 @@ class TargetTables:
     def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch as one."""
         assert batch.last is not None
+        batch = self._without_discarded(batch)
         with self._undone_where_it_fails():
-            report, faults, left_out = self._write(batch, policy)
+            report, faults, left_out = self._write(batch, policy, discards=True)
             if not self._options.dry_run:
                 self._discard(batch, faults, left_out)
                 self._target.commit(batch.last)
         self.done = batch.last
         return report
+
+    def _without_discarded(self, batch: SplitRead) -> SplitRead:
+        """Return a batch without the operations that a killed run discarded before it was killed.
+
+        Tables that are ahead of the others have the operations of the killed run's batch, so the reasons for which operations on several tables, or transactions, were discarded are not found again.
+        """
+        done = self._landed or {n: one.done for n, one in self._known.items()}
+        ahead = max(done.values(), default="")
+        if not (self._target.commits_alone and batch.blocks and ahead > self.done_before):
+            return batch
+        file = self._discard_file()
+        discarded = {
+            number
+            for block, _ in batch.blocks
+            for number in file.listed(_up_to(block, ahead) if self._by_position else block)
+        }
+        operations = {name: own.without(discarded) for name, own in batch.operations.items()}
+        return replace(batch, operations=operations)
 
     @contextmanager
     def _undone_where_it_fails(self) -> Iterator[None]:
@@ -526,15 +562,20 @@ class TargetTables:
             raise
 
     def _write(
-        self, batch: SplitRead, policy: Collisions
+        self, batch: SplitRead, policy: Collisions, *, discards: bool = False
     ) -> tuple[ApplyReport, Faults, frozenset[int]]:
-        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out."""
+        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out.
+
+        With ``discards`` these operations are written to the file of discards before a table is committed by itself.
+        """
         assert batch.last is not None
         if not self._options.dry_run:
             self._make()
         effects, faults, left_out = self._effects(batch, policy)
         reports = {name: report for name, _, report in effects}
         if not self._options.dry_run:
+            if discards and self._target.commits_alone:
+                self._discard(batch, faults, left_out)
             for _, steps, _ in effects:
                 for one in steps:
                     at = batch.last
@@ -562,19 +603,22 @@ class TargetTables:
         while True:
             faults = Faults(stop=not self.keeps, stops=self._responses.stops)
             found: list[TableEffects] = []
+            tried: list[Operations] = []
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
                 if len(own):
                     chosen = self._collisions(name) or policy
                     found.append(self._effects_on(own, chosen, faults))
-            known = len(reasons)
-            reasons = faults.errors | reasons
-            more = self._left_out(batch, reasons)
-            several = len(batch.operations) > 1  # an operation may be on two tables
-            if more == left_out and (len(reasons) == known or not several):
-                faults.errors = reasons
+                    tried.append(own)
+            standing, again = standing_errors(faults.errors, tried, self._takes_transaction)
+            if not again:
+                faults.errors = faults.errors | reasons
                 return found, faults, left_out
-            left_out = more
+            reasons |= standing
+            left_out = self._left_out(batch, reasons)
+
+    def _takes_transaction(self, error: TrailgateError) -> bool:
+        return self._responses.to(error) == DISCARD_TRANSACTION
 
     def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
         """Return the transactions that are not applied since operations of them cannot be."""
@@ -607,16 +651,25 @@ class TargetTables:
         ignored = self._answered(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
             return
-        if self._discards is None:
-            path = self._options.discards or f"{self._options.group}.discards.jsonl"
-            self._discards = DiscardFile(path)
+        file = self._discard_file()
         for block, transactions in batch.blocks:
             gone = _gone(block.order, transactions, faults, left_out)
             kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(left_out))
             rows = np.flatnonzero(gone & ~kept)
             if len(rows):
-                self._discards.add(block.take(rows), faults.errors)
-        self._discards.flush()
+                file.add(block.take(rows), faults.errors)
+        file.flush()
+
+    def _discard_file(self) -> DiscardFile:
+        if self._discards is None:
+            self._discards = DiscardFile(discard_path(self._options))
+        return self._discards
+
+
+def _up_to(block: ChangeBlock, position: str) -> ChangeBlock:
+    """Return the operations of a block up to a position."""
+    early = pc.less_equal(block.position, position).fill_null(False)
+    return block.take(np.flatnonzero(early.to_numpy(zero_copy_only=False)))
 
 
 def _is_after(written: str | None, place: str) -> bool:

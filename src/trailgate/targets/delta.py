@@ -64,6 +64,7 @@ class TableTarget:
     """The Delta tables below a folder, on a disk or in a store that delta-rs knows."""
 
     widens = False
+    commits_alone = True
 
     def __init__(self, root: str, group: str) -> None:
         self._root, self._group = root.rstrip("/"), group

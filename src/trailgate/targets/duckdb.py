@@ -77,6 +77,7 @@ class TableTarget:
     """The tables of a DuckDB file."""
 
     widens = True
+    commits_alone = False
 
     def __init__(self, path: str, group: str) -> None:
         self._path, self._group = path, group

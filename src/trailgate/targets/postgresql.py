@@ -148,6 +148,7 @@ class TableTarget:
     """The tables of a database."""
 
     widens = True
+    commits_alone = False
 
     def __init__(self, rest: str, group: str) -> None:
         self._address, self._group = f"postgresql:{rest}", group
