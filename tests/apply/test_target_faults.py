@@ -220,7 +220,8 @@ def files_of(most: int) -> Iterator[None]:
 def appended(folder: Path) -> int:
     """Return the number of rows of the files of Parquet."""
     files = f"{folder}/history/hr/t/*.parquet"
-    return len(duckdb.sql(f"SELECT * FROM '{files}'").fetchall())
+    with duckdb.connect() as connection:
+        return len(connection.execute(f"SELECT * FROM '{files}'").fetchall())
 
 
 MANY = 2_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +26,14 @@ from trailgate.model.tables import Column, Definitions, Table
 
 FEW: Final = 6
 MANY: Final = 150
+PIECES: Final = 3
+# Of each mode the rows of a table that are those of the source.
+SHOWN: Final[Mapping[str, Callable[[Row], bool]]] = {
+    "current": lambda _: True,
+    "append": lambda _: True,
+    "soft-delete": lambda row: not row["_deleted"],
+    "history": lambda row: bool(row["_is_current"]),
+}
 FORMS: Final = ("single", "pair", "none")
 Apply = Callable[[Path, str, int], object]
 
@@ -87,6 +95,7 @@ class History:
     source: Source
     keyless: bool
     written: int = 0
+    emitted: list[tuple[str, Row]] = field(default_factory=list)  # each operation and its image
     rows: dict[int, list[dict[str, Any]]] = field(
         default_factory=dict
     )  # a key holds several in mid-statement
@@ -133,6 +142,16 @@ class History:
         """Return the rows that the target has to have, with the names of columns in lower case."""
         return [self._stored_row(key, row) for key, row in self.source.rows.items()]
 
+    def operations(self) -> list[Row]:
+        """Return the rows that a target of every operation has to have."""
+        columns = [one.column for one in (*self.keys, *self.values)]
+        target = self.keys[0].target
+        return [
+            {"_op_type": kind}
+            | {one.name.lower(): target.stored(one, image.get(one.name)) for one in columns}
+            for kind, image in self.emitted
+        ]
+
     def _stored_row(self, key: int, row: dict[str, Any]) -> Row:
         parts = zip(self.keys, self._parts(key), strict=True)
         own = {one.column.name.lower(): one.stored(part) for one, part in parts}
@@ -158,6 +177,7 @@ class History:
         kind, held = one.kind, self.rows
         if kind == "T":
             held.clear()
+            self.emitted.append((kind, {}))
             return ord(kind), None, None
         olds = held.setdefault(one.old, [])
         old = olds.pop(0) if kind != "I" else {}
@@ -167,7 +187,16 @@ class History:
             rows.insert(0 if kind == "U" else len(rows), new)
         before = self._image(one.old, old if self.keyless else {}) if kind != "I" else None
         after = self._image(one.key, new if self.keyless else one.logged) if kind != "D" else None
+        self.emitted.append((kind, (after if before is None or after else before) or {}))
         return ord(kind), before, after
+
+
+def mixed_histories(chance: random.Random, target: Held, count: int) -> list[History]:
+    """Draw tables with keys of every form, one of them with many keys."""
+    return [
+        History.drawn(chance, f"T{at}", chance.choice(FORMS), target, one, many=at == 0)
+        for at, one in enumerate(chance.sample(VALUES, count))
+    ]
 
 
 def write_histories(prefix: Path, histories: Sequence[History], chance: random.Random) -> int:
@@ -213,14 +242,15 @@ def _same(value: Value) -> Value:
     return "NaN" if isinstance(value, float) and math.isnan(value) else value
 
 
-def check(history: History, address: str, target: Held) -> None:
-    """Assert that the target's table has the rows of the source."""
-    found = target.rows(address, history.table.name.lower())
-    assert counted(found) == counted(history.expected()), (
-        history.table,
-        history.keys,
-        history.source.log,
-    )
+def check(history: History, address: str, target: Held, mode: str = "current") -> None:
+    """Assert that the target's table has the rows of the source, or a row for each of its operations."""
+    found = filter(SHOWN[mode], target.rows(address, history.table.name.lower()))
+    expected = history.operations() if mode == "append" else history.expected()
+    own_names = [column.name.lower() for column in history.table.columns]
+    names = expected[0] if expected else own_names
+    rows = [{name: row[name] for name in names} for row in found]
+    own, wanted = counted(rows), counted(expected)
+    assert own == wanted, f"missing {wanted - own}, surplus {own - wanted}, of {history}"
 
 
 def run_histories(
@@ -231,21 +261,30 @@ def run_histories(
     chance: random.Random,
     *,
     address: str = "",
-    pieces: int = 3,
+    mode: str = "current",
+    between: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Write the histories piece by piece, apply each piece in batches of any size, and compare the tables after each."""
+    """Write the histories in three pieces, apply each piece in batches of any size, and compare the tables after each.
+
+    ``between`` is called with the address after each piece.
+    """
     address = address or target.address.format(folder)
-    for piece in range(pieces):
+    for piece in range(PIECES):
         for one in histories:
-            if piece == 0 and one.source.keys > FEW:
-                one.source.load(one.source.keys * 3 // 4)
-            if one.source.keys > FEW and piece:
-                one.source.touch()
-            done = len(one.source.log)
-            while len(one.source.log) < done + chance.randint(1, 8):
-                one.source.transaction()
+            _grow(one.source, chance, first=piece == 0)
         write_histories(folder / "ot", histories, chance)
         apply(folder / "ot", address, chance.choice((1 << 20, 1 << 20, 2_000)))
         for one in histories:
-            if one.written:
-                check(one, address, target)
+            check(one, address, target, mode)
+        between(address)
+
+
+def _grow(source: Source, chance: random.Random, *, first: bool) -> None:
+    """Let a source do a few transactions, and one with many keys some that are about most of these."""
+    if source.keys > FEW and first:
+        source.load(source.keys * 3 // 4)
+    elif source.keys > FEW:
+        source.touch()
+    wanted = len(source.log) + chance.randint(1, 8)
+    while len(source.log) < wanted:
+        source.transaction()

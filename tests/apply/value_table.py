@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
@@ -28,6 +29,7 @@ from trailgate.apply.tables import held_type
 from trailgate.model.tables import Column
 from trailgate.model.types import NUMBER_SUB_TYPES, TYPES, Family
 
+FLOAT4: Final = 700  # PostgreSQL's number of real
 Value = Any
 Row = dict[str, Any]
 
@@ -171,7 +173,20 @@ def _numbers(sub_type: int) -> Values:
 
 
 def _floats(code: int, kind: pa.DataType, *limits: float) -> Values:
-    usual = (0.0, 1.0, -1.0, 0.1, 1 / 3, 16777216.0, 1e10, -1e-10, math.inf, -math.inf)
+    usual = (
+        0.0,
+        1.0,
+        -1.0,
+        0.1,
+        1 / 3,
+        16777216.0,
+        1e10,
+        -1e-10,
+        math.inf,
+        -math.inf,
+        -0.0,
+        math.nan,
+    )
     every = (*usual, *limits)
     values = tuple(float(pa.scalar(one, pa.float64()).cast(kind).as_py()) for one in every)
     column = Column("V", code, TYPES[code].width or 8)
@@ -250,7 +265,7 @@ class Held(NamedTuple):
             return datetime.fromisoformat(value[:26])
         if pa.types.is_date(kind):
             return date.fromisoformat(value)
-        return value
+        return "NaN" if value != value else value  # noqa: PLR0124
 
 
 def delta_rows(address: str, table: str) -> list[Row]:
@@ -280,12 +295,28 @@ def parquet_rows(address: str, table: str) -> list[Row]:
 def postgresql_rows(address: str, table: str) -> list[Row]:
     """Return the rows of a table of PostgreSQL."""
     import psycopg  # noqa: PLC0415  an extra
-    from psycopg.rows import dict_row  # noqa: PLC0415
 
-    with psycopg.connect(address, row_factory=dict_row) as connection:
-        rows = connection.execute(f"SELECT * FROM {table}").fetchall()
-    # Bytes come as memoryview from some versions.
-    return [{n: bytes(v) if isinstance(v, memoryview) else v for n, v in r.items()} for r in rows]
+    with psycopg.connect(address) as connection:
+        cursor = connection.execute(f"SELECT * FROM {table}".encode())
+        columns = [(one.name, one.type_code == FLOAT4) for one in cursor.description or ()]
+        rows = cursor.fetchall()
+    return [
+        {
+            name: _float4(value) if short else value
+            for (name, short), value in zip(columns, row, strict=True)
+        }
+        for row in rows
+    ]
+
+
+def _float4(value: float | None) -> float | None:
+    """Return a number of four bytes, of which PostgreSQL prints the shortest digits."""
+    return None if value is None else float(np.float32(value))
+
+
+def session_rows(address: str, table: str) -> list[Row]:
+    """Refuse to read a table: a session of Spark does."""
+    raise NotImplementedError(f"{address}: {table} is read by the session of its test")
 
 
 def _has_nul(column: Column, value: Value) -> bool:
@@ -296,6 +327,7 @@ def _has_nul(column: Column, value: Value) -> bool:
 TARGETS: Final[Mapping[str, Held]] = {
     "delta": Held("delta:{}/lake", delta_rows),
     "duckdb": Held("duckdb:{}/shop.duckdb", duckdb_rows),
+    "iceberg": Held("iceberg:{}", session_rows),
     "parquet": Held("parquet:{}/history", parquet_rows, keyed=False),
     "postgresql": Held("{}", postgresql_rows, numeric=True, refuses=_has_nul),
 }

@@ -94,7 +94,7 @@ class RestWatch:
 
     def __init__(self, run: ApplyRun) -> None:
         self._run, self._next = run, time.monotonic()
-        self._first = run.first_file_notices
+        self._first = (*run.first_file_notices, *run.pattern_notices)
         self._patience = Patience(REST_WAITS)
 
     def due(self) -> tuple[str, ...]:
@@ -136,15 +136,15 @@ class ApplyWatch:
             self.statistics = self.statistics.with_target(self.run.retries)
             measure |= self.statistics.up != was_up
             if measure or time.monotonic() - self._measured > MEASURED:
-                self.statistics = self.statistics.with_lag(behind(self.run), self.run.position)
+                self.statistics = self.statistics.with_lag(lag_bytes(self.run), self.run.position)
                 self._measured = time.monotonic()
         self._metrics.show(self.statistics)
 
 
-def behind(run: ApplyRun) -> int | None:
+def lag_bytes(run: ApplyRun) -> int | None:
     """Return the number of bytes of the trail that are not applied, or None if the trail cannot be read now."""
     try:
-        return run.behind()
+        return run.lag_bytes()
     except (TrailgateError, OSError):
         return None
 
@@ -240,7 +240,7 @@ def retries_of(
 
 
 class AppliedBeside:
-    """Applies what a live capture publishes, at most every ``PAUSE`` seconds. The capture goes on while the target does not work."""
+    """Applies what a live capture publishes, at most every ``PAUSE`` seconds. The capture continues while the target does not work."""
 
     def __init__(self, trail: str, to: str, output: LiveOutput) -> None:
         self._trail, self._to, self._output = trail, to, output
@@ -296,7 +296,7 @@ class AppliedBeside:
     def _measure(self) -> None:
         self.statistics = self.statistics.with_target(self._retries)
         if self._output.metrics is not None and self._run is not None:
-            self.statistics = self.statistics.with_lag(behind(self._run), self._run.position)
+            self.statistics = self.statistics.with_lag(lag_bytes(self._run), self._run.position)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What ``trailgate apply --status`` prints: how far each group has applied its trail to a target, and how far that is behind the trail."""
+"""What ``trailgate apply --status`` prints: how far each group has applied its trail to a target, and how much of the trail is left."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """How far a group is: its positions, what is behind them in its trail, and why the trail cannot be continued, if it cannot."""
+    """How far a group is: its positions, what its trail has after them, and why the trail cannot be continued, if it cannot."""
 
     at: GroupPosition
     lag: Lag | None = None
@@ -58,7 +58,7 @@ def show_status(
     *,
     as_json: bool,
 ) -> None:
-    """Print how far the tables of a target are: of all groups, unless options name one. With a trail also how far they are behind it.
+    """Print how far the tables of a target are: of all groups, unless options name one. With a trail also how much of it is left.
 
     Raises the error of a trail that cannot be continued at its position, after that is printed.
     """
@@ -84,7 +84,7 @@ def show_status(
 
 
 def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> GroupStatus:
-    """Return how far a group is, and how far behind a trail if that is its own."""
+    """Return how far a group is, and how much of a trail is left if that is its own."""
     whole = at.position
     if trail is None or whole is None:
         return GroupStatus(at)

@@ -227,7 +227,11 @@ def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = No
     log_to_stderr(LOG, logging.INFO)
     with ExitStack() as held:
         watch = _Watch(output, held, beside)
-        published = (lambda _: None) if beside is None else beside.published
+
+        def published(new: bool) -> None:
+            if beside is not None:
+                beside.published(new)
+
         is_stopped = held.enter_context(stoppable())
 
         def is_asked() -> bool:
@@ -275,7 +279,7 @@ class _Watch:
         self._as_json, self._targets = output.as_json, output.reports.targets
         self._reporter = Reporter(output.reports, time.monotonic())
         self._metrics: MetricsOutput[tuple[Statistics, str]] | None = None
-        self._more = (lambda: "") if beside is None else beside.text
+        self._beside = beside
         if output.metrics is not None:
             first = (self.statistics, self._more())
             self._metrics = held.enter_context(
@@ -287,6 +291,10 @@ class _Watch:
         if output.is_viewed:
             self._view = CaptureView(output.source, output.trail)
             held.enter_context(drawn_view(self._view, LOG, APPLY_LOG))
+
+    def _more(self) -> str:
+        """Return the metrics of what runs beside the capture."""
+        return "" if self._beside is None else self._beside.text()
 
     def batch(self, report: BatchReport) -> None:
         """Hand on what a batch did."""

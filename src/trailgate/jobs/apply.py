@@ -7,6 +7,7 @@ where the target's positions say, however its batches are cut then.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,14 +15,22 @@ from typing import Final, Self, Unpack
 
 from trailgate.apply.operations import Operations
 from trailgate.brokers.backoff import PATIENCE
-from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import StorageError, TargetUnavailableError
+from trailgate.columnar.digits import long_position, parse_position, short_position
+from trailgate.errors import (
+    OptionError,
+    StorageError,
+    TargetUnavailableError,
+    TrailgateError,
+    Where,
+)
+from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_metrics import bytes_after
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
 from trailgate.jobs.apply_retries import Retries, retried
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
+from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
@@ -30,10 +39,15 @@ from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import Notices, TrailSplit
 from trailgate.storage.reading.stored_position import StoredPosition, record_digest
 from trailgate.storage.reading.threads import in_order, thread_count
+from trailgate.storage.reading.trail_file import defined_tables, first_ddl, latest_tables
 from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 from trailgate.targets.target import Position, Target
 
+LOG: Final = logging.getLogger(__name__)
+SEARCHED_BYTES: Final = 1 << 30  # of the newest files, for tables that a pattern fits
+UNDEFINED: Final = "no operation of a table that fits; the trail defines no tables, so that their names are not known"
+SHOWN: Final = 80  # characters of a DDL statement
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
 UNFOLDED_BYTES: Final = 64 << 20
@@ -110,7 +124,15 @@ class ApplyRun:
         self._stream = TrailStream(self._find)
         self._notices = Notices()
         self.retries = retries or Retries()
-        self._open = partial(TargetTables, to, self._options, self._source, mapped.mapping, target)
+        self._open = partial(
+            TargetTables,
+            to,
+            self._options,
+            self._source,
+            mapped.mapping,
+            target,
+            is_absent=self._is_absent,
+        )
         self._can_open = target is None  # one that was passed in is somebody else's to open
         self._position: Position | None = None
         self._opened: TargetTables | None = None
@@ -162,7 +184,7 @@ class ApplyRun:
         """Return how far all tables are applied, by what the run knows."""
         return self._position if self._opened is None else self._opened.done
 
-    def behind(self) -> int:
+    def lag_bytes(self) -> int:
         """Return the number of bytes of whole transactions of the trail that are not applied."""
         return bytes_after(self._find(), self._place.place)
 
@@ -188,9 +210,46 @@ class ApplyRun:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Return a sentence for everything in the trail that was not applied: missing first files, an open transaction, an unfinished record."""
+        """Return a sentence for everything in the trail that was not applied: missing first files, patterns without a table, an open transaction, an unfinished record."""
         rest = self.rest
-        return (*self.first_file_notices, *(() if rest is None else rest.notices))
+        return (
+            *self.first_file_notices,
+            *self.pattern_notices,
+            *(() if rest is None else rest.notices),
+        )
+
+    @property
+    def pattern_notices(self) -> tuple[str, ...]:
+        """Return a sentence for each pattern that no table of the trail fits, and for tables that joined the group."""
+        trail, applied = self._find(), self._tables.sources
+        if trail is None or not self.mapped.unmatched(applied):
+            return self._tables.notices
+
+        def enough(names: set[str]) -> bool:
+            return not self.mapped.unmatched(names | applied)
+
+        names, are_all = latest_tables(trail, enough, SEARCHED_BYTES)
+        missed = self.mapped.unmatched(names | applied)
+        if (
+            not names | applied
+        ):  # an older trail defines none, and its tables are known when they are read
+            first = self._tables.done is None
+            return (
+                *self._tables.notices,
+                *(f"{place} {pattern}: {UNDEFINED}" for place, pattern in missed if first),
+            )
+        known = sorted(names | applied)
+        whole = "the trail" if are_all else "the trail's newest files"
+        return (
+            *self._tables.notices,
+            *(no_table(place, pattern, known, whole) for place, pattern in missed),
+        )
+
+    def _is_absent(self, pattern: str) -> bool:
+        """Return whether the trail defines no table that fits a pattern."""
+        trail = self._find()
+        names = () if trail is None else defined_tables(trail)
+        return not any(TablePatterns((pattern,)).fits_end(name) for name in names)
 
     @property
     def lacks_operations(self) -> bool:
@@ -200,7 +259,7 @@ class ApplyRun:
 
     @property
     def rest(self) -> TrailRest | None:
-        """Return what the trail has behind the last transaction that was applied."""
+        """Return what the trail has after the last transaction that was applied."""
         return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:
@@ -214,6 +273,11 @@ class ApplyRun:
                 self._fail(error)
                 if not self.retries.wait():
                     return
+            except TrailgateError:
+                # The report that has the notices is lost, and the next run does not begin at the first file.
+                for notice in self.first_file_notices:
+                    LOG.warning("%s", notice)
+                raise
             else:
                 self.retries.answered()
                 return
@@ -248,7 +312,8 @@ class ApplyRun:
 
     def check_source(self, known: Position) -> None:
         """Raise StorageError if a position is that of another trail, of other tables of it, or of an earlier trail under the same prefix."""
-        if known.trail != self._source:
+        own, other = GroupSource.read(self._source), GroupSource.read(known.trail)
+        if own.joining(other, self._is_absent) != []:
             raise StorageError(
                 f"{known.trail} was applied, and this is {self._source}",
                 hint="Give the options that it was applied with",
@@ -289,6 +354,7 @@ class ApplyRun:
     ) -> ApplyReport | None:
         """Apply the operations of splits, after which reading continues at ``reached``; return None if all of them were applied before."""
         tables = self._tables
+        self._check_ddl(trail, splits)
         batch = self._read(trail, splits)
         if batch.last is None or (
             tables.done is not None and batch.last.position <= tables.done.position
@@ -299,6 +365,25 @@ class ApplyRun:
             batch.last, digest=record_digest(trail, place), reached=long_position(*reached)
         )
         return tables.apply(replace(batch, last=last))
+
+    def _check_ddl(self, trail: TrailFiles, splits: Sequence[TrailSplit]) -> None:
+        """Raise OptionError if the parameter file asks for DDL, and the splits have a record of it that is not applied yet."""
+        ddl = self.mapped.ddl
+        if ddl is None or not splits:
+            return
+        done = self._tables.done
+        start = splits[0].start
+        if done is not None:
+            start = max(start, TrailPlace(*parse_position(done.position)))
+        found = first_ddl(trail, start, splits[-1].end)
+        if found is not None:
+            place, statement = found
+            at = short_position(long_position(*place))
+            shown = statement[:SHOWN] + ("..." if len(statement) > SHOWN else "")
+            problem = f"{ddl.text} is not obeyed: position {at} has DDL, {shown!r}"
+            where = Where(source=self.mapped.source_file, line=ddl.line, field="DDL")
+            hint = "Change the target yourself, and apply without it: --ignore-unsupported (ignore_unsupported)"
+            raise OptionError(problem, where=where, hint=hint)
 
 
 def stored_position(known: Position) -> StoredPosition:

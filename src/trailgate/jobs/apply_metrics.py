@@ -1,4 +1,4 @@
-"""What a run of apply has done since it began, how far it is behind its trail, and both as metrics for Prometheus."""
+"""What a run of apply has done since it began, how much of its trail is left, and both as metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def bytes_after(trail: TrailFiles, place: TrailPlace) -> int:
 
 
 class Lag(NamedTuple):
-    """How far tables are behind a trail: bytes of whole transactions that are not applied, and the age of the last operation that is, 0 if nothing is left."""
+    """The lag of tables: bytes of whole transactions that are not applied, and the age of the last operation that is, 0 if nothing is left."""
 
     bytes: int
     seconds: float | None
 
     @classmethod
-    def of(cls, behind: int, position: Position | None) -> Self:
-        """Return the lag of a number of bytes behind, now."""
-        if not behind:
+    def of(cls, lag_bytes: int, position: Position | None) -> Self:
+        """Return the lag of now for a number of bytes."""
+        if not lag_bytes:
             return cls(0, 0.0)
-        return cls(behind, age_of(position))
+        return cls(lag_bytes, age_of(position))
 
 
 def age_of(position: Position | None) -> float | None:
@@ -68,14 +68,14 @@ def age_of(position: Position | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ApplyStatistics:
-    """Sums of what a run has done. ``committed`` is when it committed its last batch, in seconds since 1970 UTC; ``behind`` the bytes after ``position`` that are not applied, None if unknown.
+    """Sums of what a run has done. ``committed`` is when it committed its last batch, in seconds since 1970 UTC; ``lag_bytes`` the bytes after ``position`` that are not applied, None if unknown.
 
     ``faults`` are those of the target, by their reasons.
     """
 
     done: ApplyReport = field(default_factory=ApplyReport)
     committed: float | None = None
-    behind: int | None = None
+    lag_bytes: int | None = None
     position: Position | None = None
     up: bool = True
     outages: int = 0
@@ -85,9 +85,9 @@ class ApplyStatistics:
         """Return the statistics with one more batch, committed now."""
         return replace(self, done=self.done + report, committed=round(time.time(), 3))
 
-    def with_lag(self, behind: int | None, position: Position | None) -> Self:
+    def with_lag(self, lag_bytes: int | None, position: Position | None) -> Self:
         """Return the statistics with how much of the trail is not applied after a position."""
-        return replace(self, behind=behind, position=position)
+        return replace(self, lag_bytes=lag_bytes, position=position)
 
     def with_target(self, retries: Retries) -> Self:
         """Return the statistics with how the target is now."""
@@ -110,7 +110,7 @@ ERRORS: Final = Metric("trailgate_apply_errors_total", "faults", "Faults of the 
 OUTAGES: Final = Metric("trailgate_apply_outages_total", "outages", "Times at which the target failed after it had worked.")  # fmt: skip
 GAUGES: Final = (
     Metric("trailgate_apply_up", "up", "Whether the target works: 1 or 0."),
-    Metric("trailgate_apply_lag_bytes", "behind", "Bytes of whole transactions of the trail that are not applied."),
+    Metric("trailgate_apply_lag_bytes", "lag_bytes", "Bytes of whole transactions of the trail that are not applied."),
     Metric("trailgate_apply_last_commit_timestamp_seconds", "committed", "When the last batch was committed, in seconds since 1970 UTC."),
 )  # fmt: skip
 LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the last operation that is applied, 0 if the trail has no later one.")  # fmt: skip
@@ -137,8 +137,8 @@ def as_text(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:
         value = getattr(statistics, row.of)
         if value is not None:
             lines += row.lines(GAUGE, [(labels, value)])
-    if statistics.behind is not None:
-        seconds = Lag.of(statistics.behind, statistics.position).seconds
+    if statistics.lag_bytes is not None:
+        seconds = Lag.of(statistics.lag_bytes, statistics.position).seconds
         if seconds is not None:
             lines += LAG.lines(GAUGE, [(labels, seconds)])
     return "".join(f"{line}\n" for line in lines)

@@ -1,4 +1,4 @@
-"""How a run goes on when its target fails: which faults it tries again, how long, and what it says and counts.
+"""What a run does when its target fails: which faults it tries again, how long, and what it counts.
 
 A fault is a ``TargetUnavailableError`` (targets/faults.py). The run opens its target again then, and continues at the position that it finds there. So a batch whose commit was under way
 when the connection broke is applied once, whether it was committed or not.

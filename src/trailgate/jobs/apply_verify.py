@@ -107,6 +107,7 @@ class _Expected(Target):
     collisions: Collisions | None
     tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
     widens: bool = True
+    commits_alone: bool = False
 
     def position(self, table: TargetTable | None) -> Position | None:
         return self.scratch.position(table)
@@ -206,11 +207,12 @@ def verify_tables(
 
     Raises OptionError where loaded tables have another mode than current rows, and else what ``apply_trail`` raises.
     """
-    stated = mapped_options(ApplyOptions(**OPTIONS.read(options))).options
-    given = replace(stated, dry_run=False, no_create=False)
+    mapped = mapped_options(ApplyOptions(**OPTIONS.read(options)))
+    given = replace(mapped.options, dry_run=False, no_create=False)
     loaded = bool(given.after_csn or given.overlay_until) or given.on_collision != "stop"
-    if loaded and given.mode != "current":
-        raise OptionError(f"loaded tables of --mode {given.mode} are not compared", hint=LOADED)
+    others = sorted(mapped.modes - {"current"})
+    if loaded and others:
+        raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
     policy = Collisions.RESULT if loaded else None
     reading = Reading(threads)
     with (
@@ -235,13 +237,13 @@ def verify_tables(
         first, expected = run("expected.duckdb")
         with first:
             mapping = first.mapped.mapping
-            if mapping is not None and mapping.has_times and given.mode == "history":
+            if mapping is not None and mapping.has_times and "history" in mapped.modes:
                 problem = "versions of rows with columns of @DATENOW are not compared"
                 raise OptionError(problem, hint=TIMED)
             notices = first.to_end(progress).notices
             found = {
                 name: _compare(
-                    expected, name, given.mode, shown, mapping.timed(name) if mapping else ()
+                    expected, name, mapped.mode(name), shown, mapping.timed(name) if mapping else ()
                 )
                 for name in expected.tables
             }

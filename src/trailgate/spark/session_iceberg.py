@@ -60,6 +60,7 @@ class SessionTarget:
     """The Iceberg tables of a catalog, or of a namespace in it."""
 
     widens = True
+    commits_alone = True
 
     def __init__(self, address: str, group: str, spark: SparkSession) -> None:
         if not re.fullmatch(r"[\w-]+", group):

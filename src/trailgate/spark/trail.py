@@ -21,7 +21,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, mask_logins
 from trailgate.model.tables import Table
 from trailgate.options import COUNT, Kind, Options, field_options
 from trailgate.spark.errors import with_brief_errors
@@ -31,7 +31,7 @@ from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, fi
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
 from trailgate.storage.reading.splits import SPLIT_BYTES, Notices, TrailSplit
-from trailgate.storage.reading.trail_rest import Patience, notices_of_end
+from trailgate.storage.reading.trail_rest import Patience, first_file_notices, notices_of_end
 from trailgate.storage.reading.trail_stream import (
     EARLIEST,
     NOWHERE,
@@ -137,7 +137,10 @@ class TrailTail(FileTail):
         return find_begun_trail(path, self.options.reading.definitions)
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return where a new stream begins."""
+        """Return where a new stream begins; missing first files are logged."""
+        trail = self._find() if self.options.starting_position == EARLIEST else None
+        for notice in () if trail is None else first_file_notices(trail):
+            self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
         return self.stream.initial(self.options.starting_position).json()
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802  Spark's name
@@ -161,7 +164,7 @@ class TrailTail(FileTail):
         if rest is None:
             return
         for notice in rest.notices if self.stream.ends else self._patience.due(rest):
-            self._notices.once("%s: %s", self.options.paths[0], notice)
+            self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return the partitions of a batch."""
@@ -198,7 +201,7 @@ class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's ty
             splits = plan_reading(trail, options.reading, options.split_bytes)
             if splits and splits[-1].end == trail.end:
                 for notice in notices_of_end(trail):  # tasks log to their own machines
-                    notices.once("%s: %s", trail.prefix, notice)
+                    notices.once(mask_logins(f"{trail.prefix}: {notice}"))
             found += partitions_of(trail, splits, options.reading, number)
         return found
 

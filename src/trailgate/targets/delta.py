@@ -7,38 +7,39 @@ between begins there, and each table leaves out what it has.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+import os
+from dataclasses import replace
 from functools import reduce
 from operator import and_
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 from pyarrow.fs import FileSelector, PyFileSystem
 
-from trailgate.apply.batch import Effects, whole_rows
+from trailgate.apply.batch import Effects
 from trailgate.apply.nets import Effect
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import (
-    ApplyError,
-    OptionError,
-    StorageError,
-    TargetConflictError,
-    TargetUnavailableError,
-    TrailgateError,
-    Where,
-    WriteError,
-)
+from trailgate.errors import OptionError, StorageError, Where
 from trailgate.targets import sql
-from trailgate.targets.faults import DISK, Sign, fault_of
+from trailgate.targets.delta_errors import opening, refusing
+from trailgate.targets.delta_rows import (
+    bounds_of,
+    check_partitions,
+    computed_columns,
+    match,
+    named_rows,
+    new_rows,
+    reader,
+)
+from trailgate.targets.delta_statistics import statistics_settings
 from trailgate.targets.target import GroupPosition, Position, TablePosition, moved_on
 
 STATE: Final = "_trailgate"
@@ -57,46 +58,13 @@ CHECKPOINT: Final = pa.schema(
     ]
 )
 REFUSED: Final = frozenset("[]^|\\")
-FLOAT_DIGITS: Final = 15  # that a float of 64 bits has of every number
-LONG_DIGITS: Final = 18  # that an integer of 64 bits has of every number
-# Types whose bounds choose files. Spark cuts the bounds of times to milliseconds.
-RANGED: Final = (
-    pa.types.is_integer,
-    pa.types.is_decimal,
-    pa.types.is_date,
-    pa.types.is_string,
-)
-AGAIN: Final = "Nothing is lost: apply again"
-ARROW: Final = "\u21b3"  # before each cause in an error of delta-rs
-TERMINAL: Final = re.compile(r"\x1b\[[\d;]*m")  # colours of these
-SIGNS: Final = (
-    *DISK,
-    Sign(CommitFailedError, "", TargetConflictError),
-    # A snapshot names files that VACUUM has removed since.
-    Sign(Exception, "object at location", TargetConflictError),
-    Sign(Exception, "permission denied", WriteError),
-    *(
-        Sign(Exception, text, TargetUnavailableError)
-        for text in (
-            "error sending request",
-            "connection refused",
-            "connection reset",
-            "connection closed",
-            "timed out",
-            "service unavailable",
-            "slowdown",
-            "dns error",
-        )
-    ),
-)
-
-Result = TypeVar("Result")
 
 
 class TableTarget:
     """The Delta tables below a folder, on a disk or in a store that delta-rs knows."""
 
     widens = False
+    commits_alone = True
 
     def __init__(self, root: str, group: str) -> None:
         self._root, self._group = root.rstrip("/"), group
@@ -131,7 +99,7 @@ class TableTarget:
         if found is None:
             return []
         found.update_incremental()
-        rows: list[dict[str, Any]] = _reader(found).read_all().to_pylist()
+        rows: list[dict[str, Any]] = reader(found).read_all().to_pylist()
         return rows
 
     def positions(self) -> list[TablePosition]:
@@ -155,7 +123,14 @@ class TableTarget:
     def held(self, table: TargetTable) -> TargetTable | None:
         """Return the table as it is in the folder; None where there is none."""
         found = self._open(table)
-        return None if found is None else table.as_held(table.name, pa.schema(found.schema()))
+        if found is None:
+            return None
+        held, computed = (
+            table.as_held(table.name, pa.schema(found.schema())),
+            computed_columns(found),
+        )
+        columns = tuple(replace(one, computed=one.name in computed) for one in held.columns)
+        return replace(held, columns=columns).without_computed()
 
     def planned(self, table: TargetTable) -> TargetTable:
         """Return a table that is to be created: its types keep all that Arrow's do."""
@@ -164,7 +139,16 @@ class TableTarget:
     def create(self, table: TargetTable) -> None:
         """Create a table."""
         path = self._path(table)
-        made = _refusing(path, lambda: DeltaTable.create(path, table.schema))
+        settings = statistics_settings(table.schema, {})
+        made = refusing(
+            path,
+            lambda: DeltaTable.create(
+                path,
+                table.schema,
+                configuration=settings,
+                storage_options=storage_options(path),
+            ),
+        )
         self._tables[path] = made
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -172,7 +156,7 @@ class TableTarget:
         path = self._path(table)
         added = pa.schema([table.schema.field(name) for name in names])
         fields = deltalake.Schema.from_arrow(added).fields
-        _refusing(path, lambda: self._tables[path].alter.add_columns(fields))
+        refusing(path, lambda: self._tables[path].alter.add_columns(fields))
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Do nothing: delta-rs changes no type."""
@@ -186,19 +170,19 @@ class TableTarget:
         schema = pa.schema([table.schema.field(name) for name in names])
         own = {name: keys[name].combine_chunks() for name in table.key_names}
         chosen = [pc.field(name).isin(values.unique()) for name, values in own.items()]
-        bounds = " AND ".join(filter(None, map(_bounds, own, own.values()))) or None
+        bounds = " AND ".join(filter(None, map(bounds_of, own, own.values()))) or None
 
         def read() -> pa.Table:
-            rows = _reader(found, schema, bounds)
+            rows = reader(found, schema, bounds)
             return ds.Scanner.from_batches(rows, filter=reduce(and_, chosen)).to_table()
 
-        return _refusing(path, read)
+        return refusing(path, read)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
         found = self._open(table)
         assert found is not None
-        return _refusing(self._path(table), lambda: _reader(found))
+        return refusing(self._path(table), lambda: reader(found))
 
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table, and commit it with the position."""
@@ -206,11 +190,13 @@ class TableTarget:
         path, found = self._path(table), self._open(table)
         assert found is not None
         self._check_own(table, found)
+        _leave_out_rounded_statistics(path, found)
         properties = self._properties(at)
         if effects.emptied:
             inserted = nets.where(nets.effect != Effect.DELETE)
-            rows = pa.table([one.values for one in whole_rows(inserted)], schema=table.schema)
-            _refusing(
+            rows = new_rows(inserted)
+            check_partitions(path, found, rows)
+            refusing(
                 path,
                 lambda: write_deltalake(
                     found, rows, mode="overwrite", commit_properties=properties
@@ -219,20 +205,21 @@ class TableTarget:
         elif effects.closing is not None:
             closing = effects.closing
             updates = {name: sql.literal(one) for name, one in closing.values.items()}
-            _refusing(
+            refusing(
                 path,
                 lambda: found.update(
                     updates, predicate=sql.is_open(closing), commit_properties=properties
                 ),
             )
         elif effects.appended:
-            rows = pa.table([one.values for one in whole_rows(nets)], schema=table.schema)
-            _refusing(
+            rows = new_rows(nets)
+            check_partitions(path, found, rows)
+            refusing(
                 path,
                 lambda: write_deltalake(found, rows, mode="append", commit_properties=properties),
             )
         elif len(nets):
-            _refusing(path, lambda: self._merge(effects, at))
+            refusing(path, lambda: self._merge(effects, at))
         else:
             return
         found.update_incremental()
@@ -255,16 +242,21 @@ class TableTarget:
         table = effects.nets.table
         found = self._open(table)
         assert found is not None
-        names = [sql.quoted(column.name) for column in table.columns]
-        inserted = {name: f"s.c{at}" for at, name in enumerate(names)}
-        updated = {
-            name: f"CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
-            for at, name in enumerate(names)
-            if at not in table.key
-        }
+        staging = sql.staging_rows(effects)
+        check_partitions(self._path(table), found, named_rows(table, staging))
+        # A computed column that is set to NULL is computed again.
+        updated = {sql.quoted(name): "NULL" for name in computed_columns(found)}
+        inserted = {}
+        for number, column in enumerate(table.columns):
+            if column.computed:
+                continue
+            name = sql.quoted(column.name)
+            inserted[name] = f"s.c{number}"
+            if number not in table.key:
+                updated[name] = f"CASE WHEN s.m{number} THEN t.{name} ELSE s.c{number} END"
         merger = found.merge(
-            sql.staging_rows(effects),
-            _match(table),
+            staging,
+            match(table),
             source_alias="s",
             target_alias="t",
             streamed_exec=False,
@@ -290,9 +282,15 @@ class TableTarget:
             schema=CHECKPOINT,
         )
         # The table of an earlier version has fewer columns.
-        _refusing(
+        refusing(
             self._state,
-            lambda: write_deltalake(self._state, row, mode="overwrite", schema_mode="overwrite"),
+            lambda: write_deltalake(
+                self._state,
+                row,
+                mode="overwrite",
+                schema_mode="overwrite",
+                storage_options=storage_options(self._state),
+            ),
         )
 
     def rollback(self) -> None:
@@ -340,72 +338,27 @@ class TableTarget:
     def _opened(self, path: str) -> DeltaTable | None:
         if path not in self._tables:
             try:
-                self._tables[path] = DeltaTable(path)
+                self._tables[path] = DeltaTable(path, storage_options=storage_options(path))
             except TableNotFoundError:
                 return None
             except (DeltaError, OSError) as error:
-                fault = fault_of(error, SIGNS) or StorageError
-                raise fault(_line(error), where=Where(source=path)) from None
+                raise opening(error, path) from None
         return self._tables[path]
 
 
-def _reader(
-    table: DeltaTable, schema: pa.Schema | None = None, predicate: str | None = None
-) -> pa.RecordBatchReader:
-    """Read the columns of a schema, by default all, and the rows that fit a predicate.
-
-    delta-rs' own engine reads tables with deletion vectors and mapped columns, which its PyArrow datasets refuse. It gives text as views, of
-    which Arrow filters none, so they are cast.
-    """
-    schema = schema or pa.schema(table.schema())
-    rows = pa.RecordBatchReader.from_stream(table.scan(schema.names, predicate))
-    return rows.cast(schema)
+def _leave_out_rounded_statistics(path: str, table: DeltaTable) -> None:
+    """Set the properties of a table that others created, before delta-rs writes to it."""
+    settings = statistics_settings(pa.schema(table.schema()), table.metadata().configuration)
+    if settings:
+        refusing(path, lambda: table.alter.set_table_properties(settings))
 
 
-def has_rounded_statistics(kind: pa.DataType) -> bool:
-    """Return whether delta-rs rounds the statistics of a column: it has the bounds of decimals as 64 bits, and those with a scale as floats.
-
-    The greatest 9007199254740993 in a file is then stated as ...992, and whoever looks for ...993 leaves the file out.
-    """
-    if not pa.types.is_decimal(kind):
-        return False
-    return bool(kind.precision > (FLOAT_DIGITS if kind.scale else LONG_DIGITS))
-
-
-def _bounds(name: str, values: pa.Array) -> str | None:
-    """Return the condition that a column is within the bounds of values; None for types whose bounds leave out files that have such rows."""
-    ranged = any(fits(values.type) for fits in RANGED)
-    if not ranged or has_rounded_statistics(values.type) or values.null_count or not len(values):
-        return None
-    bounds = pc.min_max(values)
-    low, high = (_literal(bounds[one]) for one in ("min", "max"))
-    return f"{sql.quoted(name)} BETWEEN {low} AND {high}"
-
-
-def _literal(value: pa.Scalar) -> str:
-    """Return a value of a type of RANGED as DataFusion has it."""
-    if pa.types.is_integer(value.type):
-        return str(value.as_py())
-    text = str(value.as_py()).replace("'", "''")
-    if pa.types.is_decimal(value.type):
-        return f"CAST('{text}' AS DECIMAL({value.type.precision},{value.type.scale}))"
-    return f"CAST('{text}' AS DATE)" if pa.types.is_date(value.type) else f"'{text}'"
-
-
-def _match(table: TargetTable) -> str:
-    """Return the condition that a row of the table and one of staging have the same key.
-
-    Tables that others created have statistics of every column: keys whose ones are rounded are compared as text, for which no file is left out.
-    """
-    equal = "IS NOT DISTINCT FROM" if table.keyless else "="
-    pairs = []
-    for at in table.key:
-        sides = (f"t.{sql.quoted(table.columns[at].name)}", f"s.c{at}")
-        if has_rounded_statistics(table.columns[at].type):
-            sides = tuple(f"CAST({side} AS VARCHAR)" for side in sides)
-        pairs.append(f"({f' {equal} '.join(sides)})")
-    # DataFusion takes AND for the narrower one where there are no parentheses.
-    return " AND ".join(pairs)
+def storage_options(path: str) -> dict[str, str] | None:
+    """Return what delta-rs needs beside the environment: without it, it refuses a store of S3's protocol at an http address."""
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    address = next(filter(None, map(os.environ.get, names)), "")
+    is_plain = path.startswith(("s3://", "s3a://")) and address.startswith("http://")
+    return {"aws_allow_http": "true"} if is_plain else None
 
 
 def _check_name(path: str) -> None:
@@ -419,9 +372,9 @@ def _check_name(path: str) -> None:
 def table_rows(path: str) -> pa.RecordBatchReader:
     """Return a reader of a table by its folder."""
     try:
-        return _reader(DeltaTable(path))
+        return reader(DeltaTable(path, storage_options=storage_options(path)))
     except (DeltaError, OSError) as error:
-        raise StorageError(_line(error), where=Where(source=path)) from None
+        raise opening(error, path) from None
 
 
 def group_positions(root: str) -> list[GroupPosition]:
@@ -433,8 +386,7 @@ def group_positions(root: str) -> list[GroupPosition]:
         folder = PyFileSystem(DeltaStorageHandler(root))
         found = folder.get_file_info(FileSelector(STATE, allow_not_found=True))
     except (DeltaError, OSError) as error:
-        fault = fault_of(error, SIGNS) or StorageError
-        raise fault(_line(error), where=Where(source=root)) from None
+        raise opening(error, root) from None
     targets = [
         (one.base_name, TableTarget(root, one.base_name)) for one in found if not one.is_file
     ]
@@ -462,25 +414,3 @@ def _version(position: str) -> int:
             hint="It holds file numbers below 2^30 and offsets below 2^33",
         )
     return number << OFFSET_BITS | offset
-
-
-def _refusing(path: str, act: Callable[[], Result]) -> Result:
-    """Return what delta-rs returns; its errors are ours."""
-    try:
-        return act()
-    except TrailgateError:
-        raise
-    except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
-        where, fault = Where(source=path), fault_of(error, SIGNS)
-        if fault is TargetConflictError:
-            problem = f"another writer changed the table meanwhile: {_line(error)}"
-            raise TargetConflictError(problem, where=where, hint=AGAIN) from None
-        kind = fault or ApplyError
-        raise kind(f"delta-rs refuses: {_line(error)}", where=where) from None
-
-
-def _line(error: Any) -> str:
-    """Return the first line of an error, and the causes that arrows mark in the next ones."""
-    first, *others = str(error).splitlines() or [""]
-    causes = [line.partition(ARROW)[2] for line in others if ARROW in line]
-    return TERMINAL.sub("", ": ".join(" ".join(one.split()) for one in (first, *causes)))

@@ -77,6 +77,7 @@ class TableTarget:
     """The tables of a DuckDB file."""
 
     widens = True
+    commits_alone = False
 
     def __init__(self, path: str, group: str) -> None:
         self._path, self._group = path, group
@@ -380,22 +381,6 @@ def _attached(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnectio
     return connection
 
 
-def _stored_type(name: str, kind: str, text: str) -> StoredType | None:
-    """Return what a column's type keeps beside its Arrow type; ``text`` is the statement that makes the table."""
-    if kind == "VARCHAR":
-        collated = rf'(?<![\w"])("?){re.escape(name)}\1 VARCHAR COLLATE (\w+)'
-        found = re.search(collated, text)
-        return StoredType(f"VARCHAR COLLATE {found[2]}", Rule.UNCASED) if found else None
-    if ARROW_TYPES.fullmatch(kind):
-        return None
-    rule = Rule.PRINTED_KEY if kind.startswith("ENUM") else Rule.PRINTED
-    return StoredType(kind, RULES_OF_TYPES.get(kind, rule))
-
-
-def _arrow_type(kind: pa.DataType, stored: StoredType | None) -> pa.DataType:
-    return kind if stored is None else pa.string()
-
-
 def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -> TrailgateError:
     """Return DuckDB's error as ours."""
     where = Where(source=path, table=None if table is None else str(table))
@@ -427,6 +412,22 @@ def group_positions(path: str) -> list[GroupPosition]:
     finally:
         connection.close()
     return group_positions_of(names, rows)
+
+
+def _stored_type(name: str, kind: str, text: str) -> StoredType | None:
+    """Return what a column's type keeps beside its Arrow type; ``text`` is the statement that makes the table."""
+    if kind == "VARCHAR":
+        collated = rf'(?<![\w"])("?){re.escape(name)}\1 VARCHAR COLLATE (\w+)'
+        found = re.search(collated, text)
+        return StoredType(f"VARCHAR COLLATE {found[2]}", Rule.UNCASED) if found else None
+    if ARROW_TYPES.fullmatch(kind):
+        return None
+    rule = Rule.PRINTED_KEY if kind.startswith("ENUM") else Rule.PRINTED
+    return StoredType(kind, RULES_OF_TYPES.get(kind, rule))
+
+
+def _arrow_type(kind: pa.DataType, stored: StoredType | None) -> pa.DataType:
+    return kind if stored is None else pa.string()
 
 
 def table_rows(place: str) -> pa.RecordBatchReader:

@@ -34,7 +34,7 @@ def fault_of(error: Exception, signs: Iterable[Sign]) -> type[TrailgateError] | 
     )
 
 
-# What the operating system says of a file, whichever library passes it on.
+# Errors of the operating system about files, whichever library passes them on.
 DISK: Final = tuple(
     Sign(Exception, text, WriteError)
     for text in (

@@ -32,6 +32,7 @@ class TableTarget:
     """The tables below a folder of this machine."""
 
     widens = False
+    commits_alone = False
 
     def __init__(self, root: str, group: str) -> None:
         if "://" in root:

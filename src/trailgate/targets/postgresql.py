@@ -18,7 +18,7 @@ import psycopg
 import pyarrow as pa
 import pyarrow.csv
 from psycopg import sql as psycopg_sql
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import PGconn, Ping, TransactionStatus
 
 from trailgate.apply.batch import Effects
@@ -153,6 +153,7 @@ class TableTarget:
     """The tables of a database."""
 
     widens = True
+    commits_alone = False
 
     def __init__(self, rest: str, group: str) -> None:
         self._address, self._group = f"postgresql:{rest}", group
@@ -360,7 +361,9 @@ class TableTarget:
         """Return a reader of all rows, which are fetched in parts."""
         names = DIALECT.select_list(table.columns)
         cursor = self._connection.cursor(name="trailgate_scan")
-        self._try(lambda: cursor.execute(f"SELECT {names} FROM {_quoted(table)} AS t".encode()))
+        self._try(
+            lambda: cursor.execute(f"SELECT {names} FROM {_quoted(table)} AS t".encode()), table
+        )
 
         def batches() -> Iterator[pa.RecordBatch]:
             while found := self._try(lambda: cursor.fetchmany(FETCHED), table):
@@ -487,24 +490,15 @@ class TableTarget:
         return refusal.numbered(numbers)
 
 
-def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
-    """Return the column that an error is about: the one that it names, or the one that COPY was reading."""
-    found = re.search(r"COPY \w+, line \d+, column [cm](\d+)", error.diag.context or "")
-    if found is None or table is None:
-        return error.diag.column_name
-    columns = range(len(table.columns)) if STAGING in found[0] else table.key
-    return table.columns[int(found[1])].name if int(found[1]) in columns else None
-
-
 def _connected(address: str, group: str) -> psycopg.Connection[Any]:
     """Return a connection. Raises TargetUnavailableError if the server does not answer, or not yet, and StorageError if it refuses the login."""
     where = Where(source=mask_logins(address))
     try:
         usual = {**USUAL, "fallback_application_name": f"trailgate apply {group}"}
-        stated = conninfo_to_dict(address)
+        stated: dict[str, Any] = conninfo_to_dict(address)
         if "PGCONNECT_TIMEOUT" in os.environ:
             stated["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
-        return psycopg.connect(address, **{**usual, **stated})
+        return _set(psycopg.connect(make_conninfo(**{**usual, **stated})))
     except psycopg.OperationalError as error:
         text = _line(error)
     except psycopg.Error as error:
@@ -515,6 +509,14 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
     if is_up and "FATAL" in text and not any(one in text for one in FULL):
         raise StorageError(text, where=where)
     raise TargetUnavailableError(text, where=where)
+
+
+def _set(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    """Return a connection with our settings."""
+    for name, value in SETTINGS.items():
+        connection.execute(f"SET {name} = '{value}'".encode())
+    connection.commit()
+    return connection
 
 
 def group_positions(rest: str) -> list[GroupPosition]:
@@ -529,6 +531,15 @@ def group_positions(rest: str) -> list[GroupPosition]:
             return []
         except psycopg.Error as error:
             raise StorageError(_line(error), where=Where(source=mask_logins(address))) from None
+
+
+def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
+    """Return the column that an error is about: the one that it names, or the one that COPY was reading."""
+    found = re.search(r"COPY \w+, line \d+, column [cm](\d+)", error.diag.context or "")
+    if found is None or table is None:
+        return error.diag.column_name
+    columns = range(len(table.columns)) if STAGING in found[0] else table.key
+    return table.columns[int(found[1])].name if int(found[1]) in columns else None
 
 
 class _Attribute(NamedTuple):

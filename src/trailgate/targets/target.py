@@ -79,10 +79,11 @@ def moved_on(group: str, source: str) -> TargetConflictError:
 class Target(Protocol):
     """The tables that changes land in. All methods raise TrailgateError for what the target refuses.
 
-    ``widens``: columns of integers can get more bytes.
+    ``widens``: columns of integers can get more bytes. ``commits_alone``: ``write`` commits the table by itself, before the batch is committed.
     """
 
     widens: bool
+    commits_alone: bool
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table was applied, or with None how far all tables were; None where nothing was."""

@@ -39,6 +39,7 @@ EXAMPLES: Final = (
 )
 PANELS: Final = {
     "What the tables hold": ("mode", "meta", "column", "sizes", "no_create", "schema_changes"),
+    "Replicat files": ("changed_maps", "ignore_unsupported"),
     "Rows that exist, or do not": ("on_collision", "after_csn", "overlay_until"),
     "Operations that cannot be applied": ("on_error", "discards", "repaired", "force"),
     "Looking without applying": ("dry_run", "status", "verify"),
@@ -84,7 +85,7 @@ class ApplyArguments(ApplyOptions):
     ] = None
     status: Annotated[
         bool,
-        "Show how far each table is applied, and with TRAIL how far that is behind, without applying anything.",
+        "Show how far each table is applied, and with TRAIL how much of it is left, without applying anything.",
     ] = False
     repaired: Annotated[
         str | None,
@@ -209,6 +210,8 @@ def _opened(given: ApplyArguments, trail: str, retries: Retries) -> ApplyRun:
     )
     for one in run.mapped.unused:
         say(f"line {one.line}: {one.text} changes nothing: {one.reason}")
+    for one in run.mapped.ignored:
+        say(f"line {one.line}: {one.text} is not obeyed: {one.reason}")
     return run
 
 

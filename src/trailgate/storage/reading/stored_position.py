@@ -21,7 +21,7 @@ from trailgate.trail.format.tokens import LOGCSN
 from trailgate.trail.records.record import TrailRecord, decode_record
 
 DIGEST_BYTES: Final = 8
-GO_ON: Final = "Put the files back. To go on without the missing operations, name another group and skip what is applied: --group NAME{}"
+CONTINUE: Final = "Put the files back. To continue without the missing operations, name another group and skip what is applied: --group NAME{}"
 ANOTHER: Final = "To continue the earlier trail, put its files back. To apply this one from its beginning, empty the tables and name another group: --group NAME"
 
 
@@ -78,7 +78,7 @@ def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
         raise StorageError(
             f"{missing} missing: the trail was read up to position {_short(needed)}, and now begins at file number {first}",
             where=where,
-            hint=GO_ON.format(skip),
+            hint=CONTINUE.format(skip),
         )
     if needed in (TrailPlace(trail.end.number + 1, 0), trail.end):
         return  # the file was read to its end, and nothing follows it yet
@@ -119,7 +119,7 @@ def _csn(trail: TrailFiles, place: TrailPlace, record: TrailRecord) -> str | Non
     if raw is None:
         begin = last_begin(trail, place)
         if begin is None:
-            return None  # the file with the begin of the transaction is missing
+            return None  # the file with the beginning of the transaction is missing
         with TrailFileReader(trail.file(begin.number)) as reader:
             first = reader.read(begin.offset, LONGEST)
             raw = decode_record(first, order=reader.order, base=begin.offset).token(LOGCSN)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, Self
 from zlib import crc32
 
@@ -23,7 +24,10 @@ from trailgate.storage.reading.trail_rest import TrailRest, check_complete, chec
 from trailgate.storage.reading.transaction_spans import first_end, last_begin, last_end
 
 EARLIEST, LATEST = "earliest", "latest"
-CHECKED: Final = 32  # bytes before a place that must stay: fewer than any record has
+CHECKED: Final = (
+    4096  # bytes before a place that must stay; most often they have its transaction's CSN
+)
+FIRST_CHECKED, FIRST_DIGITS = 32, 8  # of the check sums in checkpoints of earlier versions
 BEFORE_ALL: Final = TrailPlace(-1, 0)  # where a trail begins that has no file yet
 
 
@@ -46,7 +50,7 @@ class StreamOffset:
     """
 
     place: TrailPlace
-    check: str = ""
+    check: str = ""  # of 16 digits; earlier versions had 8 (``_first_check_sum``)
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> Self:
@@ -131,7 +135,7 @@ class TrailStream:
         return StreamOffset(place, _check_sum(trail.file(place.number), place.offset))
 
     def rest(self, start: StreamOffset) -> TrailRest | None:
-        """Return what is behind the last complete transaction, which ends at ``start`` or later; None while the trail has no file."""
+        """Return what is after the last complete transaction, which ends at ``start`` or later; None while the trail has no file."""
         trail = self._find()
         if trail is None:
             return None
@@ -212,9 +216,21 @@ def _passed(trail: TrailFiles, start: StreamOffset) -> StreamOffset:
 
 
 def _check_sum(file: TrailFile, offset: int) -> str:
-    start = max(offset - CHECKED, 0)
-    if start == offset:
+    """Return a digest of the last records before an offset: CHECKED bytes of them, or all after the file's header."""
+    if not offset:
         return ""
+    start = max(offset - CHECKED, 0)
+    with TrailFileReader(file) as reader:
+        if start < LONGEST:  # a header, which its writer changes, may be that long
+            start = max(start, reader.begin)
+        if start >= offset:
+            return ""
+        return blake2b(reader.read(start, offset - start).tobytes(), digest_size=8).hexdigest()
+
+
+def _first_check_sum(file: TrailFile, offset: int) -> str:
+    """Return the check sum that checkpoints of earlier versions have."""
+    start = max(offset - FIRST_CHECKED, 0)
     with TrailFileReader(file) as reader:
         return f"{crc32(reader.read(start, offset - start).tobytes()):08x}"
 
@@ -249,7 +265,8 @@ def _check(trail: TrailFiles, offset: StreamOffset) -> None:
             f"the trail was cut back to byte {file.size}, up to byte {place} it was read before"
         )
         raise _change_error(file.path, problem)
-    if _check_sum(file, place) != offset.check:
+    check_sum = _first_check_sum if len(offset.check) == FIRST_DIGITS else _check_sum
+    if check_sum(file, place) != offset.check:
         problem = f"the trail was written anew before byte {place}, which was read before"
         raise _change_error(file.path, problem)
 
