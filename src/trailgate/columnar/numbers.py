@@ -78,9 +78,17 @@ def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa
     )
 
 
+def _no_number(values: pa.Array, row: int) -> DecodeError:
+    """Return the error of the first row that is not a number, with all others that are none either."""
+    error = row_error("not a number", values, row)
+    numbers = np.asarray(pc.match_substring_regex(trim(values), NUMBER).fill_null(True))
+    error.alike = np.flatnonzero(~numbers).tolist()
+    return error
+
+
 def _number_error(values: pa.Array, row: int, bounds: tuple[int, int], scale: int) -> DecodeError:
     if not pc.match_substring_regex(trim(values.slice(row, 1)), NUMBER)[0].as_py():
-        return row_error("not a number", values, row)
+        return _no_number(values, row)
     low, high = bounds
     problem = (
         f"number outside {low} to {high}"
@@ -169,7 +177,7 @@ def check_number_text(values: pa.StringArray) -> pa.StringArray:
             return check(dense)
         except DecodeError:
             row = failing_row(check, dense)
-        raise row_error("not a number", dense, row)
+        raise _no_number(dense, row)
 
     return over_nulls(with_place, values)
 

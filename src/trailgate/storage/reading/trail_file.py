@@ -5,7 +5,7 @@ The tables of metadata records before a place, searched no further than needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Final, Self
@@ -17,10 +17,10 @@ from trailgate.model.table_patterns import table_name
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.files.trail_files import TrailFiles
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.trail.format.file_header import FileHeader, decode_header
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
-from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, ddl_statement
 from trailgate.trail.format.tokens import RECORD, ByteOrder
 from trailgate.trail.records.damage import unreadable_at
 from trailgate.trail.records.framing import (
@@ -170,15 +170,24 @@ class TrailFileReader:
         ``tables`` is what those before ``start`` define.
         """
         begin = self.begin if start is None else start
+        for data, place, offset in self._typed(begin, until, IO_METADATA):
+            record = decode_record(data, offset, order=self.order, base=place)
+            tables = tables.with_record(record)
+        return tables
+
+    def typed(self, begin: int, until: int, io_type: int) -> Iterator[int]:
+        """Yield the offsets of the records of a type that begin in a range."""
+        for _, place, offset in self._typed(begin, until, io_type):
+            yield place + offset
+
+    def _typed(self, begin: int, until: int, io_type: int) -> Iterator[tuple[Octets, int, int]]:
+        """Yield the records of a type that begin in a range: the bytes that hold one, their place, and its offset in them."""
         for place in range(begin, min(until, self.file.size), SCAN):
             data = self.read(place, SCAN + LONGEST)
             stop = min(SCAN, until - place)
-            for offset in find_typed(data, self.order, IO_METADATA).tolist():
+            for offset in find_typed(data, self.order, io_type).tolist():
                 if offset < stop:
-                    tables = tables.with_record(
-                        decode_record(data, offset, order=self.order, base=place)
-                    )
-        return tables
+                    yield data, place, offset
 
 
 def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
@@ -263,6 +272,44 @@ def defined_tables(trail: TrailFiles) -> list[str]:
                 break
             names |= {known.name for known in _tables(reader)}
     return sorted(names)
+
+
+def latest_tables(
+    trail: TrailFiles, enough: Callable[[set[str]], bool], most: int
+) -> tuple[set[str], bool]:
+    """Return the names of tables that a trail defines in its newest files, and whether all files were read.
+
+    Reading stops if the names are ``enough``, or after ``most`` bytes.
+    """
+    names = {table.name for table in trail.definitions}
+    read = 0
+    for file in reversed(trail.files):
+        if read > most or enough(names):
+            return names, False
+        read += file.size
+        with TrailFileReader(file) as reader:
+            header = reader.header if file.size else None
+            if header is not None and header.trail.compatibility >= METADATA_LEVEL:
+                names |= {known.name for known in _tables(reader)}
+    return names, True
+
+
+def first_ddl(
+    trail: TrailFiles, start: TrailPlace, end: TrailPlace
+) -> tuple[TrailPlace, str] | None:
+    """Return the place and the statement of the first DDL record between two places; None if there is none."""
+    for file in trail.following(start.number):
+        if (file.number, 0) >= end:
+            break
+        with TrailFileReader(file) as reader:
+            place = start.offset if file.number == start.number else 0
+            until = min(file.size, end.offset) if file.number == end.number else file.size
+            for offset in reader.typed(max(place, reader.begin), until, IO_DDL):
+                record = decode_record(
+                    reader.read(offset, LONGEST), 0, order=reader.order, base=offset
+                )
+                return TrailPlace(file.number, offset), ddl_statement(record.data or b"")
+    return None
 
 
 def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
