@@ -76,7 +76,7 @@ class Shape:
         for name, (column, own) in zip(self.names, self.columns, strict=True):
             numbers = {self._read(one): at for at, one in enumerate(own)} | {None: None}
             values[name] = numbers[row[column.name.lower()]]
-        return known[key] if key in known else None, values
+        return known.get(key), values
 
     def _read(self, value: Any) -> Any:
         return self.read.get(value, value)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -164,7 +164,12 @@ class BoundedTarget(Target, Protocol):
 
 
 class TargetTables:
-    """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them."""
+    """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them.
+
+    Unless ``by_position``, positions of the group are not those of operations, and tables leave no operation out by them.
+    """
+
+    by_position: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -174,10 +179,8 @@ class TargetTables:
         mapping: MapStatements | None = None,
         target: Target | None = None,
         *,
-        by_position: bool = True,
         is_absent: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """Open a target. Unless ``by_position``, positions of the group are not those of operations, and tables leave nothing out by them."""
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
         self._options = options
@@ -199,7 +202,6 @@ class TargetTables:
             check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
-        self._by_position = by_position
         self._landed: dict[str, str] = {}  # how far tables are that leave nothing out
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
@@ -224,7 +226,7 @@ class TargetTables:
         if joining is None:
             hint = "Give the options that it was applied with, or name another group, --group NAME"
             raise StorageError(known, where=where, hint=hint)
-        if not self._by_position:
+        if not self.by_position:
             self.done = replace(done, trail=source)
             return
         if joining and options.changed_maps == "stop":
@@ -351,7 +353,7 @@ class TargetTables:
                 raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
-            if not self._by_position:
+            if not self.by_position:
                 self._landed[name], done = done, ""
             until = "" if self._bound is None else self._bound(wanted)
             own = self._target.planned(wanted) if held is None else held
@@ -574,7 +576,7 @@ class TargetTables:
         discarded = {
             number
             for block, _ in batch.blocks
-            for number in file.listed(_up_to(block, ahead) if self._by_position else block)
+            for number in file.listed(_up_to(block, ahead) if self.by_position else block)
         }
         operations = {name: own.without(discarded) for name, own in batch.operations.items()}
         return replace(batch, operations=operations)
