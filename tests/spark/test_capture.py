@@ -10,8 +10,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
 from sample_trail import DEFINITIONS
+from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, run_local
@@ -138,9 +138,7 @@ def test_a_bad_body_is_named_by_partition_and_row(spark: SparkSession, tmp_path:
         capture(frame, properties).collect()
 
 
-def test_tombstones_of_change_events_are_no_operations(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_tombstones_of_change_events_are_no_operations(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "my.def").write_bytes(write_sourcedefs(DEFINITIONS))
     (tmp_path / "d.properties").write_text(
         f"parser.type=debezium\ndebezium.sourcedefs={tmp_path}/my.def\ndebezium.txid=*txid\n"
