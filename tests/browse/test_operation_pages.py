@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from browse.trails import hostile_trail, plain_trail
+from raw_trail import inserts, write_files
 from sample_trail import ORDERS, Op, write_trail
 from trailgate.browse.index import TableTotals, TrailIndex
 from trailgate.browse.operations import Filters, Operation, Search
@@ -227,6 +228,80 @@ def test_damage_is_shown_with_its_bytes_and_the_rest_is_read(tmp_path: Path) -> 
         where = re.findall(r'href="bytes\?at=([^"]+)"', ask(""))
         assert where
         assert "de ad be ef" in ask(f"bytes?at={where[0]}")
+
+
+def damaged_index(tmp_path: Path) -> tuple[TrailIndex, int, int]:
+    """Return a trail of eight inserts that lacks a byte of the fourth, and where the third and the fourth begin."""
+    records = inserts(range(8))
+    path = Path(f"{write_files(tmp_path / 'ot', [records])}000000000")
+    data = bytearray(path.read_bytes())
+    fourth = data.index(records[3])
+    del data[fourth + 60]
+    path.write_bytes(data)
+    found = TrailIndex(str(tmp_path / "ot"))
+    found.build()
+    return found, fourth - len(records[2]), fourth
+
+
+def test_a_damaged_trail_looks_damaged_on_every_page(tmp_path: Path) -> None:
+    found, third, fourth = damaged_index(tmp_path)
+    with found:
+        ask = asking(found)
+        pages = (
+            "operations",
+            f"transaction?at=0:{third}",
+            f"bytes?at=0:{third}",
+            "table?name=MY.ORDERS",
+        )
+        for page in pages:
+            assert "This trail is damaged" in plain(ask(page)), page
+        lost = (
+            f"0:{fourth} cannot be read: 90 bytes are not a record: the record's trailer should be"
+        )
+        assert "row 2" in plain(ask(f"bytes?at=0:{third}"))
+        assert f"Damage at 0:{fourth}" in plain(ask(f"bytes?at=0:{fourth}"))
+        for page in (
+            "operations",
+            "operations?kinds=D",
+            f"operations?at=0:{third}",
+            f"operations?before=0:{fourth + 100}",
+        ):
+            text = plain(ask(page))
+            assert lost in text, page
+            if "row 2" in text:
+                assert text.index("row 2") < text.index(lost)
+        assert lost not in plain(ask(f"operations?at=0:{fourth + 1}"))
+        assert lost not in plain(ask(f"operations?before=0:{fourth}"))
+
+
+def test_a_whole_trail_has_no_banner(ask: Ask) -> None:
+    assert "damaged" not in plain(ask("operations"))
+
+
+def test_pages_lead_through_damage_both_ways(tmp_path: Path) -> None:
+    """However few rows a page has, each operation and each run of lost bytes is on one page."""
+    found, _, fourth = damaged_index(tmp_path)
+    with found:
+        place: TrailPlace | None = None
+        forwards = []
+        while True:
+            page = Search(found, Filters(), place, rows=2, damage=True).run()
+            forwards += [row.place for row in page.rows]
+            if page.after is None:
+                break
+            place = page.after
+        assert len(forwards) == 8  # seven operations, and the place of what was the fourth
+        assert forwards == sorted(set(forwards))
+        assert TrailPlace(0, fourth) in forwards
+        place = None
+        backwards: list[TrailPlace] = []
+        while True:
+            page = Search(found, Filters(), place, back=True, rows=2, damage=True).run()
+            backwards = [*(row.place for row in page.rows), *backwards]
+            if page.before is None:
+                break
+            place = page.before
+        assert backwards == forwards
 
 
 def test_markup_in_a_trail_is_text(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,7 +18,7 @@ from trailgate.expressions.environment_items import ITEMS
 from trailgate.expressions.evaluation import evaluated, select_rows, strings
 from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.values import Environment
-from trailgate.model.changes import DELETE, KEY_UPDATE
+from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, StateColumn
 
 COLUMNS: dict[str, list[Any]] = {
     "ID": [1, 2, 3],
@@ -117,6 +118,9 @@ BLOCK = block_of(COLUMNS, tx_owner=pa.array(["ann", "bob", None]))
         ("@GETENV ('TRANSACTION', 'USERNAME') = 'bob'", [1]),
         ("GGS_TRANS_TIMESTAMP = '2026-01-05 09:00:00.000000'", [0, 1, 2]),
         ("@BEFORE (NAME) = @ABSENT", [0, 1, 2]),
+        ("@STRNCAT (CITY, 2, '-', 1, ID, 5) = 'OS-3'", [2]),
+        ("@BINTOHEX (RAW) = '00FF'", [0]),
+        ("@BEFOREAFTER (ID) = 2", [1]),
         ("NAME = 'JOE' OR NOT (ID = 1)", [0, 1, 2]),
         ("ID", [0, 1, 2]),
         ("'1' = '1'", [0, 1, 2]),
@@ -167,9 +171,17 @@ def test_a_condition_selects_rows(condition: str, rows: list[int]) -> None:
         ("@RANGE (4, 3)", "range 4 is not one of 3", 8),
         ("@STRFIND (NAME, CITY)", "expected a literal", 16),
         ("@STRFOUND (NAME, 'x')", "unknown function @STRFOUND", 0),
+        ("@GETVAL (lookup.name) = 'x'", "@GETVAL is not computed: there are no procedures", 0),
+        ("@BINTOHEX (NAME) = 'x'", "@BINTOHEX takes a column of bytes", 0),
+        ("@STRNCAT (NAME, 2, CITY) = 'x'", "@STRNCAT takes pairs", 0),
+        ('NAME = "JOE"', "no column JOE", 7),
         ("@GETENV ('TRANSACTION', 'USRNAME') = 'x'", "@GETENV does not know 'USRNAME'", 0),
         ("@GETENV ('LAG', 'SEC') = 'x'", "@GETENV does not give LAG", 0),
-        ("@GETENV ('GGFILEHEADER', 'COMPATIBILITY') = '4'", "it is valid for Replicat", 0),
+        (
+            "@GETENV ('GGFILEHEADER', 'COMPATIBILITY') = '4'",
+            "it describes a file and not an operation",
+            0,
+        ),
         ("@COLTEST (NAME, EMPTY)", "expected one of PRESENT, NULL, MISSING, INVALID", 16),
         ("NAME < @NULL", "@NULL is compared by = or <>", 5),
         ("ID = 1" + "0" * 40, "more than 38 digits", 3),
@@ -307,3 +319,22 @@ def test_a_number_that_is_longer_than_its_text_is_kept_whole() -> None:
     assert whole.to_pylist() == COLUMNS["AMOUNT"]
     negative = strings(parse_value("@STRNUM (-1.27, RIGHTZERO, 7)"), BLOCK)
     assert negative.to_pylist() == ["-001.27"] * 3
+
+
+def test_either_image_gives_a_column() -> None:
+    """@BEFOREAFTER gives the value before where the record has it, else the one after."""
+    block = block_of({"ID": [1, 2], "NAME": ["new", "other"]}, kind=UPDATE)
+    name = block.table.index("NAME")
+    missing = np.array([False, True])
+    known = StateColumn(pa.array(["old", None], pa.string()), missing)
+    before = tuple(known if at == name else one for at, one in enumerate(block.before))
+    found = strings(parse_value("@BEFOREAFTER (NAME)"), replace(block, before=before))
+    assert found.to_pylist() == ["old", "other"]
+
+
+def test_literals_in_double_quotes_are_read_where_the_file_says_so() -> None:
+    found = select_rows(parse_condition("NAME = \"JOE\" AND CITY <> 'X'", ansi_quotes=False), BLOCK)
+    assert np.flatnonzero(found.selected).tolist() == [0]
+    with pytest.raises(OptionError) as caught:
+        select_rows(parse_condition('NAME = "JOE"'), BLOCK)
+    assert "A literal is in single quotes, 'JOE', unless NOUSEANSISQLQUOTES" in caught.value.hint

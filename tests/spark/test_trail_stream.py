@@ -193,3 +193,85 @@ def test_records_are_streamed_as_well(spark: SparkSession, tmp_path: Path) -> No
 
     found = spark.read.parquet(str(tmp_path / "rows")).orderBy("position").collect()
     assert [row.type_name for row in found] == ["Insert", "RestartAbend", *["Insert"] * 4]
+
+
+def _with_damaged_length(folder: Path) -> Path:
+    """Write a trail of two files; in the last one a length hides five operations behind it, and the end of its transaction."""
+    first, torn, hidden = TRANSACTIONS[3], TRANSACTIONS[7], TRANSACTIONS[11][:1]
+    prefix = write_files(folder / "ot", [first, [*TRANSACTIONS[2], *torn, *hidden]])
+    path = Path(f"{prefix}000000001")
+    data = bytearray(path.read_bytes())
+    at = data.index(torn[1])
+    data[at + 2 : at + 4] = b"\xf0\x00"
+    path.write_bytes(data)
+    return prefix
+
+
+DAMAGED = r"(?s)the record's length is damaged: it states 61440 bytes.*a record follows at byte \d+.*ot000000001, byte \d+"
+
+
+def test_a_stream_stops_at_a_damaged_length_in_the_last_file(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    prefix = _with_damaged_length(tmp_path)
+
+    with pytest.raises(PySparkException, match=DAMAGED):
+        started(
+            stream(spark, prefix, maxBytesPerTrigger="100"), tmp_path, availableNow=True
+        ).awaitTermination()
+
+    whole = sorted([*(30 + i for i in range(4)), *(20 + i for i in range(3))])
+    assert sorted(landed(spark, tmp_path)) in (whole, whole[3:], [])
+
+
+@pytest.mark.parametrize("options", [{}, {"splitBytes": "200"}, {"records": "all"}])
+def test_a_batch_never_shows_part_of_what_a_damaged_length_hides(
+    spark: SparkSession, tmp_path: Path, options: dict[str, str]
+) -> None:
+    prefix = _with_damaged_length(tmp_path)
+
+    with pytest.raises(PySparkException, match=DAMAGED):
+        spark.read.format("trail").options(**options).load(str(prefix)).collect()
+
+
+def test_a_stream_that_ends_names_the_bytes_left_over(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    rest = [*TRANSACTIONS[3][:2], TRANSACTIONS[3][2][:-1]]
+    prefix = write_files(tmp_path / "ot", [[*TRANSACTIONS[2], *rest]])
+    source = TrailSource({"path": str(prefix)})
+    reader = source.streamReader(source.schema())
+    reader.prepareForTriggerAvailableNow()
+    end = reader.latestOffset(reader.initialOffset(), None)
+    assert not caplog.records
+    assert reader.latestOffset(end, None) == end
+    assert reader.latestOffset(end, None) == end
+
+    torn = len(rest[2])
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 2
+    assert f"{len(rest[0]) + len(rest[1])} bytes from position 0:{end['offset']} on" in messages[0]
+    assert f"{torn} bytes at the end of {prefix}000000000 are not read" in messages[1]
+
+
+def test_a_batch_of_an_open_transaction_names_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefix = write_files(tmp_path / "ot", [[*TRANSACTIONS[2], *TRANSACTIONS[3][:2]]])
+    source = TrailSource({"path": str(prefix)})
+    source.reader(source.schema()).partitions()
+
+    (record,) = caplog.records
+    assert "has not ended: only part of it is read" in record.getMessage()
+
+
+def test_a_new_stream_names_missing_first_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefix = write_files(tmp_path / "ot", [TRANSACTIONS[1], TRANSACTIONS[2]])
+    Path(f"{prefix}000000000").unlink()
+    source = TrailSource({"path": str(prefix)})
+    source.streamReader(source.schema()).initialOffset()
+
+    (record,) = caplog.records
+    assert "begins at file number 1: operations of earlier files are missing" in record.getMessage()

@@ -18,7 +18,7 @@ from trailgate.columnar.digits import short_position
 from trailgate.errors import ApplyError, OptionError, Where
 from trailgate.expressions.evaluation import evaluated, no_rows
 from trailgate.expressions.selection import MISSING_HINT, TableSelection, column_index
-from trailgate.expressions.syntax import ColumnName, Expression
+from trailgate.expressions.syntax import ColumnName, Expression, double_quotes_hint
 from trailgate.expressions.values import Environment
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
 from trailgate.model.operations_table import image_of
@@ -45,9 +45,11 @@ class Mapping:
     All statements that name a source table are obeyed. Of those with the same target the first one that takes an operation has it.
     """
 
-    def __init__(self, parameters: ReplicatParameters) -> None:
+    def __init__(
+        self, parameters: ReplicatParameters, environment: Environment | None = None
+    ) -> None:
         self._parameters = parameters
-        self._environment = Environment(group=parameters.group or "", group_type="REPLICAT")
+        self._environment = environment or parameters.environment
         self._known: dict[Table, list[_TableMap]] = {}
 
     @property
@@ -63,7 +65,11 @@ class Mapping:
     @property
     def name(self) -> str:
         """Return what sets positions by these statements apart from others."""
-        mapped = {f"{one.rule.pattern}>{one.target}" for one in self._parameters.maps}
+        own = self._parameters.mode  # stated once, if all statements have it
+        mapped = {
+            f"{one.rule.pattern}>{one.target}" + (f":{one.mode}" if one.mode and not own else "")
+            for one in self._parameters.maps
+        }
         excluded = {f"!{pattern}" for pattern in self._parameters.excluded}
         return ",".join(sorted(mapped) + sorted(excluded))
 
@@ -72,16 +78,44 @@ class Mapping:
 
         Raises OptionError where they differ.
         """
-        fitting = [
-            one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
-        ]
-        named = [one for one in fitting if "*" not in one.target] or fitting
+        named = self._naming(target)
         for one in named[1:]:
             if one.collisions is not named[0].collisions:
                 problem = f"it has another response to collisions than line {named[0].rule.line}, and both write {target}"
                 error = one.rule.error(problem, "MAP", "State HANDLECOLLISIONS alike in both")
                 raise error.with_place(source=self._parameters.source or None)
         return named[0].collisions if named else None
+
+    def mode(self, target: str) -> str | None:
+        """Return the mode of a target table, by its name; None if the statements with this target do not state one.
+
+        Raises OptionError if they differ.
+        """
+        named = self._naming(target)
+        for one in named[1:]:
+            if one.mode != named[0].mode:
+                problem = f"INSERTALLRECORDS differs from line {named[0].rule.line}, and both write {target}"
+                error = one.rule.error(problem, "MAP", "Give one of them another target")
+                raise error.with_place(source=self._parameters.source or None)
+        return named[0].mode if named else None
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """Return the modes that statements state."""
+        return frozenset(one.mode for one in self._parameters.maps if one.mode)
+
+    def _naming(self, target: str) -> list[MapRule]:
+        """Return the statements whose target a table is, by its name; those with wildcards only if no other one names it."""
+        fitting = [
+            one for one in self._parameters.maps if TablePatterns((one.target,)).fits_end(target)
+        ]
+        return [one for one in fitting if "*" not in one.target] or fitting
+
+    @property
+    def patterns(self) -> Sequence[tuple[str, str]]:
+        """Return the pattern of each statement's source, with the statement's line."""
+        rules = (one.rule for one in self._parameters.maps)
+        return [(f"{rule.source} line {rule.line}, MAP".strip(), rule.pattern) for rule in rules]
 
     def tables(self, table: Table) -> Sequence[Table]:
         """Return the target tables of a source table, a definition for each statement; raises OptionError."""
@@ -170,7 +204,7 @@ def _table_map(given: MapRule, table: Table, environment: Environment) -> _Table
             try:
                 evaluated(source, no_rows(table), replace(environment, now=""))
             except OptionError as error:
-                raise error.with_place(line=rule.line or None, field="COLMAP") from None
+                raise rule.place(error, "COLMAP") from None
     columns = tuple(
         replace(table.columns[value], name=name)
         if isinstance(value, int)
@@ -192,7 +226,11 @@ def is_timed(value: int | Expression) -> bool:
 def _source_column(value: Expression, table: Table, given: MapRule) -> int | Expression:
     node = value.node
     if isinstance(node, ColumnName) and node.image is None:
-        return column_index(table, node.name, given.rule, "COLMAP")
+        try:
+            return column_index(table, node.name, given.rule, "COLMAP")
+        except OptionError as error:
+            error.hint = error.hint or double_quotes_hint(value.text, node.at)
+            raise
     return value
 
 
@@ -252,9 +290,14 @@ def _target_name(given: MapRule, source: Table) -> str:
 
 
 def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:
-    """Return operations that a statement takes as those of its target."""
-    block = _retyped(block, one.given.types)
+    """Return the operations that a statement selects as those of its target.
+
+    Expressions see the record as the trail has it, since an audit table states what happened at the source: with INSERTDELETES a delete becomes an insert,
+    and its @GETENV ('GGHEADER', 'OPTYPE') is still DELETE.
+    """
     earlier = replace(block, after=block.before)
+    op_type = _op_types(block, one.given.types)
+    converted = (block.op_type == DELETE) & (op_type != DELETE)
 
     def image(own: Image, of: ChangeBlock) -> Image:
         return tuple(
@@ -262,27 +305,25 @@ def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> Cha
             for value in one.columns
         )
 
+    after = block.after
+    if converted.any():  # the row of a converted delete is the row before it
+        pairs = zip(block.before, block.after, strict=True)
+        after = tuple(image_of(before, own, converted) for before, own in pairs)
     return replace(
         block,
         table=one.table,
+        op_type=op_type,
         before=image(block.before, earlier),
-        after=image(block.after, block),
+        after=image(after, block),
     )
 
 
-def _retyped(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> ChangeBlock:
-    """Return operations with the types that INSERTUPDATES, INSERTDELETES and UPDATEDELETES give them; a delete's row is then that before it."""
-    kinds: Octets = block.op_type.copy()
+def _op_types(block: ChangeBlock, types: Sequence[tuple[str, str]]) -> Octets:
+    """Return the operation types that INSERTUPDATES, INSERTDELETES and UPDATEDELETES give."""
+    op_type: Octets = block.op_type.copy()
     for old, new in types:
         chosen = block.op_type == ord(old)
         if ord(old) == UPDATE:
             chosen |= block.op_type == KEY_UPDATE
-        kinds[chosen] = ord(new)
-    deletes = (block.op_type == DELETE) & (kinds != DELETE)
-    if not deletes.any():
-        return replace(block, op_type=kinds)
-    after = tuple(
-        image_of(before, own, deletes)
-        for before, own in zip(block.before, block.after, strict=True)
-    )
-    return replace(block, op_type=kinds, after=after)
+        op_type[chosen] = ord(new)
+    return op_type

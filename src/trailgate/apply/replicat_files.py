@@ -1,7 +1,8 @@
 """Replicat parameter files: what is obeyed, what changes nothing, and what is refused.
 
-Each parameter and each option of a MAP statement is one row, which states what it sets, or why it is not obeyed. What would change the data and is not obeyed is an error.
-Parameters that toggle (IGNOREDELETES, HANDLECOLLISIONS) hold for the MAP statements after them, as they do in GoldenGate; an option of a MAP statement wins.
+Each parameter and each option of a MAP statement is one row, which states what it sets, or why it is not obeyed (``replicat_parameters``). What would change the data and is not
+obeyed is an error, unless it is to be ignored; then it is listed. Parameters that toggle (IGNOREDELETES, HANDLECOLLISIONS, INSERTALLRECORDS) hold for the MAP statements after them,
+as they do in GoldenGate; an option of a MAP statement wins.
 """
 
 from __future__ import annotations
@@ -14,55 +15,35 @@ from typing import Any, Final
 
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
+from trailgate.apply.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
 from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
-from trailgate.errors import OptionError, Where, nearest
+from trailgate.definitions.parameter_macros import ReadFile
+from trailgate.errors import OptionError, nearest
 from trailgate.expressions.extract_files import (
+    OF_EXTRACT,
+    OF_LINES,
     OPERATIONS,
     Remark,
-    by_reason,
     column_names,
     read_condition,
+    read_variable,
+    refusal,
+    remark_of,
     table_pattern,
+    with_catalog,
 )
+from trailgate.expressions.foreign_parameters import foreign_reason
 from trailgate.expressions.parser import parse_value
 from trailgate.expressions.selection import TableRule
 from trailgate.expressions.syntax import Expression
+from trailgate.expressions.values import Environment
 from trailgate.model.table_patterns import name_parts
 
-NOTED: Final = by_reason(
-    {
-        "definitions state what the tables are": "ASSUMETARGETDEFS",
-        "operations are always applied as net changes of a batch, in one commit": "BATCHSQL NOBATCHSQL GROUPTRANSOPS MAXTRANSOPS SPLIT_TRANS_RECS",
-        "the target's address has what it needs": "DBOPTIONS USERID USERIDALIAS TARGETDB SOURCEDB",
-        "the positions of all tables are kept in the target": "CHECKPOINTSECS CHECKPOINTTABLE",
-        "splits of the trail are read by threads, and each table is written at once": "THREAD THREADOPTIONS MAP_PARALLELISM APPLY_PARALLELISM MIN_APPLY_PARALLELISM MAX_APPLY_PARALLELISM COMMIT_SERIALIZATION LOOK_AHEAD_TRANSACTIONS COORDINATED",
-        "the run prints its own summary": "LIST NOLIST REPORT REPORTCOUNT REPORTROLLOVER STATOPTIONS TRACE TRACE2 SHOWSYNTAX NOSHOWSYNTAX DISCARDROLLOVER NODISCARDFILE",
-        "--follow states whether the trail is followed": "EOFDELAY EOFDELAYCSECS",
-        "operations are always applied as they are logged": "DYNAMICRESOLUTION NODYNAMICRESOLUTION WILDCARDRESOLVE ALLOWDUPTARGETMAP NOALLOWDUPTARGETMAP",
-        "several key updates of one statement are always told apart": "HANDLETPKUPDATE NOHANDLETPKUPDATE",
-        "it is always so": "USEANSISQLQUOTES APPLYNOOPUPDATES",
-        "--to names the target": "TARGETDEFS",
-    }
+ALTERED: Final = "It would change what is applied"
+NO_DDL: Final = (
+    "tables follow the definitions in the trail (--schema-changes), and a DDL record is an error"
 )
-REFUSED: Final = by_reason(
-    {
-        "there is no database that would run it": "SQLEXEC",
-        "there are no user exits": "CUSEREXIT EXITPARAM",
-        "there is no exceptions table: --on-error discard keeps the operations": "EXCEPTIONSONLY MAPEXCEPTION",
-        "conflicts between sites are not resolved": "RESOLVECONFLICT COMPARECOLS",
-        "there are no events": "EVENTACTIONS",
-        "definitions in the trail state what tables look like, and DDL is not carried out": "DDL DDLOPTIONS DDLERROR DDLSUBST",
-        "write the lines that it stands for into this file": "INCLUDE MACRO OBEY",
-        "--after-csn states where to begin": "BEGIN END HANDLECOLLISIONSUNTIL",
-        "literals are in single quotes, names in double quotes": "NOUSEANSISQLQUOTES",
-        "records are applied as they are": "REPLACEBADCHAR REPLACEBADNUM SPACESTONULL TRIMSPACES NOTRIMSPACES CHARSET COLCHARSET DECRYPTTRAIL",
-        "it belongs to Extract: write MAP": "TABLE",
-        "the whole trail is read": "PASSTHRU FILTERDUPS",
-        "write it before the first MAP, and it holds for all": "REPERROR",
-        "a delay would have to outlive the run": "DEFERAPPLYINTERVAL",
-    }
-)
-ALTERED: Final = "Leaving it out would change the data that are applied"
+APPEND: Final = "append"  # the mode of INSERTALLRECORDS
 POLICIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "ABEND": STOP,
@@ -113,11 +94,16 @@ class MapRule:
     defaults: bool = True
     types: tuple[tuple[str, str], ...] = ()
     collisions: Collisions | None = None
+    mode: str | None = None  # of its target, if it is not that of the run
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicatParameters:
-    """The parameters of a file that have an effect here, and those that change nothing (``unused``)."""
+    """The parameters of a file that have an effect here, and those that have none.
+
+    ``unused`` are those that change nothing about the data; ``ignored`` would, and were let through by ``ignore_unsupported``.
+    ``mode`` is that of all MAP statements, if they have one. ``ddl`` is the parameter that asks for DDL to be carried out.
+    """
 
     group: str | None = None
     maps: tuple[MapRule, ...] = ()
@@ -127,8 +113,25 @@ class ReplicatParameters:
     on_error: str | None = None
     responses: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))
     mode: str | None = None
+    variables: tuple[tuple[str, str], ...] = ()  # of SETENV
     unused: tuple[Remark, ...] = ()
+    ignored: tuple[Remark, ...] = ()
+    ddl: Remark | None = None
     source: str = ""  # the file, for errors
+
+    @property
+    def environment(self) -> Environment:
+        """Return what @GETENV gives, but for the items of a machine."""
+        return Environment(self.group or "", variables=self.variables, group_type="REPLICAT")
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Return the expressions of all MAP statements."""
+        return tuple(
+            value
+            for one in self.maps
+            for value in (*one.rule.expressions, *(value for _, value in one.columns))
+        )
 
 
 @dataclass(slots=True)
@@ -139,7 +142,21 @@ class _Draft:
     not_taken: set[str] = field(default_factory=set)
     types: dict[str, tuple[str, str]] = field(default_factory=dict)
     collisions: Collisions | None = None
+    mode: str | None = None
+    catalog: str = ""
+    before_rows: Statement | None = None  # GETUPDATEBEFORES
+    duplicates: Statement | None = None  # ALLOWDUPTARGETMAP
     errors: dict[str, tuple[Statement, str]] = field(default_factory=dict)  # of REPERROR
+    unused: list[Remark] = field(default_factory=list)
+    refused: list[Remark] = field(default_factory=list)
+
+    def note(self, statement: Statement, text: str, reason: str) -> None:
+        """List what changes nothing."""
+        self.unused.append(remark_of(statement, text, reason))
+
+    def refuse(self, statement: Statement, text: str, reason: str) -> None:
+        """List what would change the data and is not obeyed."""
+        self.refused.append(remark_of(statement, text, reason))
 
     def set_once(self, statement: Statement, **members: Any) -> None:
         for name in members:
@@ -148,32 +165,85 @@ class _Draft:
         self.parameters = replace(self.parameters, **members)
 
 
-def parse_replicat(text: str, source: str = "") -> ReplicatParameters:
-    """Return the parameters of a Replicat parameter file; raises OptionError with source and line."""
+def parse_replicat(
+    text: str,
+    source: str = "",
+    *,
+    read: ReadFile | None = None,
+    ignore_unsupported: bool = False,
+) -> ReplicatParameters:
+    """Return the parameters of a Replicat parameter file; raises OptionError with source and line.
+
+    ``read`` returns the text of a file that OBEY or INCLUDE names. A parameter that would change the data and is not obeyed is an error, unless it is to be ignored.
+    """
     draft = _Draft()
     try:
-        for statement in statements(text):
-            handler = _HANDLERS.get(statement.keyword, _not_obeyed)
-            handler(draft, statement)
+        for statement in statements(text, read):
+            try:
+                handler = _HANDLERS.get(statement.keyword, _not_obeyed)
+                handler(draft, statement)
+            except OptionError as error:
+                raise statement.place(error) from None
+        _check_before_rows(draft)
+        _check_duplicates(draft)
+        if draft.refused and not ignore_unsupported:
+            raise refusal(draft.refused, ALTERED, "apply")
+        found = _with_responses(draft)
     except OptionError as error:
         raise error.with_place(source=source or None) from None
-    if not draft.parameters.maps:
-        hint = "As in MAP HR.*, TARGET HR.*;"
-        raise OptionError("no MAP statement", where=Where(source=source or None), hint=hint)
-    try:
-        return replace(_with_responses(draft), source=source)
-    except OptionError as error:
-        raise error.with_place(source=source or None) from None
+    modes = {one.mode for one in found.maps}
+    return replace(
+        found,
+        source=source,
+        mode=modes.pop() if len(modes) == 1 else None,
+        ignored=tuple(draft.refused),
+    )
 
 
-def _nothing_more(statement: Statement, rest: str) -> None:
-    if rest.strip(" \t,;"):
-        raise statement.error(f"{rest!r} is not obeyed: unknown option", ALTERED)
+def _check_before_rows(draft: _Draft) -> None:
+    """List GETUPDATEBEFORES: it gives the row before an update a record of its own, which only INSERTALLRECORDS writes."""
+    statement = draft.before_rows
+    if statement is None:
+        return
+    if any(one.mode == APPEND for one in draft.parameters.maps):
+        reason = "with INSERTALLRECORDS an update would be two rows: COLMAP gives both images in one, as in OLD_NAME = BEFORE.NAME"
+        draft.refuse(statement, statement.text, reason)
+    else:
+        draft.note(statement, statement.text, "BEFORE.COLUMN is known wherever the trail has it")
+
+
+def _check_duplicates(draft: _Draft) -> None:
+    """List ALLOWDUPTARGETMAP: it changes something only if statements have the same source and target."""
+    statement = draft.duplicates
+    if statement is None:
+        return
+    pairs = [(one.rule.pattern.casefold(), one.target.casefold()) for one in draft.parameters.maps]
+    if len(set(pairs)) < len(pairs):
+        reason = "the first MAP that takes an operation writes it to its target, and others of the same target do not"
+        draft.refuse(statement, statement.text, reason)
+    else:
+        draft.note(
+            statement, statement.text, "no two MAP statements have the same source and target"
+        )
+
+
+def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
+    """List what follows a parameter that takes no more, such as THREADS (1-3)."""
+    rest = rest.strip(" \t,;")
+    if not rest:
+        return
+    reason = "unknown option"
+    if re.match(r"THREADS?\b", rest, re.IGNORECASE):
+        reason = "it would hold for some threads alone"
+    elif rest.upper() == "OVERRIDE":
+        reason = "which definitions come first is not chosen"
+    draft.refuse(statement, f"{statement.keyword} {rest}", reason)
 
 
 def _map(draft: _Draft, statement: Statement) -> None:
     """Take a MAP statement with its options."""
     pattern, rest = table_pattern(statement)
+    pattern = with_catalog(draft.catalog, pattern)
     named = _TARGET.match(rest)
     if named is None:
         raise statement.error("expected TARGET and a table name after the source's")
@@ -182,20 +252,37 @@ def _map(draft: _Draft, statement: Statement) -> None:
         raise statement.error(f"expected SCHEMA.TABLE after TARGET, found {target}")
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
     found = MapRule(
-        TableRule(pattern, ignored, line=statement.line),
+        TableRule(pattern, ignored, line=statement.line, source=statement.source),
         target,
         types=tuple(draft.types.values()),
         collisions=draft.collisions,
+        mode=draft.mode,
     )
+    of_exceptions = False
     for clause in statement.clauses(rest):
         read = _CLAUSES.get(clause.name)
         if read is None:
-            raise _refusal(statement, clause.name, clause.text, _CLAUSES)
+            of_exceptions |= clause.name == "EXCEPTIONSONLY"
+            _not_obeyed_in_map(draft, statement, clause)
+            continue
         try:
             found = read(found, clause, statement)
         except OptionError as error:
-            raise error.with_place(line=statement.line, field=clause.name) from None
+            raise statement.place(error, clause.name) from None
+    if of_exceptions:  # it maps the operations that failed: without the option it would map all
+        return
     draft.parameters = replace(draft.parameters, maps=(*draft.parameters.maps, found))
+
+
+def _not_obeyed_in_map(draft: _Draft, statement: Statement, clause: Clause) -> None:
+    if clause.name in MAP_NOTED:
+        draft.note(statement, clause.text, MAP_NOTED[clause.name])
+        return
+    reason = MAP_REFUSED.get(clause.name) or foreign_reason(clause.name, {})
+    if not reason:
+        near = nearest(clause.name, (*_CLAUSES, *MAP_NOTED, *MAP_REFUSED))
+        reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
+    draft.refuse(statement, clause.text, reason)
 
 
 def _of_rule(
@@ -224,7 +311,7 @@ def _colmap(found: MapRule, clause: Clause, statement: Statement) -> MapRule:
         name = unquote(assigned[1])
         if name.casefold() in {one.casefold() for one in columns}:
             raise statement.error(f"COLMAP gives the column {name} twice")
-        columns[name] = parse_value(assigned[2])
+        columns[name] = parse_value(assigned[2], ansi_quotes=statement.ansi_quotes)
     return replace(found, columns=tuple(columns.items()), defaults=defaults)
 
 
@@ -232,6 +319,13 @@ def _mapped_type(name: str, *, taken: bool) -> Callable[[MapRule, Clause, Statem
     def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
         kept = [one for one in found.types if one != TYPES[name]]
         return replace(found, types=(*kept, TYPES[name]) if taken else tuple(kept))
+
+    return apply
+
+
+def _mapped_mode(mode: str | None) -> Callable[[MapRule, Clause, Statement], MapRule]:
+    def apply(found: MapRule, _: Clause, __: Statement) -> MapRule:
+        return replace(found, mode=mode)
 
     return apply
 
@@ -261,7 +355,7 @@ def _mapped_operations(
 def _toggle_operations(letter: str, *, taken: bool) -> Callable[[_Draft, Statement], None]:
     def apply(draft: _Draft, statement: Statement) -> None:
         (draft.not_taken.discard if taken else draft.not_taken.add)(letter)
-        _nothing_more(statement, statement.rest)
+        _nothing_more(draft, statement, statement.rest)
 
     return apply
 
@@ -272,7 +366,7 @@ def _toggle_type(name: str, *, taken: bool) -> Callable[[_Draft, Statement], Non
             draft.types[name] = TYPES[name]
         else:
             draft.types.pop(name, None)
-        _nothing_more(statement, statement.rest)
+        _nothing_more(draft, statement, statement.rest)
 
     return apply
 
@@ -283,7 +377,7 @@ def _toggle_collisions(policy: Collisions, *, taken: bool) -> Callable[[_Draft, 
             draft.collisions = policy
         elif draft.collisions is policy:
             draft.collisions = None
-        _nothing_more(statement, statement.rest)
+        _nothing_more(draft, statement, statement.rest)
 
     return apply
 
@@ -294,15 +388,15 @@ def _value(member: str, what: str) -> Callable[[_Draft, Statement], None]:
     def apply(draft: _Draft, statement: Statement) -> None:
         value, rest = statement.first(what)
         draft.set_once(statement, **{member: unquote(value)})
-        _nothing_more(statement, rest)
+        _nothing_more(draft, statement, rest)
 
     return apply
 
 
 def _exclude(draft: _Draft, statement: Statement) -> None:
     pattern, rest = table_pattern(statement)
-    _nothing_more(statement, rest)
-    excluded = (*draft.parameters.excluded, pattern)
+    _nothing_more(draft, statement, rest)
+    excluded = (*draft.parameters.excluded, with_catalog(draft.catalog, pattern))
     draft.parameters = replace(draft.parameters, excluded=excluded)
 
 
@@ -343,7 +437,9 @@ def _reperror(draft: _Draft, statement: Statement) -> None:
 
 def _with_responses(draft: _Draft) -> ReplicatParameters:
     """Return the parameters with the responses of REPERROR; raises OptionError for a number that would be answered otherwise than in Replicat."""
-    given, unused = dict(draft.errors), []
+    if not draft.parameters.maps:
+        raise OptionError("no MAP statement", hint="As in MAP HR.*, TARGET HR.*;")
+    given, unused = dict(draft.errors), list(draft.unused)
     second = given.pop("DEFAULT2", None)
     if "DEFAULT" in given and given["DEFAULT"][1] == "EXCEPTION":
         # The reference: DEFAULT2 holds for tables without a MAP statement of exceptions, and such are refused here.
@@ -354,7 +450,7 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
         given["DEFAULT"], second = second, None
     if second is not None:
         reason = "it holds where the response of DEFAULT is EXCEPTION"
-        unused.append(Remark(second[0].line, second[0].text.rstrip("; \t"), reason))
+        unused.append(remark_of(second[0], second[0].text, reason))
     default = given.pop("DEFAULT", (None, "ABEND"))[1]
     responses: dict[int, str] = {}
     for text, (statement, response) in given.items():
@@ -362,7 +458,7 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
         group = next((own for own in NUMBERS if number in own), None)
         if group is None and response == default:
             reason = "the response is that of all errors"
-            unused.append(Remark(statement.line, statement.text.rstrip("; \t"), reason))
+            unused.append(remark_of(statement, statement.text, reason))
             continue
         if group is None:
             known = ", ".join(str(one) for own in NUMBERS for one in own)
@@ -379,38 +475,79 @@ def _with_responses(draft: _Draft) -> ReplicatParameters:
         found,
         on_error=POLICIES[default] if draft.errors else None,
         responses=MappingProxyType(responses),
-        unused=tuple(sorted((*found.unused, *unused), key=lambda one: one.line)),
+        unused=tuple(sorted(unused, key=lambda one: one.line)),
     )
 
 
-def _insertallrecords(draft: _Draft, statement: Statement) -> None:
-    if draft.parameters.maps:
-        hint = "Write it before the first MAP: it holds for all here"
-        raise statement.error(
-            f"{statement.keyword} follows a MAP, which it would not hold for", hint
-        )
-    draft.set_once(statement, mode="append")
-    _nothing_more(statement, statement.rest)
+def _toggle_mode(mode: str | None) -> Callable[[_Draft, Statement], None]:
+    def apply(draft: _Draft, statement: Statement) -> None:
+        draft.mode = mode
+        _nothing_more(draft, statement, statement.rest)
+
+    return apply
+
+
+def _sourcecatalog(draft: _Draft, statement: Statement) -> None:
+    """Take the catalog of the sources in two parts that follow."""
+    draft.catalog, rest = statement.first("a catalog")
+    _nothing_more(draft, statement, rest)
+
+
+def _setenv(draft: _Draft, statement: Statement) -> None:
+    variables = (*draft.parameters.variables, read_variable(statement))
+    draft.parameters = replace(draft.parameters, variables=variables)
+    draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) sees it")
+
+
+def _getupdatebefores(draft: _Draft, statement: Statement) -> None:
+    draft.before_rows = statement
+    _nothing_more(draft, statement, statement.rest)
+
+
+def _allowduptargetmap(draft: _Draft, statement: Statement) -> None:
+    draft.duplicates = statement
+    _nothing_more(draft, statement, statement.rest)
+
+
+def _ddl(draft: _Draft, statement: Statement) -> None:
+    """List DDL, and keep it: a trail with a DDL record needs it."""
+    wanted = statement.rest.upper().split()
+    if statement.keyword == "DDL" and wanted[:2] != ["EXCLUDE", "ALL"]:
+        ddl = remark_of(statement, statement.text, NO_DDL)
+        draft.parameters = replace(draft.parameters, ddl=ddl)
+    draft.note(statement, statement.text, NO_DDL)
+
+
+def _end(draft: _Draft, statement: Statement) -> None:
+    if statement.rest.upper() == "RUNTIME":
+        draft.note(statement, statement.text, "a run ends with the trail")
+    else:
+        reason = "a run ends with the trail: nothing stops it at a time"
+        draft.refuse(statement, statement.text, reason)
+
+
+def _charset(draft: _Draft, statement: Statement) -> None:
+    if re.fullmatch(r"[\"']?UTF-?8[\"']?", statement.rest, re.IGNORECASE):
+        draft.note(statement, statement.text, "parameter files are UTF-8")
+    else:
+        draft.refuse(statement, statement.text, "parameter files are UTF-8")
+
+
+def _obeyed_already(_: _Draft, __: Statement) -> None:
+    """Take a parameter that was obeyed while the file was cut into statements."""
 
 
 def _not_obeyed(draft: _Draft, statement: Statement) -> None:
-    """Note a parameter that changes nothing about the data; raise for any other one."""
-    reason = NOTED.get(statement.keyword)
-    text = statement.text.rstrip("; \t")
-    if reason is None:
-        raise _refusal(statement, statement.keyword, text, _HANDLERS)
-    remark = Remark(statement.line, text, reason)
-    draft.parameters = replace(draft.parameters, unused=(*draft.parameters.unused, remark))
-
-
-def _refusal(
-    statement: Statement, name: str, text: str, known: Mapping[str, object]
-) -> OptionError:
-    reason = REFUSED.get(name)
-    if reason is None:
-        near = nearest(name, (*known, *REFUSED), cutoff=0.8)
+    """List a parameter as one that changes nothing, or as one that is refused."""
+    name = statement.keyword
+    if name in NOTED:
+        draft.note(statement, statement.text, NOTED[name])
+        return
+    reason = REFUSED.get(name) or foreign_reason(name, OF_EXTRACT)
+    if not reason:
+        near = nearest(name, (*_HANDLERS, *NOTED, *REFUSED))
         reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
-    return statement.error(f"{text} is not obeyed: {reason}", ALTERED)
+    draft.refuse(statement, statement.text, reason)
 
 
 _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingProxyType(
@@ -421,7 +558,19 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingPro
         "MAPEXCLUDE": _exclude,
         "DISCARDFILE": _discardfile,
         "REPERROR": _reperror,
-        "INSERTALLRECORDS": _insertallrecords,
+        "INSERTALLRECORDS": _toggle_mode(APPEND),
+        "NOINSERTALLRECORDS": _toggle_mode(None),
+        "SOURCECATALOG": _sourcecatalog,
+        "SETENV": _setenv,
+        "GETUPDATEBEFORES": _getupdatebefores,
+        "ALLOWDUPTARGETMAP": _allowduptargetmap,
+        "DDL": _ddl,
+        "DDLOPTIONS": _ddl,
+        "DDLERROR": _ddl,
+        "END": _end,
+        "CHARSET": _charset,
+        "USEANSISQLQUOTES": _obeyed_already,
+        "NOUSEANSISQLQUOTES": _obeyed_already,
         **{
             f"{word}{name}S": _toggle_operations(letter, taken=word == "GET")
             for name, letter in OPERATIONS.items()
@@ -441,6 +590,8 @@ _CLAUSES: Final[Mapping[str, Callable[[MapRule, Clause, Statement], MapRule]]] =
         "KEYCOLS": _of_rule(column_names("key")),
         "FILTER": _of_rule(read_condition),
         "WHERE": _of_rule(read_condition),
+        "INSERTALLRECORDS": _mapped_mode(APPEND),
+        "NOINSERTALLRECORDS": _mapped_mode(None),
         **{
             f"{word}{name}S": _mapped_operations(letter, taken=word == "GET")
             for name, letter in OPERATIONS.items()
@@ -454,3 +605,5 @@ _CLAUSES: Final[Mapping[str, Callable[[MapRule, Clause, Statement], MapRule]]] =
         },
     }
 )
+OBEYED: Final = frozenset(_HANDLERS) | OF_LINES
+MAP_OBEYED: Final = frozenset(_CLAUSES) | {"TARGET"}

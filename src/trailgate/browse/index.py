@@ -111,6 +111,20 @@ class FileFacts:
     report: FileReport | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadBytes:
+    """Bytes of a file that are not records, and why."""
+
+    begin: TrailPlace
+    end: TrailPlace
+    problem: str
+
+    @property
+    def sentence(self) -> str:
+        """Return the number of bytes and the problem."""
+        return f"{self.end.offset - self.begin.offset:,} bytes are not a record: {self.problem}"
+
+
 class StoppedError(Exception):
     """The index is not needed any more."""
 
@@ -138,6 +152,7 @@ class TrailIndex:
         self.over_time = TimeHistogram(NO_KIND)
         self.tables: dict[str, TableTotals] = {}
         self.transactions = Transactions()
+        self._unread: list[UnreadBytes] = []
         self.undone: list[tuple[TrailPlace, TrailPlace]] = []  # what restarts made void
         self.latest: int | None = None  # time of an operation
         self.done = False
@@ -191,6 +206,22 @@ class TrailIndex:
         order = list(Severity)
         found = [one for one in self._findings.result() if self._holds(one)]
         return sorted(found, key=lambda one: order.index(one.severity))
+
+    @property
+    def unread(self) -> list[UnreadBytes]:
+        """Return the bytes that are not records, in their order; those at the end of a file only if it has not grown since."""
+        sizes = {one.file.number: one.file.size for one in self.files}
+        following = {(span.number, span.start) for span in self.spans}
+        return [
+            one
+            for one in self._unread
+            if one.end.offset == sizes.get(one.begin.number) or one.end in following
+        ]
+
+    @property
+    def is_damaged(self) -> bool:
+        """Return whether the check has found an error so far."""
+        return any(one.severity is Severity.ERROR for one in self.findings)
 
     def _holds(self, found: Finding) -> bool:
         """Return whether a finding is one: where the trail has grown since, its end was none."""
@@ -259,6 +290,10 @@ class TrailIndex:
             elif isinstance(step, Gap):
                 self._sound = self._state
                 self._state = replace(self._state, tx_open=False, tx_id=None, csn=None)
+                number = self._sources[step.number].number
+                span = TrailPlace(number, step.start), TrailPlace(number, step.end)
+                if step.end > step.start:
+                    self._unread.append(UnreadBytes(*span, step.problem))
             elif isinstance(step, Chunk):
                 self._sound = None
                 last = len(step.found.view) - 1

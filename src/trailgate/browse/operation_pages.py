@@ -22,7 +22,7 @@ def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
     at, before = (place_of(query.get(name, "")) for name in PLACES)
     if filters.tx and at is None and before is None:
         at = index.begin_of(filters.tx)
-    found = Search(index, filters, before or at, back=before is not None).run()
+    found = Search(index, filters, before or at, back=before is not None, damage=True).run()
     own = {name: value for name, value in query.items() if name not in PLACES and value}
     with index.lock:
         names = sorted(index.tables)[:NAMED]
@@ -65,7 +65,7 @@ def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
     if begin is None:
         raise OptionError(f"no transaction begins at {place_text(at)} or after it")
     start = place_of(query.get("rows", "")) or begin.place
-    found = Search(index, Filters(), start).run()
+    found = Search(index, Filters(), start, damage=True).run()
     last = next(
         (
             n

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Final, Self
@@ -228,6 +228,7 @@ class Search:
     back: bool = False
     rows: int = ROWS
     seconds: float = field(default_factory=lambda: SECONDS)
+    damage: bool = False  # whether bytes that are not records are rows too
 
     def run(self) -> Found:
         """Return what is found in so many seconds, and no less than one span has."""
@@ -242,7 +243,28 @@ class Search:
             found = [*own, *found] if self.back else [*found, *own]
             if len(found) >= self.rows:
                 break
-        return self._found(tuple(found), reached)
+        result = self._found(tuple(found), reached)
+        return self._with_damage(result) if self.damage else result
+
+    def _with_damage(self, found: Found) -> Found:
+        """Return what was found with a row for each run of bytes that are not records, filtered or not: nobody knows what they were."""
+        begin, end = (found.before, self.place) if self.back else (self.place, found.after)
+        with self.index.lock:
+            lost = [
+                Unread(one.begin, one.sentence)
+                for one in self.index.unread
+                if (begin is None or one.begin >= begin) and (end is None or one.begin < end)
+            ]
+        if not lost:
+            return found
+        rows = sorted([*found.rows, *lost], key=lambda row: row.place)
+        if len(rows) <= self.rows:
+            return replace(found, rows=tuple(rows))
+        if self.back:
+            rows = rows[-self.rows :]
+            return Found(tuple(rows), self.place, rows[0].place)
+        rows = rows[: self.rows]
+        return Found(tuple(rows), rows[-1].place.just_after, self.place)
 
     def _found(self, rows: tuple[Operation | Unread, ...], reached: TrailPlace | None) -> Found:
         full, hurried = len(rows) >= self.rows, reached is not None

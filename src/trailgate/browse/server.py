@@ -66,14 +66,20 @@ def application(
     """Return what answers requests below ``/TOKEN/``: for a trail's pages, for the workbench, or for both."""
     titled = "" if bench is None else bench.title
     trail = mask_logins(titled if index is None else index.found.prefix)
-    around = {"trail": trail, "workbench": bench is not None, "alone": index is None, "done": True}
+    around = {
+        "trail": trail,
+        "workbench": bench is not None,
+        "alone": index is None,
+        "done": True,
+        "trail_damaged": False,
+    }
 
     def page(name: str) -> Route:
         assert index is not None
 
         def show(request: Request) -> Response:
             values = PAGES[name](index, request.query_params)
-            own = {"page": name, "done": index.done}
+            own = {"page": name, "done": index.done, "trail_damaged": index.is_damaged}
             return HTMLResponse(render(f"{name}.html", around | own | values))
 
         return Route(f"/{'' if name == 'overview' else name}", show)

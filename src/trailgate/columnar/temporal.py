@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets, Words
 from trailgate.columnar.gather import NO_NULLS, column
@@ -276,6 +277,7 @@ _LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
 
 # A value of these lengths ends with a whole part: year, month, day, hour, minute, second.
 _WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
+TO_HOUR: Final = len("YYYY-MM-DD HH")
 _PARTS: Final = {part: number for number, part in enumerate(Part)}
 _MONTHS: Final = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"
 _NO_TIMES: Final = np.zeros(0, np.int64)
@@ -420,6 +422,8 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
         offsets, data = text_view(dense)
         found, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
         if date_kernels.read_iso(data, offsets, width, part, found) >= 0:
+            if width == TO_HOUR:  # the format of dates has minutes where it has hours
+                dense = pc.binary_join_element_wise(dense, ":00", "")
             found, cut = _microseconds(dense, DEFAULT_FORMAT)
             if cut >= 0:
                 hint = FINE_HINT

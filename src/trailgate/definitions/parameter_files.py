@@ -1,17 +1,20 @@
-"""GoldenGate's parameter files cut into statements, and statements into clauses."""
+"""GoldenGate's parameter files cut into statements, and statements into clauses.
+
+Lines come from ``parameter_macros``: without comments, with the lines of OBEY and INCLUDE and those that macros stand for.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
+from trailgate.definitions.parameter_macros import Line, ReadFile, expanded_lines
 from trailgate.errors import OptionError, Where
 
 ENDED_BY_SEMICOLON: Final = frozenset({"TABLE", "MAP", "SEQUENCE"})
 _QUOTED: Final = r""""[^"]*"|'[^']*'"""
-_COMMENT: Final = re.compile(rf"{_QUOTED}|((?:(?<=\s)|^)--)")
 _SEMICOLON: Final = re.compile(rf"{_QUOTED}|(;)")
 _PARENTHESIS: Final = re.compile(rf"{_QUOTED}|([()])")
 _COMMA: Final = re.compile(rf"{_QUOTED}|([(),])")
@@ -21,10 +24,15 @@ _CLAUSE: Final = re.compile(r"[\s,]*(\w+)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One parameter, with the line it begins in; ``&`` and ``;`` are still in the text."""
+    """One parameter, with the line it begins in; ``&`` and ``;`` are still in the text.
+
+    ``source`` is the file of OBEY or INCLUDE, empty for the file itself. ``ansi_quotes``: literals are in single quotes, names in double quotes.
+    """
 
     line: int
     text: str
+    source: str = ""
+    ansi_quotes: bool = True
 
     @property
     def keyword(self) -> str:
@@ -50,7 +58,13 @@ class Statement:
 
     def error(self, problem: str, hint: str = "") -> OptionError:
         """Return an error placed at the statement."""
-        return OptionError(problem, where=Where(line=self.line, field=self.keyword), hint=hint)
+        where = Where(source=self.source or None, line=self.line, field=self.keyword)
+        return OptionError(problem, where=where, hint=hint)
+
+    def place(self, error: OptionError, field: str | None = None) -> OptionError:
+        """Return an error with the statement's place, where it has none of its own."""
+        error.with_place(source=self.source or None, line=self.line, field=field or self.keyword)
+        return error
 
     def first(self, what: str, text: str | None = None) -> tuple[str, str]:
         """Return the first word of the parameter, or of a part of it, quotes kept, and what follows."""
@@ -85,18 +99,30 @@ class Clause(NamedTuple):
     text: str
 
 
-def statements(text: str) -> Iterator[Statement]:
-    """Yield the parameters: one a line, continued by ``&``, or for TABLE until ``;``."""
+def statements(text: str, read: ReadFile | None = None) -> Iterator[Statement]:
+    """Yield the parameters: one a line, continued by ``&``, or for TABLE and MAP until ``;``.
+
+    ``read`` returns the text of a file that OBEY or INCLUDE names. Raises OptionError.
+    """
+    ansi_quotes = True
+    for one in _statements(expanded_lines(text, read)):
+        if one.keyword in ("USEANSISQLQUOTES", "NOUSEANSISQLQUOTES"):
+            ansi_quotes = one.keyword == "USEANSISQLQUOTES"
+        yield replace(one, ansi_quotes=ansi_quotes)
+
+
+def _statements(lines: Iterable[Line]) -> Iterator[Statement]:
     begun: Statement | None = None
-    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-        line = _remove_comments(raw).strip()
-        if not line or re.match(r"COMMENT\b", line, re.IGNORECASE):
+    for source, number, line in lines:
+        if not line or _is_comment(line, inside=begun is not None):
             continue
-        begun = Statement(number, line) if begun is None else begun.join(line)
+        begun = Statement(number, line, source) if begun is None else begun.join(line)
         while begun is not None and (end := begun.end) is not None:
             yield replace(begun, text=begun.text[:end])
             rest = begun.text[end:].strip()
-            begun = Statement(number, rest) if rest else None
+            begun = None
+            if rest and not _is_comment(rest):
+                begun = Statement(number, rest, source)
     if begun is not None:
         due = "';'" if begun.keyword in ENDED_BY_SEMICOLON else "a line after '&'"
         raise begun.error(f"expected {due}, found the end of the file")
@@ -120,9 +146,10 @@ def unquote(word: str) -> str:
     return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "\"'" else word
 
 
-def _remove_comments(line: str) -> str:
-    at = _first_mark(_COMMENT, line)
-    return line if at is None else line[:at]
+def _is_comment(line: str, *, inside: bool = False) -> bool:
+    """Return whether a line is a COMMENT; inside of a statement ``comment = note`` is a column of that name."""
+    found = re.match(r"COMMENT\b\s*([=,)]?)", line, re.IGNORECASE)
+    return found is not None and not (inside and found[1])
 
 
 def _first_mark(pattern: re.Pattern[str], text: str) -> int | None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from trailgate.arrays import Octets
 from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.expressions.syntax import Call, Literal, expression_error
+from trailgate.expressions.syntax import Call, Literal, double_quotes_hint, expression_error
 from trailgate.expressions.values import Environment, Kind, Scope, Value
 from trailgate.model.changes import (
     BEGIN,
@@ -115,7 +115,7 @@ ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
         "RECORD": {
             "FILESEQNO": Item(lambda block, _: _number(block, 0, DIGITS), of_trails=True),
             "FILERBA": Item(lambda block, _: _number(block, DIGITS, 2 * DIGITS), of_trails=True),
-            "RSN": Item(lambda block, _: _or_null(block.seq_id)),
+            "RSN": Item(lambda block, _: _or_null(block.seq_id), of_messages=True),
             "TIMESTAMP": Item(commit_time),
         },
         "GGENVIRONMENT": {
@@ -131,13 +131,19 @@ OS_VARIABLE: Final = "OSVARIABLE"
 # Groups and items that are refused, and why; of a group without items here all other items are unknown.
 REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
     {
-        ("LAG", ""): "nothing waits while messages are captured",
-        ("LASTERR", ""): "it is valid for Replicat",
+        ("LAG", ""): "the run reports its lag itself",
+        (
+            "LASTERR",
+            "",
+        ): "there is no exceptions table; the discard file states the error of each operation",
         ("STATS", ""): "the run prints its own summary",
         ("DELTASTATS", ""): "the run prints its own summary",
         ("RECSOUTPUT", ""): "the run prints its own summary",
-        ("GGFILEHEADER", ""): "it is valid for Replicat, which reads the file",
-        ("DBENVIRONMENT", ""): "no database is read",
+        (
+            "GGFILEHEADER",
+            "",
+        ): "it describes a file and not an operation; logdump prints the headers of files",
+        ("DBENVIRONMENT", ""): "no database is asked about itself",
         ("TLFKEY", ""): "it belongs to NonStop",
         ("JULIANTIMESTAMP", ""): "it would differ from run to run",
         ("JULIANTIMESTAMP_PRECISE", ""): "it would differ from run to run",
@@ -145,8 +151,11 @@ REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("GGENVIRONMENT", "DOMAINNAME"): "it belongs to Windows",
         ("GGENVIRONMENT", "GROUPDESCRIPTION"): "a parameter file does not have it",
         ("GGHEADER", "RECORDLENGTH"): "it is known only after the record is written",
-        ("RECORD", "ROWID"): "messages have no ROWID",
-        ("TRANSACTION", "USERID"): "messages name the user: take USERNAME",
+        ("RECORD", "ROWID"): "a ROWID is a place in the source's database",
+        ("TRANSACTION", "USERID"): "the user has a name and no number here: take USERNAME",
+        ("TRANSACTION", "PLANNAME"): "it belongs to Db2 for z/OS, whose log is not read",
+        ("TRANSACTION", "LOGBSN"): "it is a place in the source's log, which is not read",
+        ("TRANSACTION", "REDOTHREAD"): "it belongs to Oracle's redo, which is not read",
     }
 )
 
@@ -163,14 +172,19 @@ def environment_value(scope: Scope, call: Call) -> Value:
     """Return what a call of @GETENV gives in each row; raises OptionError for an item that is not known there."""
     group, item = environment_item(call)
     if group == OS_VARIABLE:
-        return Value(pa.scalar(dict(scope.environment.variables).get(item), pa.string()), Kind.TEXT)
+        variables = dict(scope.environment.variables)
+        if item not in variables:
+            hint = f"Set it, or state it in the file: SETENV ({item} = 'value')"
+            raise scope.error(f"the environment has no variable {item}", call, hint)
+        return Value(pa.scalar(variables[item], pa.string()), Kind.TEXT)
     row = ITEMS[group][item]
     if row.of_transaction and not scope.environment.has_transactions:
         problem = f"{item} is known only after operations are selected"
         raise scope.error(problem, call, "Use it in TOKENS")
     if row.of_messages and scope.environment.group_type != "EXTRACT":
         problem = f"{item} is not known of operations that are read from a trail"
-        raise scope.error(problem, call, "_position of --mode append is the position in the trail")
+        hint = "@GETENV ('RECORD', 'FILESEQNO') and FILERBA give the position in the trail"
+        raise scope.error(problem, call, hint)
     if row.of_trails and scope.environment.group_type == "EXTRACT":
         raise scope.error(f"{item} is of a trail that is read, and messages are read", call)
     return Value(row.give(scope.block, scope.environment), Kind.TEXT)
@@ -180,6 +194,8 @@ def check_environment(call: Call, text: str) -> None:
     """Raise OptionError with a caret for a call that names no item."""
     if not all(isinstance(node, Literal) for node in call.arguments):
         hint = "As in @GETENV ('TRANSACTION', 'USERNAME')"
+        if any(double_quotes_hint(text, node.at) for node in call.arguments):
+            hint += ", unless NOUSEANSISQLQUOTES precedes"
         raise expression_error("@GETENV takes words in single quotes", text, call.at, hint)
     group, item = environment_item(call)
     if group == OS_VARIABLE and item:

@@ -16,6 +16,7 @@ from trailgate.errors import DefinitionError, OptionError, TrailgateError
 from trailgate.expressions.comparing import compare_values
 from trailgate.expressions.functions import FUNCTIONS
 from trailgate.expressions.syntax import (
+    EITHER,
     Call,
     ColumnName,
     Comparison,
@@ -27,6 +28,7 @@ from trailgate.expressions.syntax import (
     Node,
     Number,
     StateTest,
+    double_quotes_hint,
     expression_error,
 )
 from trailgate.expressions.values import (
@@ -133,7 +135,8 @@ class _Scope:
         try:
             index = table.index(node.name)
         except DefinitionError as missing:
-            raise self.error(f"no column {node.name}", node, missing.hint) from None
+            hint = missing.hint or double_quotes_hint(self.text, node.at)
+            raise self.error(f"no column {node.name}", node, hint) from None
         column = table.columns[index]
         kind = Kind.OTHER if column.zoned else KINDS.get(column.family, Kind.OTHER)
         state = self.state(node, index)
@@ -144,6 +147,8 @@ class _Scope:
 
     def state(self, node: ColumnName, index: int) -> StateColumn:
         before, after = self.block.before[index], self.block.after[index]
+        if node.image == EITHER:
+            return image_of(before, after, ~before.is_missing(len(self.block)))
         if node.image is not None:
             return before if node.image == "BEFORE" else after
         return image_of(before, after, self.block.op_type == DELETE)

@@ -8,119 +8,71 @@ ignored; then it is listed.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
+from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, Where, did_you_mean, nearest
+from trailgate.expressions.extract_parameters import (
+    NOTED,
+    REASONS,
+    REFUSED,
+    TABLE_NOTED,
+    TRANSACTION_LOG,
+)
+from trailgate.expressions.foreign_parameters import OF_REPLICAT, foreign_reason
 from trailgate.expressions.parser import parse_condition, parse_value
 from trailgate.expressions.selection import ALL, CaptureRules, Condition, TableRule, Token
 from trailgate.expressions.values import Environment
-from trailgate.model.table_patterns import NAME_PART
-
-
-class LogOption(NamedTuple):
-    """An option of TRANLOGOPTIONS: the member it adds to, or why it changes nothing."""
-
-    takes_value: bool
-    member: str = ""
-    reason: str = ""
-
-
-TRANSACTION_LOG: Final[Mapping[str, LogOption]] = MappingProxyType(
-    {
-        "EXCLUDEUSER": LogOption(True, "users"),
-        "EXCLUDETRANS": LogOption(True, "transactions"),
-        "VAMCOMPATIBILITY": LogOption(True, reason="there is one kind of capture only"),
-        "GETMETADATAFROMVAM": LogOption(False, reason="metadata always come from the properties"),
-    }
-)
-
-
-def by_reason(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the reason of each name, of the names that share one."""
-    return MappingProxyType({one: reason for reason, own in names.items() for one in own.split()})
-
-
-_NO_DATABASE: Final = "no database is read"
-_NO_TRAIL: Final = "no trail is read"
-_NOT_MAPPED: Final = "columns are not mapped while messages are captured"
-_NO_EXITS: Final = "there are no user exits"
-_IN_UTF_8: Final = "messages are UTF-8"
-_AS_IS: Final = "text is captured as it is"
-_BAD_TEXT: Final = "text that is not UTF-8 is an error of its message"
-NOTED: Final = by_reason(
-    {
-        "an operation is always written once": "ALLOWDUPTARGETMAP NOALLOWDUPTARGETMAP",
-        "memory is bounded by itself": "CACHEMGR NUMFILES",
-        "what is published is the checkpoint": "CHECKPOINTSECS",
-        "a comment": "COMMENT",
-        _NO_DATABASE: "DBOPTIONS DYNAMICRESOLUTION NODYNAMICRESOLUTION FETCHOPTIONS SOURCEDB USERID USERIDALIAS",
-        "messages carry no DDL": "DDL DDLOPTIONS",
-        "bad messages are quarantined by --on-error": "DISCARDFILE NODISCARDFILE DISCARDROLLOVER",
-        "a run reads the messages that are there, and ends": "EOFDELAY EOFDELAYCSECS",
-        "files are published whole": "FLUSHCSECS FLUSHSECS",
-        "every user's operations are captured": "GETAPPLOPS GETREPLICATES",
-        "the run prints its own summary": "LIST NOLIST REPORT REPORTCOUNT REPORTROLLOVER STATOPTIONS TRACE TRACE2 WARNLONGTRANS",
-        "there is no transaction log": "LOGALLSUPCOLS THREADOPTIONS",
-        "nothing is sent to another machine": "TCPSOURCETIMER NOTCPSOURCETIMER RMTHOST RMTHOSTOPTIONS",
-        _NO_TRAIL: "PASSTHRU NOPASSTHRU",
-        "messages carry no sequences": "SEQUENCE",
-        "it is always so": "USEANSISQLQUOTES",
-        "wildcards are resolved when the run begins": "WILDCARDRESOLVE",
-    }
-)
-REFUSED: Final = by_reason(
-    {
-        "all messages are captured": "BEGIN END",
-        _IN_UTF_8: "CHARSET",
-        _NOT_MAPPED: "COLMATCH TARGETDEFS",
-        _NO_EXITS: "CUSEREXIT",
-        _NO_TRAIL: "DECRYPTTRAIL",
-        "the trail would not be encrypted: keep it on an encrypted disk": "ENCRYPTTRAIL",
-        "messages carry no tags": "EXCLUDETAG",
-        "TABLEEXCLUDE holds for all tables": "EXCLUDEWILDCARDOBJECTSONLY",
-        "a trail is written, and no other format": "FORMATASCII FORMATSQL FORMATXML",
-        "messages do not state who wrote them: EXCLUDEUSER leaves a user out": "IGNOREAPPLOPS IGNOREREPLICATES",
-        "write the lines that it stands for into this file": "INCLUDE MACRO OBEY",
-        "it belongs to Replicat: write TABLE": "MAP",
-        "literals are in single quotes, names in double quotes": "NOUSEANSISQLQUOTES",
-        _BAD_TEXT: "REPLACEBADCHAR",
-        _NO_DATABASE: "SOURCEISTABLE SQLEXEC",
-        _AS_IS: "TRIMSPACES NOTRIMSPACES",
-    }
-)
-
+from trailgate.model.table_patterns import NAME_PART, name_parts
 
 OPERATIONS: Final = {"INSERT": "I", "UPDATE": "U", "DELETE": "D", "TRUNCATE": "T"}
 NAMES: Final = re.compile(r"\"(?:[^\"]|\"\")+\"|[^\s,\"]+")
 TOKEN: Final = re.compile(r"(\"[^\"]+\"|'[^']+'|[^\s=]+)\s*=\s*(.*)", re.DOTALL)
+_LOG_WORD: Final = re.compile(r"\([^()]*(?:\([^()]*\)[^()]*)*\)|\"[^\"]*\"|'[^']*'|[^\s,()\"']+")
 _LIMIT: Final = re.compile(r"(ON|IGNORE)\s+(INSERT|UPDATE|DELETE)S?", re.IGNORECASE)
 
 
 def _table(draft: _Draft, statement: Statement) -> None:
     """Take a TABLE statement with its options."""
     pattern, rest = table_pattern(statement)
+    pattern = with_catalog(draft.catalog, pattern)
     ignored = "".join(one for one in OPERATIONS.values() if one in draft.not_taken)
-    rule = TableRule(pattern, ignored, line=statement.line)
+    rule = TableRule(pattern, ignored, line=statement.line, source=statement.source)
     for clause in statement.clauses(rest):
         read = CLAUSES.get(clause.name)
         if read is None:
-            near = did_you_mean(clause.name, (*CLAUSES, *REASONS))
-            unknown = f"{_UNKNOWN_OPTION}. {near}".strip()
-            draft.refuse(statement, clause.text, REASONS.get(clause.name) or unknown)
+            _not_obeyed_in_table(draft, statement, clause)
             continue
         if not clause.argument:
             raise statement.error(f"expected parentheses after {clause.name}")
         try:
             rule = read(rule, clause, statement)
         except OptionError as error:
-            raise error.with_place(line=statement.line, field=clause.name) from None
+            raise statement.place(error, clause.name) from None
     if rule.columns and rule.without:
         raise statement.error("COLS and COLSEXCEPT are given together")
     draft.add("tables", rule)
+
+
+def _not_obeyed_in_table(draft: _Draft, statement: Statement, clause: Clause) -> None:
+    if clause.name in TABLE_NOTED:
+        draft.note(statement, clause.text, TABLE_NOTED[clause.name])
+        return
+    reason = REASONS.get(clause.name) or foreign_reason(clause.name, OF_REPLICAT)
+    if not reason:
+        near = did_you_mean(clause.name, (*CLAUSES, *REASONS, *TABLE_NOTED))
+        reason = f"{_UNKNOWN_OPTION}. {near}".strip()
+    draft.refuse(statement, clause.text, reason)
+
+
+def with_catalog(catalog: str, pattern: str) -> str:
+    """Return a pattern of tables with the catalog of SOURCECATALOG, if it has none of its own."""
+    has_catalog = len(name_parts(pattern)) != 2
+    return pattern if has_catalog or not catalog else f"{catalog}.{pattern}"
 
 
 def column_names(member: str) -> Callable[[TableRule, Clause, Statement], TableRule]:
@@ -139,7 +91,7 @@ def column_names(member: str) -> Callable[[TableRule, Clause, Statement], TableR
     return read
 
 
-def read_condition(rule: TableRule, clause: Clause, _: Statement) -> TableRule:
+def read_condition(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
     """Return the rule with a FILTER or WHERE; FILTER may limit itself to some operations."""
     limits, words = "", list(parts(clause.argument or ""))
     ignored = ""
@@ -149,7 +101,8 @@ def read_condition(rule: TableRule, clause: Clause, _: Statement) -> TableRule:
         ignored += letter if found[1].upper() == "IGNORE" else ""
         words.pop(0)
     applied = "".join(one for one in limits or "IUD" if one not in ignored)
-    condition = Condition(clause.name, parse_condition(", ".join(words)), applied)
+    expression = parse_condition(", ".join(words), ansi_quotes=statement.ansi_quotes)
+    condition = Condition(clause.name, expression, applied)
     return replace(rule, conditions=(*rule.conditions, condition))
 
 
@@ -162,7 +115,8 @@ def _tokens(rule: TableRule, clause: Clause, statement: Statement) -> TableRule:
         name = unquote(found[1])
         if name in {token.name for token in tokens}:
             raise statement.error(f"the token {name} is given twice")
-        tokens.append(Token(name, parse_value(found[2])))
+        value = parse_value(found[2], ansi_quotes=statement.ansi_quotes)
+        tokens.append(Token(name, value))
     return replace(rule, tokens=tuple(tokens))
 
 
@@ -178,21 +132,6 @@ CLAUSES: Final[Mapping[str, Callable[[TableRule, Clause, Statement], TableRule]]
         }
     )
 )
-
-REASONS: Final = by_reason(
-    {
-        _NOT_MAPPED: "COLMAP TARGET TARGETDEF",
-        "the properties file names the definitions": "DEF",
-        _NO_DATABASE: "SQLEXEC SQLPREDICATE FETCHCOLS FETCHCOLSEXCEPT FETCHMODCOLS FETCHMODCOLSEXCEPT FETCHBEFOREFILTER",
-        "GETUPDATEBEFORES gives the before values": "GETBEFORECOLS",
-        _NO_EXITS: "EXITPARAM",
-        "there are no events": "EVENTACTIONS",
-        _IN_UTF_8: "CHARSET COLCHARSET",
-        _AS_IS: "TRIMSPACES NOTRIMSPACES",
-        _BAD_TEXT: "REPLACEBADCHAR",
-    }
-)
-
 
 MEGABYTE: Final = 1_000_000
 
@@ -232,6 +171,18 @@ OPTIONS: Final = (
 _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
 _SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
 _UNKNOWN_OPTION: Final = "unknown option"
+# Parameters that show what an Extract without VAM reads.
+_OTHER_EXTRACTS: Final = {
+    "PASSTHRU": "pumps a trail",
+    "RMTHOST": "sends a trail to another machine",
+    "RMTHOSTOPTIONS": "sends a trail to another machine",
+    "SOURCEISTABLE": "loads tables",
+    "RMTTASK": "loads tables",
+    "USERIDALIAS": "reads a database's log",
+    "USERID": "reads a database's log",
+    "SOURCEDB": "reads a database's log",
+    "TRANLOGOPTIONS": "reads a database's log",
+}
 
 
 class Remark(NamedTuple):
@@ -240,6 +191,14 @@ class Remark(NamedTuple):
     line: int
     text: str
     reason: str
+
+
+def remark_of(statement: Statement, text: str, reason: str) -> Remark:
+    """Return a remark on a part of a statement; that of an included file names the file."""
+    shown = " ".join(text.rstrip("; \t").split())
+    if statement.source:
+        shown += f" ({statement.source})"
+    return Remark(statement.line, shown, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +248,7 @@ class _Draft:
 
     parameters: ExtractParameters = ExtractParameters("", "")
     not_taken: set[str] = field(default_factory=set)
+    catalog: str = ""
     unused: list[Remark] = field(default_factory=list)
     refused: list[Remark] = field(default_factory=list)
 
@@ -299,35 +259,43 @@ class _Draft:
         self.set(**{member: (*getattr(self.parameters, member), *items)})
 
     def note(self, statement: Statement, text: str, reason: str) -> None:
-        self.unused.append(Remark(statement.line, text, reason))
+        self.unused.append(remark_of(statement, text, reason))
 
     def refuse(self, statement: Statement, text: str, reason: str = _UNKNOWN_OPTION) -> None:
         if text:
-            self.refused.append(Remark(statement.line, text, reason))
+            self.refused.append(remark_of(statement, text, reason))
 
 
 def parse_extract(
-    text: str, source: str = "", *, ignore_unsupported: bool = False
+    text: str,
+    source: str = "",
+    *,
+    read: ReadFile | None = None,
+    ignore_unsupported: bool = False,
 ) -> ExtractParameters:
     """Return the parameters of an Extract parameter file; raises OptionError with source and line.
 
-    capture properties §10. A parameter that would change which data are written, or how, and is not obeyed, is an error,
+    ``read`` returns the text of a file that OBEY or INCLUDE names. capture properties §10. A parameter that would change which data are written, or how, and is not obeyed, is an error,
     unless it is to be ignored.
     """
     draft = _Draft()
     try:
-        for statement in statements(text):
-            handler = _HANDLERS.get(statement.keyword, _not_obeyed)
-            handler(draft, statement)
-        _check(draft.parameters)
+        for statement in statements(text, read):
+            try:
+                handler = _HANDLERS.get(statement.keyword, _not_obeyed)
+                handler(draft, statement)
+            except OptionError as error:
+                raise statement.place(error) from None
+        _check(draft)
         if draft.refused and not ignore_unsupported:
-            raise _refusal(draft.refused)
+            raise refusal(draft.refused, "It would change what is captured", "capture")
     except OptionError as error:
         raise error.with_place(source=source or None) from None
     return replace(draft.parameters, unused=tuple(draft.unused), ignored=tuple(draft.refused))
 
 
-def _refusal(refused: list[Remark]) -> OptionError:
+def refusal(refused: Sequence[Remark], effect: str, verb: str) -> OptionError:
+    """Return the error of parameters that are not obeyed: the first, and the number of the others."""
     first, others = refused[0], len(refused) - 1
     problem = f"{first.text} is not obeyed: {first.reason}"
     more = (
@@ -335,17 +303,26 @@ def _refusal(refused: list[Remark]) -> OptionError:
         if others
         else ""
     )
-    hint = f"It would change what is captured.{more} Remove it, or capture without it: --ignore-unsupported (ignore_unsupported)"
+    hint = f"{effect}.{more} Remove it, or {verb} without it: --ignore-unsupported (ignore_unsupported)"
     keyword = re.split(r"[\s,;(]", first.text, maxsplit=1)[0]
     return OptionError(problem, where=Where(line=first.line, field=keyword), hint=hint)
 
 
-def _check(parameters: ExtractParameters) -> None:
+def _check(draft: _Draft) -> None:
+    parameters = draft.parameters
     if not parameters.group:
         raise OptionError("no EXTRACT parameter", hint="A file begins with EXTRACT group")
-    if not parameters.properties_path:
-        hint = "Write VAM library, PARAMS properties-file"
-        raise OptionError("no VAM parameter", hint=hint)
+    if parameters.properties_path:
+        return
+    given = {one.text.split()[0].upper(): one for one in (*draft.unused, *draft.refused)}
+    for name, what in _OTHER_EXTRACTS.items():
+        if name in given:
+            problem = (
+                f"{given[name].text} is of an Extract that {what}, and this one captures messages"
+            )
+            hint = "VAM library, PARAMS properties-file names the messages' properties. A trail is applied by trailgate apply, and read by trailgate show"
+            raise OptionError(problem, where=Where(line=given[name].line, field=name), hint=hint)
+    raise OptionError("no VAM parameter", hint="Write VAM library, PARAMS properties-file")
 
 
 def _once(statement: Statement, earlier: str | None, hint: str = "") -> None:
@@ -413,8 +390,30 @@ def _trail(draft: _Draft, statement: Statement) -> None:
 
 def _tableexclude(draft: _Draft, statement: Statement) -> None:
     pattern, rest = table_pattern(statement)
-    draft.add("excluded", pattern)
+    draft.add("excluded", with_catalog(draft.catalog, pattern))
     draft.refuse(statement, rest)
+
+
+def _exclude_all_of(parts: int) -> Callable[[_Draft, Statement], None]:
+    """Return what leaves out all tables of a schema or of a catalog: a name of so many parts before the table's."""
+
+    def apply(draft: _Draft, statement: Statement) -> None:
+        name, rest = statement.first("a name")
+        more = ".*" * (3 - len(name_parts(name)) if parts == 2 else 1)
+        draft.add("excluded", name + more)
+        draft.refuse(statement, rest)
+
+    return apply
+
+
+def _sourcecatalog(draft: _Draft, statement: Statement) -> None:
+    """Take the catalog of the tables in two parts that follow."""
+    draft.catalog, rest = statement.first("a catalog")
+    draft.refuse(statement, rest)
+
+
+def _obeyed_already(_: _Draft, __: Statement) -> None:
+    """Take a parameter that was obeyed while the file was cut into statements."""
 
 
 def table_pattern(statement: Statement) -> tuple[str, str]:
@@ -469,29 +468,43 @@ def _word(name: str, words: Mapping[str, str]) -> Callable[[_Draft, Statement], 
 
 
 def _tranlogoptions(draft: _Draft, statement: Statement) -> None:
-    rest = statement.rest
-    if not rest:
+    """Take the options of the log: each is a word, with values up to the next option's word."""
+    if not statement.rest:
         raise statement.error("expected an option after TRANLOGOPTIONS")
-    while rest:
-        word, rest = statement.first("an option", rest)
+    for word, values in _log_options(statement.rest):
+        text = f"TRANLOGOPTIONS {' '.join((word, *values))}"
         row = TRANSACTION_LOG.get(word.upper())
         if row is None:
-            draft.refuse(statement, f"TRANLOGOPTIONS {word} {rest}".strip(), _UNKNOWN_OPTION)
-            return
-        value = ""
-        if row.takes_value:
-            value, rest = statement.first(f"a value of {word}", rest)
-        if row.member:
-            draft.add(row.member, unquote(value))
+            near = did_you_mean(word, TRANSACTION_LOG)
+            draft.refuse(statement, text, f"{_UNKNOWN_OPTION}. {near}".strip())
+        elif row.member:
+            if len(values) != 1:
+                raise statement.error(f"expected one value of {word}, found {' '.join(values)!r}")
+            draft.add(row.member, unquote(values[0]))
+        elif row.noted:
+            draft.note(statement, text, row.noted)
         else:
-            draft.note(statement, f"TRANLOGOPTIONS {word} {value}".strip(), row.reason)
+            draft.refuse(statement, text, row.refused)
 
 
-def _setenv(draft: _Draft, statement: Statement) -> None:
+def _log_options(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the options of TRANLOGOPTIONS with their values; what is in parentheses is one value."""
+    words = _LOG_WORD.findall(text)
+    begins = [at for at, word in enumerate(words) if not at or word.upper() in TRANSACTION_LOG]
+    for begin, end in zip(begins, [*begins[1:], len(words)], strict=True):
+        yield words[begin], words[begin + 1 : end]
+
+
+def read_variable(statement: Statement) -> tuple[str, str]:
+    """Return the name and the value of SETENV."""
     found = _SETENV.search(statement.rest)
     if found is None:
         raise statement.error("expected (NAME = value) after SETENV")
-    draft.add("environment", (found[1], unquote(found[2])))
+    return found[1], unquote(found[2])
+
+
+def _setenv(draft: _Draft, statement: Statement) -> None:
+    draft.add("environment", read_variable(statement))
     draft.note(statement, statement.text, "only @GETENV ('OSVARIABLE', ...) sees it")
 
 
@@ -510,9 +523,9 @@ def _not_obeyed(draft: _Draft, statement: Statement) -> None:
     if statement.keyword in NOTED:
         draft.note(statement, text, NOTED[statement.keyword])
         return
-    reason = REFUSED.get(statement.keyword)
-    if reason is None:
-        near = nearest(statement.keyword, (*_HANDLERS, *NOTED, *REFUSED), cutoff=0.8)
+    reason = REFUSED.get(statement.keyword) or foreign_reason(statement.keyword, OF_REPLICAT)
+    if not reason:
+        near = nearest(statement.keyword, (*_HANDLERS, *NOTED, *REFUSED))
         reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
     draft.refuse(statement, text, reason)
 
@@ -528,6 +541,11 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingPro
         "SOURCEDEFS": _value("sourcedefs", "a definitions file"),
         "TABLE": _table,
         "TABLEEXCLUDE": _tableexclude,
+        "SCHEMAEXCLUDE": _exclude_all_of(1),
+        "CATALOGEXCLUDE": _exclude_all_of(2),
+        "SOURCECATALOG": _sourcecatalog,
+        "USEANSISQLQUOTES": _obeyed_already,
+        "NOUSEANSISQLQUOTES": _obeyed_already,
         "EXCLUDEUSER": _value("users", "a user", several=True),
         "TRANLOGOPTIONS": _tranlogoptions,
         "RECOVERYOPTIONS": _recovery,
@@ -547,4 +565,10 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingPro
         },
     }
 )
-OBEYED: Final = frozenset(_HANDLERS)
+# What the lines of a file obey before they are statements (``parameter_macros``).
+OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
+OBEYED: Final = frozenset(_HANDLERS) | OF_LINES
+# Why Replicat does not take them: parameters of Extract alone, as far as Replicat has no row of the same name.
+OF_EXTRACT: Final = MappingProxyType(
+    dict.fromkeys((*_HANDLERS, *CLAUSES, *NOTED, *REFUSED, *REASONS), "it belongs to Extract")
+)

@@ -16,6 +16,7 @@ from trailgate.columnar.kernels.rows import hash_strings
 from trailgate.columnar.rows import text_view
 from trailgate.expressions.comparing import compare_values, key_text
 from trailgate.expressions.environment_items import check_environment, environment_value
+from trailgate.expressions.foreign_parameters import by_reason
 from trailgate.expressions.syntax import (
     CONDITIONS,
     Call,
@@ -157,6 +158,32 @@ def _length(scope: Scope, call: Call) -> Value:
 def _join(scope: Scope, call: Call) -> Value:
     values = _values(scope, call)
     return text_value(pc.binary_join_element_wise(*(v.text() for v in values), ""), *values)
+
+
+def _join_parts(scope: Scope, call: Call) -> Value:
+    """Return texts joined, of each at most as many characters as the number after it."""
+    values = [scope.value(argument) for argument in call.arguments[::2]]
+    sizes = [_whole_number(scope, call, place) for place in range(1, len(call.arguments), 2)]
+    parts = [
+        pc.utf8_slice_codeunits(value.text(), 0, size)
+        for value, size in zip(values, sizes, strict=True)
+    ]
+    return text_value(pc.binary_join_element_wise(*parts, ""), *values)
+
+
+def _check_sizes(call: Call, text: str) -> None:
+    if len(call.arguments) % 2:
+        problem = f"@{call.function} takes pairs of a text and a number of characters"
+        raise expression_error(problem, text, call.at)
+
+
+def _hexadecimal(scope: Scope, call: Call) -> Value:
+    """Return bytes as hexadecimal digits, which they are compared by."""
+    value = scope.value(call.arguments[0])
+    if value.kind is not Kind.BYTES:
+        hint = "The digits of text would depend on its character set"
+        raise scope.error("@BINTOHEX takes a column of bytes", call, hint)
+    return text_value(value.text(), value)
 
 
 def _extract(scope: Scope, call: Call) -> Value:
@@ -423,8 +450,18 @@ def _check_test(call: Call, text: str) -> None:
             raise expression_error(f"expected one of {', '.join(_STATES)}", text, node.at)
 
 
+REFUSED_FUNCTIONS: Final = by_reason(
+    {
+        "there are no procedures or queries that would give it": "GETVAL SQLEXEC",
+        "expressions give text, and no bytes": "BINARY HEXTOBIN NUMBIN",
+        "it belongs to NonStop and to bytes at the limits of a type": "HIGHVAL LOWVAL",
+        "which bytes of a value are hashed is not documented": "OGG_SHA1",
+        "no DDL is carried out": "DDL",
+    }
+)
 FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
     {
+        "BINTOHEX": Function(1, 1, _hexadecimal),
         "CASE": Function(3, ANY_NUMBER, _case),
         "COLSTAT": Function(1, 1, _column_state, _check_column_state),
         "COLTEST": Function(2, 5, _test, _check_test),
@@ -444,6 +481,7 @@ FUNCTIONS: Final[Mapping[str, Function]] = MappingProxyType(
         "STRFIND": Function(2, 3, _find),
         "STRLEN": Function(1, 1, _length),
         "STRLTRIM": Function(1, 1, _change(lambda text: pc.utf8_ltrim(text, " "))),
+        "STRNCAT": Function(2, ANY_NUMBER, _join_parts, _check_sizes),
         "STRNCMP": Function(3, 3, _compare),
         "STRNUM": Function(2, 3, _text_of_number, _check_width),
         "STRRTRIM": Function(1, 1, _change(lambda text: pc.utf8_rtrim(text, " "))),

@@ -7,9 +7,10 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.expressions.functions import FUNCTIONS
+from trailgate.expressions.functions import FUNCTIONS, REFUSED_FUNCTIONS
 from trailgate.expressions.syntax import (
     CONDITIONS,
+    EITHER,
     Call,
     ColumnName,
     Comparison,
@@ -44,19 +45,23 @@ HEADER_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 _IMAGES: Final = ("BEFORE", "AFTER")
 
 
-def parse_condition(text: str) -> Expression:
+def parse_condition(text: str, *, ansi_quotes: bool = True) -> Expression:
     """Return a condition; raises OptionError with a caret. A value is one where it is not 0."""
-    return _Parser(text).whole(_Parser.condition)
+    return _Parser(text, ansi_quotes).whole(_Parser.condition)
 
 
-def parse_value(text: str) -> Expression:
-    """Return a value: a literal, a number, a column, a function, or a number computed from others; raises OptionError."""
-    return _Parser(text).whole(_Parser.number)
+def parse_value(text: str, *, ansi_quotes: bool = True) -> Expression:
+    """Return a value: a literal, a number, a column, a function, or a number computed from others; raises OptionError.
+
+    Without ``ansi_quotes`` text in double quotes is a literal, and not a column's name.
+    """
+    return _Parser(text, ansi_quotes).whole(_Parser.number)
 
 
 class _Parser:
-    def __init__(self, text: str) -> None:
-        self.text, self.tokens, self.place, self.depth = text, list(tokens(text)), 0, 0
+    def __init__(self, text: str, ansi_quotes: bool) -> None:
+        self.text, self.place, self.depth = text, 0, 0
+        self.tokens = list(tokens(text, ansi_quotes=ansi_quotes))
 
     def whole(self, rule: Callable[[_Parser], Node]) -> Expression:
         """Return what a rule makes of the whole text."""
@@ -191,9 +196,11 @@ class _Parser:
         if name in STATES:
             hint = f"As in COLUMN = @{name}"
             raise self.error(f"@{name} is compared with a column only", token, hint)
-        if name in _IMAGES:
+        if name in (*_IMAGES, EITHER):
             return self.of_image(name, token)
         row = FUNCTIONS.get(name)
+        if row is None and name in REFUSED_FUNCTIONS:
+            raise self.error(f"@{name} is not computed: {REFUSED_FUNCTIONS[name]}", token)
         if row is None:
             near = did_you_mean(name, FUNCTIONS)
             known = ", ".join(f"@{one}" for one in sorted(FUNCTIONS))
@@ -209,7 +216,7 @@ class _Parser:
         return call
 
     def of_image(self, image: str, token: Token) -> Node:
-        """Return the column of @BEFORE (column) or @AFTER (column)."""
+        """Return the column of @BEFORE (column), @AFTER (column) or @BEFOREAFTER (column)."""
         given = self.arguments()
         if len(given) != 1 or not isinstance(given[0], ColumnName) or given[0].image:
             raise self.error(f"@{image} takes one column", token)

@@ -6,7 +6,7 @@ whole columns of operations: the first statement that takes a row decides, and a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Final, NamedTuple, Self
@@ -23,7 +23,7 @@ from trailgate.expressions.evaluation import Selection, no_rows, select_rows, st
 from trailgate.expressions.syntax import Expression
 from trailgate.expressions.values import Environment
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions, Table
 
 ALL: Final = "*.*"
@@ -60,6 +60,7 @@ class TableRule:
     without: tuple[str, ...] = ()
     tokens: tuple[Token, ...] = ()
     line: int = field(default=0, compare=False)
+    source: str = field(default="", compare=False)  # the file of OBEY or INCLUDE, else empty
 
     @property
     def takes_all(self) -> bool:
@@ -71,9 +72,22 @@ class TableRule:
         """Return what decides how records of its tables look."""
         return self.key, self.columns, self.without, self.tokens
 
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """Return the expressions of its conditions and tokens."""
+        return (
+            *(condition.expression for condition in self.conditions),
+            *(token.value for token in self.tokens),
+        )
+
     def error(self, problem: str, option: str = "TABLE", hint: str = "") -> OptionError:
         """Return an error placed at the statement."""
-        return OptionError(problem, where=Where(line=self.line or None, field=option), hint=hint)
+        where = Where(source=self.source or None, line=self.line or None, field=option)
+        return OptionError(problem, where=where, hint=hint)
+
+    def place(self, error: OptionError, option: str) -> OptionError:
+        """Return an error with the statement's place, where it has none of its own."""
+        return error.with_place(source=self.source or None, line=self.line or None, field=option)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +147,20 @@ class CaptureRules:
                 hint = "Records of a table are alike: repeat KEYCOLS, COLS and TOKENS in both"
                 raise other.error(problem, hint=hint)
         return tuple(found)
+
+    def unmatched(self, known: Sequence[str]) -> list[str]:
+        """Return a sentence for each statement that no table fits, by the names of the tables of messages."""
+        return [
+            no_table(
+                f"line {rule.line}, TABLE" if rule.line else "TABLE",
+                rule.pattern,
+                known,
+                "the messages",
+            )
+            for rule in self.statements
+            if rule.pattern != ALL
+            and not any(TablePatterns((rule.pattern,)).fits_end(name) for name in known)
+        ]
 
     def with_keys(self, definitions: Definitions) -> Definitions:
         """Return the definitions with the keys that KEYCOLS name."""
@@ -201,7 +229,7 @@ class TableSelection:
                 try:
                     strings(token.value, nothing, self.environment)
                 except OptionError as error:
-                    raise error.with_place(line=rule.line or None, field="TOKENS") from None
+                    raise rule.place(error, "TOKENS") from None
 
     def select(self, block: ChangeBlock) -> Selection:
         """Return the rows that are captured, and those of which a missing column would decide that.
@@ -231,11 +259,13 @@ class TableSelection:
         return reduce(_both, found, every)
 
     def _select(self, block: ChangeBlock, rule: TableRule, condition: Condition) -> Selection:
-        around = replace(self.environment, has_transactions=False)
+        # Messages are selected before their transactions are known; a trail states these in each record.
+        is_known = self.environment.group_type != "EXTRACT"
+        around = replace(self.environment, has_transactions=is_known)
         try:
             return select_rows(condition.expression, block, around)
         except OptionError as error:
-            raise error.with_place(line=rule.line or None, field=condition.clause) from None
+            raise rule.place(error, condition.clause) from None
 
     def missing(self, block: ChangeBlock, row: int) -> str:
         """Return what an undecided row lacks, as an error states it."""
@@ -345,13 +375,13 @@ def environment_of(rules: CaptureRules) -> set[tuple[str, str]]:
 
 
 def _items(statements: Iterable[TableRule]) -> set[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
-    for rule in statements:
-        expressions = [condition.expression for condition in rule.conditions]
-        expressions += [token.value for token in rule.tokens]
-        calls = [call for one in expressions for call in one.calls()]
-        found |= {environment_item(call) for call in calls if call.function == "GETENV"}
-    return found
+    return items_of(one for rule in statements for one in rule.expressions)
+
+
+def items_of(expressions: Iterable[Expression]) -> set[tuple[str, str]]:
+    """Return the groups and items that expressions ask @GETENV for."""
+    calls = (call for one in expressions for call in one.calls())
+    return {environment_item(call) for call in calls if call.function == "GETENV"}
 
 
 def find_excluded(

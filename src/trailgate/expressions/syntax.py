@@ -30,9 +30,12 @@ class Number:
     at: int
 
 
+EITHER: Final = "BEFOREAFTER"  # the image before where it has the column, else the one after
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnName:
-    """A column of the operation: of its before or after image, or of the one that it has (None)."""
+    """A column of the operation: of its before or after image, of either (``EITHER``), or of the one that it has (None)."""
 
     name: str
     image: str | None
@@ -193,8 +196,11 @@ _TOKEN: Final = re.compile(
 _UNCLOSED: Final = {"'": "a literal is not closed", '"': "a name in quotes is not closed"}
 
 
-def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of an expression, at last one of the kind END; raises OptionError."""
+def tokens(text: str, *, ansi_quotes: bool = True) -> Iterator[Token]:
+    """Yield the tokens of an expression, at last one of the kind END; raises OptionError.
+
+    Without ``ansi_quotes`` text in double quotes is a literal too.
+    """
     at = 0
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -205,7 +211,10 @@ def tokens(text: str) -> Iterator[Token]:
             quote = {"LITERAL": "'", "IDENTIFIER": '"'}.get(found.lastgroup, "")
             word = found[found.lastgroup]
             plain = word.replace(quote * 2, quote) if quote else word
-            yield Token(TokenKind[found.lastgroup], plain, at)
+            kind = TokenKind[found.lastgroup]
+            if kind is TokenKind.IDENTIFIER and not ansi_quotes:
+                kind = TokenKind.LITERAL
+            yield Token(kind, plain, at)
         at = found.end()
     yield Token(TokenKind.END, "", len(text))
 
@@ -213,3 +222,12 @@ def tokens(text: str) -> Iterator[Token]:
 def expression_error(problem: str, text: str, at: int, hint: str = "") -> OptionError:
     """Return an error whose hint shows the expression with a caret below a character."""
     return OptionError(problem, hint=f"{hint or 'Here'}:{caret_below(text, at)}")
+
+
+def double_quotes_hint(text: str, at: int) -> str:
+    """Return a hint if a name is in double quotes: before 12.1 GoldenGate wrote literals so."""
+    if not text.startswith('"', at):
+        return ""
+    end = text.find('"', at + 1)
+    literal = text[at + 1 : end] if end > 0 else text[at + 1 :]
+    return f"A literal is in single quotes, '{literal}', unless NOUSEANSISQLQUOTES precedes"

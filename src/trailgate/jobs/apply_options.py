@@ -24,6 +24,7 @@ COLUMN_TYPES: Final = Kind("a list of columns and types", split_types, tuple)
 OnCollision = Literal["stop", "overlay", "insert-missing"]
 ModeName = Literal["current", "soft-delete", "history", "append"]
 SchemaChanges = Literal["evolve", "strict"]
+ChangedMaps = Literal["stop", "continue", "catch-up"]
 OnError = Literal["stop", "discard", "discard-transaction", "ignore"]
 
 
@@ -99,6 +100,14 @@ class ApplyOptions:
         Flag("N", least=1),
         "How many bytes of the trail make a batch; default 256 MiB. Transactions are never split.",
     ] = None
+    changed_maps: Annotated[
+        ChangedMaps,
+        "If a group's tables or MAP statements change: stop, if tables would lack what lies before its position; continue at that position; or catch up from the trail's beginning.",
+    ] = "stop"
+    ignore_unsupported: Annotated[
+        bool,
+        "Apply without the parameters of the Replicat file that cannot be obeyed, and list them.",
+    ] = False
     dry_run: Annotated[bool, "Count what would be written, without writing it."] = False
 
 
@@ -120,6 +129,8 @@ class ApplyKeywords(TypedDict, total=False):
     sizes: bool
     schema_changes: SchemaChanges
     batch_bytes: int | None
+    changed_maps: ChangedMaps
+    ignore_unsupported: bool
     dry_run: bool
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -11,8 +12,11 @@ from trailgate.apply.mapping import Mapping
 from trailgate.apply.replicat_files import parse_replicat
 from trailgate.errors import OptionError, Where
 from trailgate.expressions.extract_files import Remark
+from trailgate.expressions.selection import items_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import Prepare, as_it_is
+from trailgate.jobs.machine import with_machine
+from trailgate.jobs.parameter_includes import found_file, reader_of
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.storage.files.addresses import Address, absolute, read_whole
 from trailgate.trail.reading.images import Wanted
@@ -28,12 +32,44 @@ class MappedOptions:
     mapping: Mapping | None = None
     definitions: str | None = None
     unused: tuple[Remark, ...] = ()
+    ignored: tuple[Remark, ...] = ()
+    ddl: Remark | None = None  # the parameter that asks for DDL, unless it is to be ignored
+
+    @property
+    def source_file(self) -> str | None:
+        """Return the parameter file."""
+        return None if self.options.params is None else str(self.options.params)
+
+    def mode(self, target: str) -> str:
+        """Return the mode of a target table, by its name."""
+        own = None if self.mapping is None else self.mapping.mode(target)
+        return own or self.options.mode
+
+    @property
+    def modes(self) -> frozenset[str]:
+        """Return the modes that tables of the target may have."""
+        own = frozenset() if self.mapping is None else self.mapping.modes
+        return own | {self.options.mode}
 
     def prepare(self) -> Prepare:
         """Return what makes operations of source tables those of target tables; the local time of this call is what @DATENOW gives in them."""
         if self.mapping is None:
             return as_it_is
         return partial(self.mapping.blocks, now=f"{local_time():{DATE_TIME}}")
+
+    def unmatched(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
+        """Return the patterns of source tables that no table fits, each with what states it: a MAP statement with its line, or --tables."""
+        if self.mapping is not None:
+            stated = self.mapping.patterns
+        else:
+            tables = ",".join(self.options.tables or ())
+            own = TablePatterns.read(tables).patterns if tables else ()
+            stated = [("--tables", pattern) for pattern in own]
+        return [
+            (place, pattern)
+            for place, pattern in stated
+            if not any(TablePatterns((pattern,)).fits(name) for name in names)
+        ]
 
     @property
     def wanted(self) -> Wanted:
@@ -70,7 +106,9 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
     except UnicodeDecodeError as error:
         problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
         raise OptionError(problem, where=Where(source=path)) from None
-    found = parse_replicat(text, path)
+    found = parse_replicat(
+        text, path, read=reader_of(path), ignore_unsupported=options.ignore_unsupported
+    )
     if options.tables is not None:
         raise OptionError(
             "MAP statements name the tables, and so does --tables", where=Where(source=path)
@@ -88,4 +126,9 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
             problem = f"{flag} is {own}, and the parameter file states {value}"
             raise OptionError(problem, where=Where(source=path), hint="State it in one place")
         chosen[name] = value
-    return MappedOptions(replace(options, **chosen), Mapping(found), found.sourcedefs, found.unused)
+    given = replace(options, **chosen)
+    around = replace(found.environment, group=given.group)
+    mapping = Mapping(found, with_machine(around, items_of(found.expressions)))
+    ddl = None if options.ignore_unsupported else found.ddl
+    definitions = None if found.sourcedefs is None else found_file(path, found.sourcedefs)
+    return MappedOptions(given, mapping, definitions, found.unused, found.ignored, ddl)

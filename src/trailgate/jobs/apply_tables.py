@@ -16,14 +16,16 @@ from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.apply.batch import Effects, key_table
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.column_types import ColumnTypes
+from trailgate.apply.exclusions import standing_errors
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.mapping import Mapping as MapStatements
 from trailgate.apply.meta import POSITION
-from trailgate.apply.modes import MODES, WITH_META
+from trailgate.apply.modes import MODES, WITH_META, Mode
 from trailgate.apply.nets import Effect, net_effects
 from trailgate.apply.operations import Operations
 from trailgate.apply.redefinition import check_redefinition, wider_columns
@@ -39,7 +41,8 @@ from trailgate.errors import (
     TrailgateError,
     Where,
 )
-from trailgate.jobs.apply_discards import OTHERS, DiscardFile, reason_of
+from trailgate.jobs.apply_discards import OTHERS, DiscardFile, discard_path, reason_of
+from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
     KnownTable,
@@ -49,9 +52,11 @@ from trailgate.jobs.apply_reading import (
     joined_tables,
     position_at,
 )
+from trailgate.model.changes import ChangeBlock
+from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
-from trailgate.targets.target import Position, RowRefusedError, Target, open_target
+from trailgate.targets.target import Position, RowRefusedError, Target, check_mode, open_target
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +85,14 @@ class ApplyReport:
     """What one batch, or a whole run, did to each target table, and how far the trail is applied then.
 
     ``reasons`` are those of operations that could not be applied, each with how many had it.
+    ``notices`` name everything that the run did not apply, such as an open transaction or missing first files: one sentence each, for people and monitors.
     """
 
     tables: Mapping[str, TableReport] = field(default_factory=lambda: MappingProxyType({}))
     batches: int = 0
     position: Position | None = None
     reasons: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    notices: tuple[str, ...] = ()
 
     @property
     def operations(self) -> int:
@@ -100,7 +107,8 @@ class ApplyReport:
         }
         position = other.position or self.position
         reasons = Counter(self.reasons) + Counter(other.reasons)
-        return ApplyReport(tables, self.batches + other.batches, position, reasons)
+        notices = tuple(dict.fromkeys((*self.notices, *other.notices)))
+        return ApplyReport(tables, self.batches + other.batches, position, reasons, notices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +118,30 @@ class _Change:
     is_new: bool = False
     added: tuple[str, ...] = ()
     wider: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TableModes:
+    """The mode of each target table: that of the run, unless MAP statements state another one for it."""
+
+    run: str
+    meta: bool = False
+    mapping: MapStatements | None = None
+
+    @property
+    def usual(self) -> Mode:
+        """Return the mode of tables for which nothing states another one."""
+        return WITH_META if self.meta else MODES[self.run]
+
+    def name(self, table: str) -> str:
+        """Return the name of a table's mode; raises OptionError if MAP statements differ."""
+        own = None if self.mapping is None else self.mapping.mode(table)
+        return own or self.run
+
+    def of(self, table: str) -> Mode:
+        """Return a table's mode."""
+        name = self.name(table)
+        return self.usual if name == self.run else MODES[name]
 
 
 CHANGED_SINCE: Final = "Look whether the operation is still right, and apply it with --force"
@@ -137,10 +169,16 @@ class TargetTables:
         source: str,
         mapping: MapStatements | None = None,
         target: Target | None = None,
+        *,
+        by_position: bool = True,
+        is_absent: Callable[[str], bool] = lambda _: False,
     ) -> None:
+        """Open a target. Unless ``by_position``, positions of the group are not those of operations, and tables leave nothing out by them."""
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
-        self._options, self._mode = options, WITH_META if options.meta else MODES[options.mode]
+        self._options = options
+        self._modes = TableModes(options.mode, options.meta, mapping)
+        self.notices: tuple[str, ...] = ()
         self._collisions: Callable[[str], Collisions | None] = lambda _: None
         self._policy = Collisions(options.on_collision)
         self._responses = Responses(options.on_error)
@@ -153,20 +191,69 @@ class TargetTables:
             policy = self._policy = bounded.collisions
             self._collisions = lambda _: policy
         self._types = ColumnTypes.read(options.column or ())
+        for mode in () if mapping is None else mapping.modes:
+            check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
+        self._by_position = by_position
+        self._landed: dict[str, str] = {}  # how far tables are that leave nothing out
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
         self._defined: dict[str, Table] = {}  # the last definition of each source table
         self._discards: DiscardFile | None = None
         self.done = self._target.position(None)
-        if self.done is not None and self.done.trail != source:
+        try:
+            if self.done is not None and self.done.trail != source:
+                self._change_source(self.done, source, to, is_absent)
+        except BaseException:
             self._target.close()
-            raise StorageError(
-                f"group {options.group} applies {self.done.trail} to this target, and this is {source}",
-                where=Where(source=to),
-                hint="What lies before its position would be left out: name another group, --group NAME",
+            raise
+
+    def _change_source(
+        self, done: Position, source: str, to: str, is_absent: Callable[[str], bool]
+    ) -> None:
+        """Go on with other tables or MAP statements than those of the stored position, as far as the options allow it; raises StorageError."""
+        options = self._options
+        joining = GroupSource.read(source).joining(GroupSource.read(done.trail), is_absent)
+        known = f"group {options.group} applies {done.trail} to this target, and this is {source}"
+        where = Where(source=to)
+        if joining is None:
+            hint = "Give the options that it was applied with, or name another group, --group NAME"
+            raise StorageError(known, where=where, hint=hint)
+        if not self._by_position:
+            self.done = replace(done, trail=source)
+            return
+        if joining and options.changed_maps == "stop":
+            at = f"position {short_position(done.position)}"
+            hint = (
+                f"{', '.join(joining)} would lack what lies before {at}: --changed-maps catch-up applies it too, from the trail's beginning, "
+                f"and --changed-maps continue begins at {at}, for tables that were loaded as of it"
             )
+            raise StorageError(known, where=where, hint=hint)
+        self.done = replace(done, trail=source)
+        if joining and options.changed_maps == "catch-up":
+            self._check_joining(joining, to)
+            self.done = None  # each table of the group has its own position
+        elif joining:
+            at = short_position(done.position)
+            self.notices = (f"{', '.join(joining)}: applied from position {at} on",)
+            if not options.dry_run:
+                self._target.commit(self.done)
+
+    def _check_joining(self, joining: Sequence[str], to: str) -> None:
+        """Raise StorageError if a table that is there already would be written from a further source: its position would hide what lies before it."""
+        for one in joining:
+            target = one.partition(" to ")[2].partition(":")[0]
+            for known in self._target.positions() if target else ():
+                if "*" not in target and TablePatterns((target,)).fits_end(known.table):
+                    at = short_position(known.position)
+                    problem = f"{known.table} is applied up to position {at}, and {one} joins it"
+                    hint = "Give the new source a target of its own"
+                    raise StorageError(problem, where=Where(source=to), hint=hint)
+
+    def release(self) -> None:
+        """Let others use the target until the next batch."""
+        self._target.release()
 
     def close(self) -> None:
         """Let go of the target."""
@@ -178,6 +265,16 @@ class TargetTables:
         return dict(self._known)
 
     @property
+    def landed(self) -> Mapping[str, str]:
+        """Return how far the tables met so far are, if they are not applied by the positions of operations."""
+        return dict(self._landed)
+
+    @property
+    def sources(self) -> set[str]:
+        """Return the names of the source tables that operations were applied of."""
+        return {table.name for table in self._defined.values()}
+
+    @property
     def done_before(self) -> str:
         """Return the position up to which a table that was not met yet has its operations."""
         return "" if self.done is None else self.done.position
@@ -186,7 +283,7 @@ class TargetTables:
     def extend(self) -> Callable[[TargetTable], TargetTable]:
         """Return what makes a table of the source's columns the one that the mode writes."""
         types = partial(_typed, self._types, self._options.sizes)
-        return partial(_extended, self._mode.table, types)
+        return partial(_extended, self._modes, types)
 
     @property
     def keeps(self) -> bool:
@@ -199,7 +296,7 @@ class TargetTables:
         given = self._options
         overlays = self._policy.overlays or given.overlay_until is not None
         may_overlay = overlays or given.params is not None  # HANDLECOLLISIONS of a statement
-        return self._mode.folds and not (self.keeps or may_overlay or given.dry_run)
+        return self._modes.usual.folds and not (self.keeps or may_overlay or given.dry_run)
 
     def read(self, read: Callable[[], Iterable[SplitRead]]) -> SplitRead:
         """Return the splits that ``read`` gives as one, read again where tables of the target are met that are not as they were taken to be.
@@ -230,9 +327,9 @@ class TargetTables:
     def _is_known(self, name: str, used: KnownTable) -> bool:
         """Return whether operations were made for the table as it is."""
         known = self._known[name]
-        types = {column.name.casefold(): column.type for column in known.table.columns}
+        own = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(
-            types[column.name.casefold()] == column.type for column in used.table.columns
+            one.makes_values_of(own[one.name.casefold()]) for one in used.table.columns
         )
 
     def _meet(self, name: str, wanted: TargetTable) -> None:
@@ -247,8 +344,11 @@ class TargetTables:
             at = None if held is None else self._target.position(held)
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
+            if not self._by_position:
+                self._landed[name], done = done, ""
             until = "" if self._bound is None else self._bound(wanted)
-            known = KnownTable(wanted if held is None else held, done, until)
+            own = self._target.planned(wanted) if held is None else held
+            known = KnownTable(own, done, until)
             if held is None:
                 self._changes[name] = _Change(is_new=True)
         whole = with_columns_of(known.table, wanted)
@@ -315,7 +415,7 @@ class TargetTables:
         known = self._known.get(name)
         if known is None:
             return
-        strict, keyed = self._options.schema_changes == "strict", self._options.mode != "append"
+        strict, keyed = self._options.schema_changes == "strict", self._modes.name(name) != "append"
         chosen = self._types.chosen_for(known.table)
         check_redefinition(old, new, known.table, chosen, strict=strict, keyed=keyed)
         change = self._changes.get(name, _Change())
@@ -331,9 +431,10 @@ class TargetTables:
     def _check_mode(self, held: TargetTable) -> None:
         """Raise DefinitionError where a table is one of another mode."""
         names = {column.name for column in held.columns}
+        chosen = self._modes.name(str(held))
         for name, mode in MODES.items():
             own = {column.name for column in mode.columns}
-            if own and (own <= names) != (name == self._options.mode):
+            if own and (own <= names) != (name == chosen):
                 is_one = "is one" if own <= names else "is none"
                 raise DefinitionError(
                     f"the target's table {is_one} of --mode {name}", where=Where(table=str(held))
@@ -344,7 +445,7 @@ class TargetTables:
         for name, change in self._changes.items():
             table = self._known[name].table
             if change.is_new:
-                self._target.create(self._mode.stored(table))
+                self._target.create(self._modes.of(name).stored(table))
             if change.wider:
                 self._target.widen(table, change.wider)
             if change.added:
@@ -362,6 +463,11 @@ class TargetTables:
             if part is not None:
                 done += self._apply_parts(part, own)
         return replace(done, batches=1)
+
+    def store(self, position: Position) -> None:
+        """Store a position of all tables without writing any of them."""
+        self._target.commit(position)
+        self.done = position
 
     def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied."""
@@ -416,13 +522,32 @@ class TargetTables:
     def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch as one."""
         assert batch.last is not None
+        batch = self._without_discarded(batch)
         with self._undone_where_it_fails():
-            report, faults, left_out = self._write(batch, policy)
+            report, faults, left_out = self._write(batch, policy, discards=True)
             if not self._options.dry_run:
                 self._discard(batch, faults, left_out)
                 self._target.commit(batch.last)
         self.done = batch.last
         return report
+
+    def _without_discarded(self, batch: SplitRead) -> SplitRead:
+        """Return a batch without the operations that a killed run discarded before it was killed.
+
+        Tables that are ahead of the others have the operations of the killed run's batch, so the reasons for which operations on several tables, or transactions, were discarded are not found again.
+        """
+        done = self._landed or {n: one.done for n, one in self._known.items()}
+        ahead = max(done.values(), default="")
+        if not (self._target.commits_alone and batch.blocks and ahead > self.done_before):
+            return batch
+        file = self._discard_file()
+        discarded = {
+            number
+            for block, _ in batch.blocks
+            for number in file.listed(_up_to(block, ahead) if self._by_position else block)
+        }
+        operations = {name: own.without(discarded) for name, own in batch.operations.items()}
+        return replace(batch, operations=operations)
 
     @contextmanager
     def _undone_where_it_fails(self) -> Iterator[None]:
@@ -437,20 +562,25 @@ class TargetTables:
             raise
 
     def _write(
-        self, batch: SplitRead, policy: Collisions
+        self, batch: SplitRead, policy: Collisions, *, discards: bool = False
     ) -> tuple[ApplyReport, Faults, frozenset[int]]:
-        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out."""
+        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out.
+
+        With ``discards`` these operations are written to the file of discards before a table is committed by itself.
+        """
         assert batch.last is not None
         if not self._options.dry_run:
             self._make()
         effects, faults, left_out = self._effects(batch, policy)
         reports = {name: report for name, _, report in effects}
         if not self._options.dry_run:
+            if discards and self._target.commits_alone:
+                self._discard(batch, faults, left_out)
             for _, steps, _ in effects:
                 for one in steps:
                     at = batch.last
                     if one is not steps[-1]:
-                        at = replace(at, position=one.at)
+                        at = Position(at.trail, one.at, op_ts=at.op_ts)
                     self._target.write(one, at)
             for own in batch.operations.values():
                 gone = _gone(own.order, own.transaction, faults, left_out)
@@ -473,19 +603,22 @@ class TargetTables:
         while True:
             faults = Faults(stop=not self.keeps, stops=self._responses.stops)
             found: list[TableEffects] = []
+            tried: list[Operations] = []
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
                 if len(own):
                     chosen = self._collisions(name) or policy
                     found.append(self._effects_on(own, chosen, faults))
-            known = len(reasons)
-            reasons = faults.errors | reasons
-            more = self._left_out(batch, reasons)
-            several = len(batch.operations) > 1  # an operation may be on two tables
-            if more == left_out and (len(reasons) == known or not several):
-                faults.errors = reasons
+                    tried.append(own)
+            standing, again = standing_errors(faults.errors, tried, self._takes_transaction)
+            if not again:
+                faults.errors = faults.errors | reasons
                 return found, faults, left_out
-            left_out = more
+            reasons |= standing
+            left_out = self._left_out(batch, reasons)
+
+    def _takes_transaction(self, error: TrailgateError) -> bool:
+        return self._responses.to(error) == DISCARD_TRANSACTION
 
     def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
         """Return the transactions that are not applied since operations of them cannot be."""
@@ -508,7 +641,8 @@ class TargetTables:
             steps = (_expected(operations),)
         else:
             fetch = partial(_fetch, self._target, operations.table)
-            steps = self._mode.effects(operations, fetch, policy, faults)
+            mode = self._modes.of(str(operations.table))
+            steps = mode.effects(operations, fetch, policy, faults)
         left_out = int(np.isin(operations.order, list(faults.errors)).sum())
         return str(operations.table), steps, _report(operations, steps, left_out)
 
@@ -517,16 +651,25 @@ class TargetTables:
         ignored = self._answered(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
             return
-        if self._discards is None:
-            path = self._options.discards or f"{self._options.group}.discards.jsonl"
-            self._discards = DiscardFile(path)
+        file = self._discard_file()
         for block, transactions in batch.blocks:
             gone = _gone(block.order, transactions, faults, left_out)
             kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(left_out))
             rows = np.flatnonzero(gone & ~kept)
             if len(rows):
-                self._discards.add(block.take(rows), faults.errors)
-        self._discards.flush()
+                file.add(block.take(rows), faults.errors)
+        file.flush()
+
+    def _discard_file(self) -> DiscardFile:
+        if self._discards is None:
+            self._discards = DiscardFile(discard_path(self._options))
+        return self._discards
+
+
+def _up_to(block: ChangeBlock, position: str) -> ChangeBlock:
+    """Return the operations of a block up to a position."""
+    early = pc.less_equal(block.position, position).fill_null(False)
+    return block.take(np.flatnonzero(early.to_numpy(zero_copy_only=False)))
 
 
 def _is_after(written: str | None, place: str) -> bool:
@@ -596,11 +739,11 @@ def _between(batch: SplitRead, start: int, end: int) -> SplitRead | None:
 
 
 def _extended(
-    extend: Callable[[TargetTable], TargetTable],
+    modes: TableModes,
     types: Callable[[TargetTable], TargetTable],
     table: TargetTable,
 ) -> TargetTable:
-    return extend(types(table))
+    return modes.of(str(table)).table(types(table))
 
 
 def _typed(types: ColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:

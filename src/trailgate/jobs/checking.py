@@ -43,6 +43,7 @@ from trailgate.trail.format.record_types import IO_UPDATE, Role, type_name
 from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
 from trailgate.trail.reading.images import Wanted
 from trailgate.trail.reading.reader import ReaderState, decode
+from trailgate.trail.records.damage import UNFINISHED, unreadable_at
 from trailgate.trail.records.framing import TrailBytes, find_sound, trail_bytes
 from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import LONGEST, find_good, guess_order
@@ -175,7 +176,6 @@ class _Work:
 SIGNATURE_AT: Final = 3 * FRAME  # after the frames of F, its first group and its first field
 AFTER_DAMAGE: Final = 256 << 10  # where there is damage there may be more: less is read in vain
 SHORTER: Final = "the file is shorter than its header or the manifest states"
-UNFINISHED: Final = "the file ends inside a record"
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,11 +369,11 @@ def _body(
         elif not problem:
             problem = UNFINISHED
         if problem:
-            end = find_good(reader.read, at + 1, size, order)
-            yield _gap(number, reader, (at, end), problem)
+            lost = unreadable_at(reader.read, at, size, order)
+            yield _gap(number, reader, (at, lost.end), lost.problem)
             place.state = replace(place.state, is_open=False)
             place.known = replace(place.known, lost=True)
-            at, wanted = end, min(AFTER_DAMAGE, CHUNK)
+            at, wanted = lost.end, min(AFTER_DAMAGE, CHUNK)
 
 
 def _chunk(number: int, source: TrailBytes, view: RecordView, place: _Place) -> Chunk:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Self
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, did_you_mean
 
 _WILDCARDS: Final = {"*": ".*", "?": "."}  # within one part of a name
 NAME_PART: Final = re.compile(r'"(?:[^"]|"")*"|[^."]+')  # of a table's name
+NAMED: Final = 8  # tables that a sentence names
 EVERY: Final = "*"  # alone: every table, however many parts its name has
 
 
@@ -40,6 +42,17 @@ def unquote(written: str) -> str:
     if len(written) >= 2 and written[0] == written[-1] == '"':
         return written[1:-1].replace('""', '"')
     return written
+
+
+def no_table(place: str, pattern: str, known: Sequence[str], of: str) -> str:
+    """Return a sentence on a pattern that no table of ``of`` fits, with the tables that there are and the nearest; ``place`` is what states it."""
+    near = did_you_mean(pattern, known)
+    parts = len(name_parts(pattern))
+    if not near and all(len(name_parts(one)) != parts for one in known):
+        near = f"A pattern has the parts of the table's name, and {pattern} has {parts}."
+    shown = ", ".join(known[:NAMED]) + (", ..." if len(known) > NAMED else "")
+    verb = "is" if len(known) == 1 else "are"
+    return f"{place} {pattern}: no table of {of} fits; there {verb} {shown}. {near}".strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, Final
 
 import pyarrow as pa
@@ -44,6 +45,8 @@ CHECKPOINT: Final = pa.schema(
         ("csn", pa.string()),
         ("op_ts", pa.int64()),
         ("tables", pa.list_(pa.string())),
+        ("digest", pa.string()),
+        ("reached", pa.string()),
     ]
 )
 CONFLICTS: Final = ("CommitFailedException", "Found conflicting files", "Found new conflicting")
@@ -57,6 +60,7 @@ class SessionTarget:
     """The Iceberg tables of a catalog, or of a namespace in it."""
 
     widens = True
+    commits_alone = True
 
     def __init__(self, address: str, group: str, spark: SparkSession) -> None:
         if not re.fullmatch(r"[\w-]+", group):
@@ -77,7 +81,8 @@ class SessionTarget:
             row = self._checkpoint
             if row is None:
                 return None
-            return Position(row["trail"], row["position"], row["csn"], row["op_ts"])
+            known = (row["trail"], row["position"], row["csn"], row["op_ts"])
+            return Position(*known, row.get("digest"), row.get("reached"))
         found = self._last(self._name(table.name))[0]
         return None if found is None else Position("", found)
 
@@ -116,6 +121,10 @@ class SessionTarget:
             if not self._spark.catalog.tableExists(name):
                 return None
             return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
+
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created: its types keep all that Arrow's do."""
+        return table
 
     def create(self, table: TargetTable) -> None:
         """Create a table, and its namespace."""
@@ -193,8 +202,8 @@ class SessionTarget:
 
     def commit(self, at: Position) -> None:
         """Note that all tables are applied up to the position."""
-        row = {"trail": at.trail, "position": at.position, "csn": at.csn, "op_ts": at.op_ts}
-        named = pa.Table.from_pylist([{**row, "tables": sorted(self._names)}], CHECKPOINT)
+        row = {**asdict(at), "tables": sorted(self._names)}
+        named = pa.Table.from_pylist([row], CHECKPOINT)
         name = self._name((STATE, self._group))
         with _refusing(name):
             self._create_namespace((STATE,))
@@ -202,6 +211,9 @@ class SessionTarget:
 
     def rollback(self) -> None:
         """Do nothing: what was written is committed, and is left out when the batch is applied again."""
+
+    def release(self) -> None:
+        """Do nothing: nothing is open between batches."""
 
     def close(self) -> None:
         """Let go of nothing: the session is the caller's."""

@@ -6,6 +6,7 @@ partitions have them themselves, since its batches are not known when the reader
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, NamedTuple, Self
@@ -20,7 +21,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, mask_logins
 from trailgate.model.tables import Table
 from trailgate.options import COUNT, Kind, Options, field_options
 from trailgate.spark.errors import with_brief_errors
@@ -29,7 +30,8 @@ from trailgate.spark.sources import FileTail, Offset, Rows, Source
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
-from trailgate.storage.reading.splits import SPLIT_BYTES, TrailSplit
+from trailgate.storage.reading.splits import SPLIT_BYTES, Notices, TrailSplit
+from trailgate.storage.reading.trail_rest import Patience, first_file_notices, notices_of_end
 from trailgate.storage.reading.trail_stream import (
     EARLIEST,
     NOWHERE,
@@ -76,6 +78,8 @@ class TrailOptions:
 
 
 READING: Final = Options("trail", (*OPTIONS, *field_options(TrailOptions), BASE))
+REST_LOOK: Final = 10.0  # seconds between looks at what no batch has of the trail's end
+REST_WAITS: Final = 30.0  # seconds after which bytes that do not change are named
 AHEAD: Final = 16  # files after its split that a task is given; most transactions end in the first
 
 
@@ -125,22 +129,42 @@ class TrailTail(FileTail):
         super().__init__(TrailStream(self._find), limit)
         self.options, self._schema = options, schema
         self._planned: Offset | None = None
+        self._patience, self._notices = Patience(REST_WAITS), Notices()
+        self._next_look = 0.0
 
     def _find(self) -> TrailFiles | None:
         path = one_path(self.options.paths, "a stream of the format trail")
         return find_begun_trail(path, self.options.reading.definitions)
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return where a new stream begins."""
+        """Return where a new stream begins; missing first files are logged."""
+        trail = self._find() if self.options.starting_position == EARLIEST else None
+        for notice in () if trail is None else first_file_notices(trail):
+            self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
         return self.stream.initial(self.options.starting_position).json()
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802  Spark's name
         """Return where the next batch ends."""
         if start is not None:
-            return super().latestOffset(start, limit)
-        if self._planned is None:
-            return self.stream.latest(NOWHERE, NO_LIMIT).json()
-        return self.stream.latest(StreamOffset.read(self._planned), self.limit).json()
+            found = super().latestOffset(start, limit)
+        else:
+            start = self._planned or NOWHERE.json()
+            bound = NO_LIMIT if self._planned is None else self.limit
+            found = self.stream.latest(StreamOffset.read(start), bound).json()
+        if found == start:
+            self._note_rest(StreamOffset.read(found))
+        return found
+
+    def _note_rest(self, reached: StreamOffset) -> None:
+        """Log the bytes at the trail's end that no batch has: at once if the stream ends here, else if they do not change for some time."""
+        if not self.stream.ends and time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + REST_LOOK
+        rest = self.stream.rest(reached)
+        if rest is None:
+            return
+        for notice in rest.notices if self.stream.ends else self._patience.due(rest):
+            self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return the partitions of a batch."""
@@ -171,10 +195,13 @@ class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's ty
 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files split, small ones put together."""
-        options = self._options
+        options, notices = self._options, Notices()
         found = []
         for number, trail in enumerate(self._trails):
             splits = plan_reading(trail, options.reading, options.split_bytes)
+            if splits and splits[-1].end == trail.end:
+                for notice in notices_of_end(trail):  # tasks log to their own machines
+                    notices.once(mask_logins(f"{trail.prefix}: {notice}"))
             found += partitions_of(trail, splits, options.reading, number)
         return found
 

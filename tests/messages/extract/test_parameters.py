@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.errors import OptionError
-from trailgate.expressions.extract_files import NOTED, OBEYED, REFUSED, parse_extract
+from trailgate.expressions.extract_files import OBEYED, parse_extract
+from trailgate.expressions.extract_parameters import NOTED, REFUSED
 from trailgate.expressions.selection import CaptureRules, TableRule
+from trailgate.expressions.syntax import Literal
 from trailgate.expressions.values import Environment
 
 LEAST = "EXTRACT jmsvam\nVAM lib.so, PARAMS a.properties\n"
@@ -115,7 +117,7 @@ def test_an_unknown_parameter_is_refused_with_the_nearest() -> None:
     "line",
     [
         "ENCRYPTTRAIL AES192",
-        "OBEY more.prm",
+        "COLMATCH PREFIX A_",
         "TRANLOGOPTIONS EXCLUDETAG 00",
         "EXTTRAIL dirdat/id, PURGE",
         "EXTTRAIL dirdat/id, FORMAT LEVEL 3",
@@ -124,7 +126,9 @@ def test_an_unknown_parameter_is_refused_with_the_nearest() -> None:
         "TABLE A.B, TARGET C.D;",
         "TABLEEXCLUDE A.B, X",
         "IGNOREREPLICATES",
-        "NOUSEANSISQLQUOTES",
+        "BATCHSQL",
+        "TRANLOGOPTIONS DBLOGREADER, FILTERTABLE ggs.chk",
+        "TABLE A.B, HANDLECOLLISIONS;",
         "WHATEVER",
     ],
 )
@@ -141,7 +145,7 @@ def test_what_would_change_the_data_is_refused_or_listed(line: str) -> None:
 
 def test_a_refusal_counts_the_others() -> None:
     with pytest.raises(OptionError, match="2 more in this file are not obeyed"):
-        parse_extract(LEAST + "ENCRYPTTRAIL\nOBEY x\nMACRO #y")
+        parse_extract(LEAST + "ENCRYPTTRAIL\nCOLMATCH x\nMAP y;")
 
 
 def test_every_parameter_is_obeyed_noted_or_refused() -> None:
@@ -337,3 +341,87 @@ def test_recovery_options_are_noted() -> None:
     assert [text for _, text, _ in found.unused] == ["RECOVERYOPTIONS OVERWRITEMODE"]
     with pytest.raises(OptionError, match="expected APPENDMODE or OVERWRITEMODE"):
         parse_extract(LEAST + "RECOVERYOPTIONS SOMEMODE")
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (
+            "PASSTHRU\nRMTHOST h, MGRPORT 7809\nRMTTRAIL dirdat/rt\nTABLE A.*;",
+            "PASSTHRU is of an Extract that pumps a trail",
+        ),
+        (
+            "RMTHOST h, MGRPORT 7809\nTABLE A.*;",
+            "RMTHOST h, MGRPORT 7809 is of an Extract that sends a trail",
+        ),
+        (
+            "USERIDALIAS ogg\nTRANLOGOPTIONS INTEGRATEDPARAMS (max_sga_size 256)\nTABLE A.*;",
+            "USERIDALIAS ogg is of an Extract that reads a database's log",
+        ),
+        (
+            "SOURCEISTABLE\nUSERID ogg\nTABLE A.*;",
+            "SOURCEISTABLE is of an Extract that loads tables",
+        ),
+    ],
+)
+def test_an_extract_that_reads_no_messages_is_named(lines: str, says: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse_extract(f"EXTRACT pump\n{lines}", "pump.prm")
+    assert says in caught.value.problem
+    assert caught.value.where.line == 2
+
+
+def test_options_of_the_log_are_read_with_their_values() -> None:
+    text = (
+        "TRANLOGOPTIONS INTEGRATEDPARAMS (max_sga_size 200, parallelism 2) EXCLUDEUSER ogg, &\n"
+        " ALTLOGDEST '/u01/oradata/redo' CONVERTUCS2CLOBS EXCLUDETRANS \"nightly\"\n"
+        "TRANLOGOPTIONS ALTARCHIVELOGDEST INSTANCE rac1 /arch1, ALTARCHIVELOGDEST INSTANCE rac2 /arch2"
+    )
+    found = parse_extract(LEAST + text)
+
+    assert (found.users, found.transactions) == (("ogg",), ("nightly",))
+    assert [one.text for one in found.unused] == [
+        "TRANLOGOPTIONS INTEGRATEDPARAMS (max_sga_size 200, parallelism 2)",
+        "TRANLOGOPTIONS ALTLOGDEST '/u01/oradata/redo'",
+        "TRANLOGOPTIONS CONVERTUCS2CLOBS",
+        "TRANLOGOPTIONS ALTARCHIVELOGDEST INSTANCE rac1 /arch1",
+        "TRANLOGOPTIONS ALTARCHIVELOGDEST INSTANCE rac2 /arch2",
+    ]
+
+
+def test_files_and_macros_are_read() -> None:
+    """A statement of an included file has its own place in errors and notes."""
+    files = {
+        "lib": "MACRO #key PARAMS (#k) BEGIN KEYCOLS (#k) END;",
+        "tables": "\nTABLE A.B, #key (ID);\nBATCHSQL",
+    }
+    text = LEAST + "INCLUDE lib\nOBEY tables\nREPORT"
+    with pytest.raises(
+        OptionError, match=r"BATCHSQL \(tables\) is not obeyed: it belongs to Replicat"
+    ):
+        parse_extract(text, "e.prm", read=files.__getitem__)
+    found = parse_extract(text, read=files.__getitem__, ignore_unsupported=True)
+    assert found.tables == (TableRule("A.B", key=("ID",)),)
+    assert [one.text for one in (*found.ignored, *found.unused)] == ["BATCHSQL (tables)", "REPORT"]
+
+
+def test_schemas_and_catalogs_are_left_out() -> None:
+    lines = "SCHEMAEXCLUDE tmp\nSCHEMAEXCLUDE pdb1.old\nCATALOGEXCLUDE pdb2\nSOURCECATALOG pdb1\nTABLE A.*;\nTABLE *.*.*;"
+    rules = parse_extract(LEAST + lines).rules
+    names = {
+        "pdb1.A.T": True,
+        "pdb1.TMP.T": False,
+        "pdb1.OLD.T": False,
+        "pdb3.OLD.T": True,
+        "pdb2.A.T": False,
+    }
+    assert {name: rules.wants(name) for name in names} == names
+    assert rules.tables[0] == TableRule("pdb1.A.*")
+
+
+def test_literals_may_be_in_double_quotes() -> None:
+    (rule,) = parse_extract(LEAST + 'NOUSEANSISQLQUOTES\nTABLE A.B, FILTER (X = "NO");').tables
+    (literal,) = [
+        node for node in rule.conditions[0].expression.nodes() if isinstance(node, Literal)
+    ]
+    assert literal.text == "NO"

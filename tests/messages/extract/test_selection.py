@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from message_cases import batch_of
+from trailgate import capture_files
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.loading import load
@@ -313,3 +314,21 @@ def test_a_user_is_left_out_of_later_messages_of_the_transaction(place: Path) ->
         found += [(row["after"]["ID"], row["tx_ind"]) for row in rows]
 
     assert found == [("2", "W"), ("4", "B"), ("5", "M"), ("6", "E")]
+
+
+def test_a_table_that_nothing_fits_is_noted_with_the_flag_that_captures_again(place: Path) -> None:
+    (place / "in").mkdir()
+    (place / "in/one.csv").write_text(INSERTS)
+    lines = "EXTRACT grp\nVAM lib, PARAMS p.properties\nEXTTRAIL ot\n"
+    (place / "e.prm").write_text(lines + "TABLE S.U;\nTABLE B.*;\nTABLE S.TT;")
+
+    first = capture_files("in", "ot", extract="e.prm", message_per="line")
+
+    assert first.notes == (
+        "line 5, TABLE B.*: no table of the messages fits; there are S.T, S.U. The messages count as captured: when the statement is right, --again captures them once more",
+        "line 6, TABLE S.TT: no table of the messages fits; there are S.T, S.U. Did you mean S.T? The messages count as captured: when the statement is right, --again captures them once more",
+    )
+    (place / "e.prm").write_text(lines + "TABLE S.*;")
+    assert capture_files("in", "ot", extract="e.prm", message_per="line").operations == 0
+    again = capture_files("in", "ot", extract="e.prm", message_per="line", again=True)
+    assert (again.operations, again.notes) == (3, ())

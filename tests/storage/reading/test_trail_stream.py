@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -156,6 +157,54 @@ def test_a_trail_changed_behind_what_was_handed_on_is_an_error(
 
     with pytest.raises(StorageError, match=rf"{said}.*another checkpoint"):
         reader.batch()
+
+
+def _other_transaction(prefix: Path) -> None:
+    write_files(prefix, [[*ONE, *TWO, *inserts([5, 6], tx=4)]])
+
+
+def test_another_trail_with_equal_last_records_is_recognized(tmp_path: Path) -> None:
+    """The last record of both has the same bytes: the CSN of its transaction differs."""
+    prefix = write_files(tmp_path / "ot", [[*ONE, *TWO, *THREE]])
+    reader = Reader(prefix)
+    reader.batch()
+    _other_transaction(prefix)
+    reader.restart()
+
+    with pytest.raises(StorageError, match="was written anew"):
+        reader.batch()
+
+
+def test_a_checkpoint_of_an_earlier_version_is_continued_and_checked(tmp_path: Path) -> None:
+    """Its check sum has eight digits, of 32 bytes."""
+    prefix = write_files(tmp_path / "ot", [[*ONE, *TWO]])
+    size = Path(f"{prefix}000000000").stat().st_size
+    data = Path(f"{prefix}000000000").read_bytes()
+    old = {"file": 0, "offset": size, "check": f"{crc32(data[-32:]):08x}"}
+    reader = Reader(prefix)
+    write_files(prefix, [[*ONE, *TWO, *THREE]])
+
+    reader.offset = StreamOffset.read(old)
+    assert reader.batch() == ["5", "6"]
+    reader.offset = StreamOffset.read({**old, "check": "01234567"})
+    with pytest.raises(StorageError, match="was written anew"):
+        reader.batch()
+
+
+def test_a_finished_file_may_be_removed_before_a_transaction_of_the_next_one_ends(
+    tmp_path: Path,
+) -> None:
+    prefix = write_files(tmp_path / "ot", [ONE])
+    reader = Reader(prefix)
+    assert reader.batch() == ["1"]
+    write_files(prefix, [ONE, TWO[:2]])
+    assert reader.batch() == []
+    Path(f"{prefix}000000000").unlink()
+    assert reader.batch() == []
+    Path(f"{prefix}000000001").write_bytes(
+        Path(write_files(tmp_path / "o2", [TWO, TWO])).parent.joinpath("o2000000001").read_bytes()
+    )
+    assert reader.batch() == ["2", "3", "4"]
 
 
 def test_a_file_read_to_its_end_may_be_removed(tmp_path: Path) -> None:

@@ -6,10 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laws import examples
+from raw_trail import inserts, write_files
 from trail.format.test_trail_header import case_bytes
+from trailgate.cli.main import run
 from trailgate.columnar.rows import octets
 from trailgate.model.tables import Column, Table
 from trailgate.trail.annotation.elements import (
@@ -317,3 +320,52 @@ def test_damaged_files_are_shown_once(choose: st.DataObject) -> None:
     data = data[:cut] if choose.draw(st.booleans()) else data
 
     assert covered(analyzed(bytes(data)), bytes(data))
+
+
+@settings(max_examples=examples(40))
+@given(st.data())
+def test_from_any_offset_the_next_record_is_shown_or_the_damage_that_has_it(
+    data: st.DataObject,
+) -> None:
+    """Also a good record before damage, and damage at its own place."""
+    raw = bytearray(b"".join(map(encode_record, [INSERT, LATER, INSERT, LATER, INSERT])))
+    for _ in range(data.draw(st.integers(0, 2))):
+        at = data.draw(st.integers(0, len(raw) - 1))
+        if data.draw(st.booleans()):
+            del raw[at]
+        else:
+            raw[at] ^= 1 << data.draw(st.integers(0, 7))
+    whole = analyzed(bytes(raw))
+    places = {one.offset + shift for one in whole for shift in (0, 1)} | data.draw(
+        st.sets(st.integers(1, len(raw) - 1), max_size=10)
+    )
+    for start in sorted(places & set(range(1, len(raw)))):
+        first = next(iter(analyzed(bytes(raw), start)), None)
+        expected = next(
+            (
+                one
+                for one in whole
+                if one.offset >= start
+                or (isinstance(one, Damage) and one.offset + one.length > start)
+            ),
+            None,
+        )
+        assert (first and first.offset) == (expected and expected.offset)
+        assert isinstance(first, Damage) == isinstance(expected, Damage)
+
+
+def test_a_good_record_before_damage_and_damage_are_shown_at_their_places(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records = inserts(range(8), tx=1)
+    path = Path(f"{write_files(tmp_path / 'ot', [records])}000000000")
+    raw = bytearray(path.read_bytes())
+    third = raw.index(records[3])
+    del raw[third + 60]
+    path.write_bytes(raw)
+
+    assert run(["analyze", str(path), "--from-position", f"0:{third - len(records[2])}"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.index("row 2") < shown.index("bytes make no sense") < shown.index("row 4")
+    assert run(["analyze", str(path), "--from-position", f"0:{third}"]) == 1
+    assert "bytes make no sense" in capsys.readouterr().out

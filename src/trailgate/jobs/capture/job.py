@@ -326,6 +326,15 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     return replace(summary, files=files, quarantine=quarantine)
 
 
+def _unmatched(job: CaptureJob) -> list[str]:
+    """Return a sentence for each TABLE statement that no table fits. Its messages count as captured, since other statements may have taken operations of them."""
+    known = sorted({table.name for table in job.capture.definitions})
+    if not known:
+        return []
+    hint = " The messages count as captured: when the statement is right, --again captures them once more"
+    return [one + hint for one in job.capture.rules.unmatched(known)]
+
+
 def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     counts = sum_counts(report.counts for report in reports)
     known = job.recognised
@@ -337,7 +346,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         counts={table: counts[table] for table in sorted(counts)},
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
-        notes=tuple(sorted(job.capture.warnings(notes))) if reports else (),
+        notes=(*sorted(job.capture.warnings(notes)), *_unmatched(job)) if reports else (),
         reasons=rank(sum_reasons(reports)),
         problems=tuple(as_values(error) for report in reports for error in report.errors),
         **sums,

@@ -5,11 +5,10 @@ That includes what @GETENV gives of this machine. Tables that nothing defines ar
 
 from __future__ import annotations
 
-import getpass
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +20,9 @@ from trailgate.capture.formats import parser_of, row_of
 from trailgate.cobol.copybook.layouts import Dialect, Layout
 from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
-from trailgate.expressions.environment_items import OS_VARIABLE
 from trailgate.expressions.selection import CaptureRules, environment_of
+from trailgate.jobs.machine import with_machine
+from trailgate.jobs.parameter_includes import reader_of
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
@@ -42,23 +42,6 @@ if TYPE_CHECKING:
 RESERVED: Final = frozenset(
     {UNREAD, UNDO_TOKEN, SYSTEM_KEY_TOKEN, *(row.name for row in GGS_TOKEN_ROWS)}
 )
-
-
-def with_environment(rules: CaptureRules) -> CaptureRules:
-    """Return the rules with the parts of the environment that their expressions ask for.
-
-    Parts that nothing asks for stay empty, so that a run on another machine is the same run.
-    """
-    around, asked = rules.environment, environment_of(rules)
-    known = dict(around.variables)
-    names = sorted(item for group, item in asked if group == OS_VARIABLE and item not in known)
-    found = ((name, os.environ[name]) for name in names if name in os.environ)
-    around = replace(around, variables=(*around.variables, *found))
-    if ("GGENVIRONMENT", "HOSTNAME") in asked:
-        around = replace(around, host=os.uname().nodename)
-    if ("GGENVIRONMENT", "OSUSERNAME") in asked:
-        around = replace(around, user=getpass.getuser())
-    return replace(rules, environment=around)
 
 
 def check_tokens(rules: CaptureRules) -> None:
@@ -169,6 +152,7 @@ def load(
         parameters = parse_extract(
             _read_named(extract, "parameter", base).decode("utf-8", "replace"),
             source=str(extract),
+            read=reader_of(absolute(extract, base)),
             ignore_unsupported=ignore_unsupported,
         )
         definitions = definitions or parameters.sourcedefs
@@ -183,7 +167,8 @@ def load(
         rules = CaptureRules() if parameters is None else parameters.rules
     try:
         check_tokens(rules)
-        rules = with_environment(rules)
+        around = with_machine(rules.environment, environment_of(rules))
+        rules = replace(rules, environment=around)
         capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)
         capture.check()
     except OptionError as error:
@@ -265,9 +250,23 @@ def _missing(path: PathLike, what: str, base: str | None) -> OptionError:
     return OptionError(f"the {what} file is not there", where=Where(source=str(path)), hint=hint)
 
 
+def _raw_body(body: Any, number: int) -> bytes:
+    if isinstance(body, bytes | bytearray | memoryview | pa.Buffer):
+        return bytes(body)
+    if not isinstance(body, str):
+        problem = f"body {number} is {type(body).__name__}, neither text nor bytes"
+        raise OptionError(problem)
+    try:
+        return body.encode()
+    except UnicodeEncodeError:
+        raise OptionError(f"body {number} is not Unicode text: {body!r}") from None
+
+
 def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
-    """Return bodies as messages; each is taken for a file of its own, numbered from 0."""
-    raw = [body.encode() if isinstance(body, str) else bytes(body) for body in bodies]
+    """Return bodies as messages; each is taken for a file of its own, numbered from 0. Raises OptionError for a body that is neither text nor bytes."""
+    if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):
+        raise OptionError(f"bodies must be a list of texts or bytes, not {type(bodies).__name__}")
+    raw = [_raw_body(body, number) for number, body in enumerate(bodies, 1)]
     bounds = np.zeros(len(raw) + 1, np.int64)
     np.cumsum([len(body) for body in raw], out=bounds[1:])
     return MessageBatch(

@@ -49,7 +49,10 @@ HELD: Final = (
     "%s, byte %d: the last operation of an open transaction is left out, since more of it may follow "
     "(--open-transactions show gives it)"
 )
-UNFINISHED: Final = "%s, byte %d: the file ends inside a record, which is left out: it is still being written, or the file was cut"
+UNFINISHED: Final = (
+    "%s, byte %d: the file ends inside a record, which is left out (%d bytes): "
+    "it is still being written, or the file was cut"
+)
 CUT: Final = "%s: the header states %d bytes, and the file has %d: its end is missing (trailgate check lists what is whole)"
 UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut"
 UNPAIRED: Final = "%s, byte %d: the last update is left out: its after image is not written yet"
@@ -238,7 +241,7 @@ class SplitReader:
                 yield decoded.batch
             left = decoded.consumed < run.view.end
             if at_end and not last:
-                self._note_end(file, place + run.view.end)
+                self._note_end(reader, place + run.view.end)
             if last or at_end:
                 if left and not last:
                     _check_end(run, file.path)
@@ -279,10 +282,11 @@ class SplitReader:
         names = {block.table.name for block in batch.blocks if block.table.guessed}
         self._notices.of_undefined(path, sorted(names - self._announced))
 
-    def _note_end(self, file: TrailFile, end: int) -> None:
-        """Log where a file ends inside a record, if the split goes so far."""
-        if end < file.size and TrailPlace(file.number, end) < self._split.end:
-            self._notices.once(UNFINISHED, file.path, end)
+    def _note_end(self, reader: TrailFileReader, end: int) -> None:
+        """Log an unfinished record at a file's end, if the split goes so far. Raises DecodeError if records follow it."""
+        file, left = reader.file, reader.left_over(end)
+        if left and TrailPlace(file.number, end) < self._split.end:
+            self._notices.once(UNFINISHED, file.path, end, left)
 
     def _room(self, size: int) -> Octets:
         """Return memory for a chunk, in place of the one before: columns hold copies, and fresh memory costs as much as reading."""
@@ -312,6 +316,7 @@ class SplitReader:
         if place + len(data) < reader.file.size:
             return _to_last_end(found), False
         if not may_grow and view.end < len(data):
+            reader.left_over(place + view.end)  # raises if records follow
             reader.view(data, place, finish=True)  # raises
         return found, False
 
@@ -381,9 +386,11 @@ def _records(
     while place < limit:
         data = reader.read(place, CHUNK)
         at_end = place + len(data) >= reader.file.size
-        view = reader.view(data, place, finish=at_end and not may_grow)
-        if at_end and place + view.end < limit:
-            notices.once(UNFINISHED, reader.file.path, place + view.end)
+        view = reader.view(data, place)
+        if at_end and (left := reader.left_over(place + view.end)):
+            reader.view(data, place, finish=not may_grow)
+            if place + view.end < limit:
+                notices.once(UNFINISHED, reader.file.path, place + view.end, left)
         own = int((place + view.offsets < limit).sum())
         if not own:
             return

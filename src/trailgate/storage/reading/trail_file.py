@@ -5,23 +5,24 @@ The tables of metadata records before a place, searched no further than needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from typing import Final, Self
 
 from trailgate.arrays import Octets
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
+from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError, Where
 from trailgate.model.table_patterns import table_name
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.files.trail_files import TrailFiles
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.trail.format.file_header import FileHeader, decode_header
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
-from trailgate.trail.format.record_types import IO_METADATA
+from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, ddl_statement
 from trailgate.trail.format.tokens import RECORD, ByteOrder
+from trailgate.trail.records.damage import unreadable_at
 from trailgate.trail.records.framing import (
     find_order,
     find_records,
@@ -30,11 +31,14 @@ from trailgate.trail.records.framing import (
     trail_bytes,
 )
 from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTable, TrailTables
-from trailgate.trail.records.record import decode_record
+from trailgate.trail.records.record import decode_record, guess_order
 from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.values.codec import UTF_8, charset_named
 
 LONGEST: Final = 64 << 10  # no object of a trail is longer
+# A record is no longer than LONGEST. So a record begins in the first third of the bytes near the end, and one whose length
+# reaches beyond the end of the file begins in the last third: whoever reads from the first meets the other one.
+NEAR_END: Final = 3 * LONGEST
 SEARCH: Final = 256 << 10  # holds at least four records, which is what resync looks for
 SCAN: Final = 4 << 20  # read at once where only rare records are looked for
 # Assumed: this number in the header is UTF-8. The others of the printed headers are not public.
@@ -102,7 +106,8 @@ class TrailFileReader:
         found = find_order(self._head, self.begin)
         if found is None:
             found = find_order(self.read(self.begin, LONGEST))
-        return found or ByteOrder.BIG
+        # Without a complete first record, records after it decide, if its length is damaged.
+        return found or guess_order(self.read, self.begin, self.file.size)
 
     def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
         """Return bytes from a record's begin on, and the records in them."""
@@ -128,6 +133,35 @@ class TrailFileReader:
             return None
         raise DecodeError("no record begins in the bytes from here", where=Where(offset=place))
 
+    def left_over(self, end: int) -> int:
+        """Return the number of bytes after the last complete record, which ends at ``end``: an unfinished record.
+
+        Raises DecodeError if a good record follows in them: then a damaged length hides it.
+        """
+        size = self.file.size
+        if end >= size:
+            return 0
+        found = unreadable_at(self.read, end, size, self.order)
+        if found.is_followed:
+            raise DecodeError(found.sentence, where=Where(source=self.file.path, offset=end))
+        return size - end
+
+    def end_of_records(self) -> int:
+        """Return where the last complete record ends; 0 while the file's header is not complete. Raises DecodeError for damage near the end."""
+        try:
+            begin = self.begin
+        except TruncatedError:
+            return 0
+        start = self.file.size - NEAR_END
+        if start > begin:
+            found = self.resync(start)
+            start = self.file.size if found is None else found
+        start = max(start, begin)
+        _, view = self.records(start, NEAR_END)
+        end = start + view.end
+        self.left_over(end)
+        return end
+
     def tables(
         self, until: int, start: int | None = None, tables: TrailTables = NO_TABLES
     ) -> TrailTables:
@@ -136,15 +170,24 @@ class TrailFileReader:
         ``tables`` is what those before ``start`` define.
         """
         begin = self.begin if start is None else start
+        for data, place, offset in self._typed(begin, until, IO_METADATA):
+            record = decode_record(data, offset, order=self.order, base=place)
+            tables = tables.with_record(record)
+        return tables
+
+    def typed(self, begin: int, until: int, io_type: int) -> Iterator[int]:
+        """Yield the offsets of the records of a type that begin in a range."""
+        for _, place, offset in self._typed(begin, until, io_type):
+            yield place + offset
+
+    def _typed(self, begin: int, until: int, io_type: int) -> Iterator[tuple[Octets, int, int]]:
+        """Yield the records of a type that begin in a range: the bytes that hold one, their place, and its offset in them."""
         for place in range(begin, min(until, self.file.size), SCAN):
             data = self.read(place, SCAN + LONGEST)
             stop = min(SCAN, until - place)
-            for offset in find_typed(data, self.order, IO_METADATA).tolist():
+            for offset in find_typed(data, self.order, io_type).tolist():
                 if offset < stop:
-                    tables = tables.with_record(
-                        decode_record(data, offset, order=self.order, base=place)
-                    )
-        return tables
+                    yield data, place, offset
 
 
 def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
@@ -229,6 +272,44 @@ def defined_tables(trail: TrailFiles) -> list[str]:
                 break
             names |= {known.name for known in _tables(reader)}
     return sorted(names)
+
+
+def latest_tables(
+    trail: TrailFiles, enough: Callable[[set[str]], bool], most: int
+) -> tuple[set[str], bool]:
+    """Return the names of tables that a trail defines in its newest files, and whether all files were read.
+
+    Reading stops if the names are ``enough``, or after ``most`` bytes.
+    """
+    names = {table.name for table in trail.definitions}
+    read = 0
+    for file in reversed(trail.files):
+        if read > most or enough(names):
+            return names, False
+        read += file.size
+        with TrailFileReader(file) as reader:
+            header = reader.header if file.size else None
+            if header is not None and header.trail.compatibility >= METADATA_LEVEL:
+                names |= {known.name for known in _tables(reader)}
+    return names, True
+
+
+def first_ddl(
+    trail: TrailFiles, start: TrailPlace, end: TrailPlace
+) -> tuple[TrailPlace, str] | None:
+    """Return the place and the statement of the first DDL record between two places; None if there is none."""
+    for file in trail.following(start.number):
+        if (file.number, 0) >= end:
+            break
+        with TrailFileReader(file) as reader:
+            place = start.offset if file.number == start.number else 0
+            until = min(file.size, end.offset) if file.number == end.number else file.size
+            for offset in reader.typed(max(place, reader.begin), until, IO_DDL):
+                record = decode_record(
+                    reader.read(offset, LONGEST), 0, order=reader.order, base=offset
+                )
+                return TrailPlace(file.number, offset), ddl_statement(record.data or b"")
+    return None
 
 
 def _defined_in(reader: TrailFileReader, name: str) -> Table | None:

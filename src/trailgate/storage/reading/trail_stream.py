@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Final, Self
 from zlib import crc32
 
@@ -17,11 +18,16 @@ from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.splits import TrailSplit, plan_splits
+from trailgate.storage.reading.stored_position import StoredPosition, continued
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
+from trailgate.storage.reading.trail_rest import TrailRest, check_complete, check_rest, trail_rest
 from trailgate.storage.reading.transaction_spans import first_end, last_begin, last_end
 
 EARLIEST, LATEST = "earliest", "latest"
-CHECKED: Final = 32  # bytes before a place that must stay: fewer than any record has
+CHECKED: Final = (
+    4096  # bytes before a place that must stay; most often they have its transaction's CSN
+)
+FIRST_CHECKED, FIRST_DIGITS = 32, 8  # of the check sums in checkpoints of earlier versions
 BEFORE_ALL: Final = TrailPlace(-1, 0)  # where a trail begins that has no file yet
 
 
@@ -44,7 +50,7 @@ class StreamOffset:
     """
 
     place: TrailPlace
-    check: str = ""
+    check: str = ""  # of 16 digits; earlier versions had 8 (``_first_check_sum``)
 
     @classmethod
     def read(cls, offset: Mapping[str, Any]) -> Self:
@@ -70,6 +76,7 @@ class TrailStream:
         self._target: TrailPlace | None = None
         # Between these two places no transaction ends: a long one that is open is not searched twice.
         self._barren = (BEFORE_ALL, BEFORE_ALL)
+        self._sound = BEFORE_ALL.number  # files up to this number end with a complete record
 
     def initial(self, position: str) -> StreamOffset:
         """Return where a new stream begins; inside a transaction it is that one's begin."""
@@ -90,6 +97,11 @@ class TrailStream:
         trail = self._find()
         self._target = BEFORE_ALL if trail is None else trail.end
 
+    @property
+    def ends(self) -> bool:
+        """Return whether the stream ends with what was there at some moment."""
+        return self._target is not None
+
     def latest(self, start: StreamOffset, limit: BatchLimit = NO_LIMIT) -> StreamOffset:
         """Return where the next batch ends; ``start`` where there is nothing whole to return."""
         trail = self._find()
@@ -100,11 +112,34 @@ class TrailStream:
         begin = max(start.place, trail.begin)
         ceiling = trail.end if self._target is None else min(trail.end, self._target)
         if ceiling <= begin:
-            return start
+            return _passed(trail, start)
         end = self._end(trail, begin, min(_limit(trail, begin, limit), ceiling))
+        if end is None:
+            self._check_rest(trail, begin)
         if end is None or end > ceiling:
-            return start
-        return _offset(trail, end)
+            return _passed(trail, start)
+        reached = _offset(trail, end)
+        for file in trail.following(begin.number):
+            if file.number < reached.place.number:
+                check_complete(file)
+        return reached
+
+    def continued(self, stored: StoredPosition) -> StreamOffset:
+        """Return where reading continues after a stored position. Raises StorageError if the trail is another one, or lacks what follows the position."""
+        trail = self._find()
+        if trail is None:
+            raise _no_trail()
+        place = continued(trail, stored)
+        if place.number > trail.end.number:
+            return StreamOffset(place)
+        return StreamOffset(place, _check_sum(trail.file(place.number), place.offset))
+
+    def rest(self, start: StreamOffset) -> TrailRest | None:
+        """Return what is after the last complete transaction, which ends at ``start`` or later; None while the trail has no file."""
+        trail = self._find()
+        if trail is None:
+            return None
+        return trail_rest(trail, start.place)
 
     def splits(
         self, start: StreamOffset, end: StreamOffset, split_bytes: int
@@ -121,6 +156,12 @@ class TrailStream:
         _check(trail, end)
         begin = max(start.place, trail.begin)
         return trail.until(end.place), plan_splits(trail, split_bytes, (begin, end.place))
+
+    def _check_rest(self, trail: TrailFiles, begin: TrailPlace) -> None:
+        """Raise if a transaction does not end since bytes are damaged or missing."""
+        first = max(begin.number, min(self._sound + 1, trail.end.number))
+        check_rest(trail, TrailPlace(first, 0))
+        self._sound = trail.end.number - 1
 
     def _end(self, trail: TrailFiles, begin: TrailPlace, wanted: TrailPlace) -> TrailPlace | None:
         """Return the last end of a transaction up to a place, else the first one after it."""
@@ -162,10 +203,34 @@ def _offset(trail: TrailFiles, place: TrailPlace) -> StreamOffset:
     return StreamOffset(place, _check_sum(file, place.offset))
 
 
+def _passed(trail: TrailFiles, start: StreamOffset) -> StreamOffset:
+    """Return the beginning of the next file if a file was read to its end, so that this file may be removed; else ``start``."""
+    place = start.place
+    if not trail.begin.number <= place.number < trail.end.number:
+        return start
+    file = trail.file(place.number)
+    if place.offset < file.size:
+        return start
+    check_complete(file)
+    return _offset(trail, place)
+
+
 def _check_sum(file: TrailFile, offset: int) -> str:
-    start = max(offset - CHECKED, 0)
-    if start == offset:
+    """Return a digest of the last records before an offset: CHECKED bytes of them, or all after the file's header."""
+    if not offset:
         return ""
+    start = max(offset - CHECKED, 0)
+    with TrailFileReader(file) as reader:
+        if start < LONGEST:  # a header, which its writer changes, may be that long
+            start = max(start, reader.begin)
+        if start >= offset:
+            return ""
+        return blake2b(reader.read(start, offset - start).tobytes(), digest_size=8).hexdigest()
+
+
+def _first_check_sum(file: TrailFile, offset: int) -> str:
+    """Return the check sum that checkpoints of earlier versions have."""
+    start = max(offset - FIRST_CHECKED, 0)
     with TrailFileReader(file) as reader:
         return f"{crc32(reader.read(start, offset - start).tobytes()):08x}"
 
@@ -175,9 +240,13 @@ HINT: Final = (
 )
 
 
+def _no_trail() -> StorageError:
+    return StorageError("the trail that was read before is not there any more", hint=HINT)
+
+
 def _check_begun(trail: TrailFiles | None, start: StreamOffset) -> None:
     if trail is None and start.place != BEFORE_ALL:
-        raise StorageError("the trail that was read before is not there any more", hint=HINT)
+        raise _no_trail()
 
 
 def _check(trail: TrailFiles, offset: StreamOffset) -> None:
@@ -196,7 +265,8 @@ def _check(trail: TrailFiles, offset: StreamOffset) -> None:
             f"the trail was cut back to byte {file.size}, up to byte {place} it was read before"
         )
         raise _change_error(file.path, problem)
-    if _check_sum(file, place) != offset.check:
+    check_sum = _first_check_sum if len(offset.check) == FIRST_DIGITS else _check_sum
+    if check_sum(file, place) != offset.check:
         problem = f"the trail was written anew before byte {place}, which was read before"
         raise _change_error(file.path, problem)
 

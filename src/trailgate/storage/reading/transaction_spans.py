@@ -59,6 +59,10 @@ class Run:
         found: Mask = self.marks & marks != 0
         return found
 
+    def begins_transaction(self, row: int) -> bool:
+        """Return whether a record begins a transaction."""
+        return bool(self.marks[row] & BEGINS)
+
     def take(self, rows: Longs | slice) -> Run:
         """Return some of the records."""
         return Run(self.number, self.base, self.view.take(rows), self.marks[rows])

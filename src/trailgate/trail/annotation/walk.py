@@ -14,10 +14,14 @@ from trailgate.trail.annotation.file_header import explain_header, header_order
 from trailgate.trail.annotation.records import explain_record
 from trailgate.trail.format.file_header import ORACLE, decode_header
 from trailgate.trail.format.tokens import RECORD, ByteOrder
+from trailgate.trail.records.damage import unreadable_at
 from trailgate.trail.records.framing import length_at
 from trailgate.trail.records.record import LONGEST, Read, find_good, guess_order
 
 WINDOW: Final = 1 << 20  # bytes read at once
+NEAR: Final = (
+    3 * LONGEST
+)  # before an offset: at least one record begins in the first third of so many bytes
 AROUND: Final = 32  # bytes shown before damage
 SHOWN: Final = 64  # bytes shown of the damage itself
 
@@ -25,7 +29,7 @@ SHOWN: Final = 64  # bytes shown of the damage itself
 def analyze(read: Read, size: int, start: int = 0) -> Iterator[Element | Damage]:
     """Yield the file header, the records and the damage of a file of ``size`` bytes.
 
-    With ``start``, begin at the first good record from this offset on.
+    With ``start``, begin at the first record from this offset on, or at damage before it that reaches beyond it.
     """
     header = _header(read)
     begin = 0 if header is None else header.length
@@ -41,10 +45,32 @@ def analyze(read: Read, size: int, start: int = 0) -> Iterator[Element | Damage]
             offset = find_good(read, 0, size, order)
             yield _damage(read, 0, offset, problem)
     else:
-        offset = begin if start <= begin else find_good(read, start, size, order)
-        if offset >= size > start:
-            yield _damage(read, start, size, "no good record begins from here on")
+        offset = begin if start <= begin else _object_at(read, (begin, start, size), order)
     yield from _records(read, offset, size, order)
+
+
+def _object_at(read: Read, places: tuple[int, int, int], order: ByteOrder) -> int:
+    """Return where the first record or damage is that does not end at ``start`` or before it.
+
+    ``places`` are where the records begin, ``start``, and the size of the file. Whether ``start`` is in damage is known from the records before it.
+    """
+    begin, start, size = places
+    at = begin
+    if start - NEAR > begin:
+        at = find_good(read, start - NEAR, size, order)
+    base, data = at, read(at, start - at + LONGEST)
+    while at < start:
+        try:
+            length = length_at(data, at - base, order)
+        except DecodeError:
+            length = None
+        if length is None:
+            lost = unreadable_at(read, at, size, order)
+            if lost.end > start:
+                return at
+            length = lost.size
+        at += length
+    return at
 
 
 def _header(read: Read) -> Element | None:
@@ -71,11 +97,9 @@ def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[E
         while at < len(data):
             try:
                 length = length_at(data, at, order)
-            except DecodeError as error:
-                problem = error.problem
+            except DecodeError:
                 break
             if length is None:
-                problem = "the file ends inside a record"
                 break
             raw = data[at : at + length].tobytes()
             yield explain_record(raw, offset + at, order, oracle=oracle)
@@ -85,9 +109,9 @@ def _records(read: Read, offset: int, size: int, order: ByteOrder) -> Iterator[E
             continue
         offset += at
         if len(data) - at >= LONGEST or offset - at + len(data) >= size:
-            end = find_good(read, offset + 1, size, order)
-            yield _damage(read, offset, end, problem)
-            offset = end
+            lost = unreadable_at(read, offset, size, order)
+            yield _damage(read, offset, lost.end, lost.problem)
+            offset = lost.end
 
 
 def _damage(read: Read, start: int, end: int, problem: str) -> Damage:

@@ -240,6 +240,15 @@ def read_ddl(text: bytes) -> dict[str, str]:
     return found
 
 
+def ddl_statement(text: bytes) -> str:
+    """Return the statement of a DDL record; the whole text if it has no fields."""
+    try:
+        fields = read_ddl(text)
+    except DecodeError:
+        fields = {}
+    return fields.get("statement", text.decode("utf-8", "backslashreplace")).strip(" \0")
+
+
 def _end(text: str, start: int) -> int | None:
     """Return where the quote is that ends a value."""
     for found in _END.finditer(text, start):

@@ -1,0 +1,127 @@
+"""Why parameters of Replicat, and options of its MAP, change nothing here, or are refused: a row for each one of Oracle's reference that ``replicat_files`` does not obey."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from trailgate.expressions.foreign_parameters import by_reason
+
+_NO_WAIT: Final = "--follow states whether the trail is followed"
+_NO_CONVERSION: Final = "values are applied as the trail has them"
+_NO_CHARSET: Final = "the trail's files and definitions state the character set"
+_NO_EXCEPTIONS: Final = "there is no exceptions table: --on-error discard keeps the operations"
+_NO_CONFLICTS: Final = "conflicts between sites are not resolved"
+_NO_EXITS: Final = "there are no user exits"
+_NO_EVENTS: Final = "there are no events"
+_NO_SQL: Final = "there is no database that would run it"
+_NO_MATCHING: Final = "columns are matched by name: write the pairs in COLMAP"
+_ADDED: Final = "a target column that is missing is added, unless --schema-changes strict"
+_WRITTEN_ONCE: Final = "the reader makes batches, and each table is written in one go"
+_BY_KEY: Final = "the columns of the key are known, and others are not needed to find a row"
+
+NOTED: Final = by_reason(
+    {
+        "definitions state what the tables are": "ASSUMETARGETDEFS",
+        "operations are always applied as net changes of a batch, in one commit": "BATCHSQL NOBATCHSQL GROUPTRANSOPS MAXTRANSOPS SPLIT_TRANS_RECS TRANSACTIONTIMEOUT",
+        "the target's address has what it needs": "DBOPTIONS USERID USERIDALIAS TARGETDB SOURCEDB",
+        "the positions of all tables are kept in the target": "CHECKPOINTSECS CHECKPOINTTABLE NODBCHECKPOINT",
+        "splits of the trail are read by threads, and each table is written at once": (
+            "THREAD THREADOPTIONS MAP_PARALLELISM APPLY_PARALLELISM MIN_APPLY_PARALLELISM MAX_APPLY_PARALLELISM COMMIT_SERIALIZATION LOOK_AHEAD_TRANSACTIONS "
+            "COORDINATED USEDEDICATEDCOORDINATIONTHREAD CHUNK_SIZE"
+        ),
+        "the run prints its own summary": (
+            "LIST NOLIST REPORT REPORTCOUNT REPORTROLLOVER STATOPTIONS TRACE TRACE2 SHOWSYNTAX NOSHOWSYNTAX DISCARDROLLOVER NODISCARDFILE SYSLOG WARNRATE"
+        ),
+        "the discard file has every operation that is discarded": "MAXDISCARDRECS",
+        _NO_WAIT: "EOFDELAY EOFDELAYCSECS",
+        "operations are always applied as they are logged": "DYNAMICRESOLUTION NODYNAMICRESOLUTION WILDCARDRESOLVE",
+        "the first MAP that takes an operation writes it to its target": "NOALLOWDUPTARGETMAP",
+        "several key updates of one statement are always told apart": "HANDLETPKUPDATE NOHANDLETPKUPDATE",
+        "an update that changes no column changes no row": "APPLYNOOPUPDATES NOAPPLYNOOPUPDATES ALLOWNOOPUPDATES NOALLOWNOOPUPDATES",
+        "--to names the target": "TARGETDEFS",
+        "memory is bounded by itself": "CACHEMGR NUMFILES LOBMEMORY FUNCTIONSTACKSIZE MAXSQLSTATEMENTS",
+        "the command names the trail": "EXTTRAIL EXTFILE",
+        "a run ends with the trail, and the target keeps the position": "SPECIALRUN",
+        "rows are always written in bulk": "BULKLOAD INSERTAPPEND NOINSERTAPPEND",
+        "a run that is started again repeats no operation": "RESTARTCOLLISIONS NORESTARTCOLLISIONS",
+        "times are applied without a zone": "PRESERVETARGETTIMEZONE",
+        "the files of the trail are kept": "PURGEOLDEXTRACTS",
+        "no table of a tracing database is written": "TRACETABLE NOTRACETABLE",
+        "the key of a row states whether it is there already": "SQLDUPERR NOOVERRIDEDUPS",
+        "the values of text stay as they are, which is what it asks for": "NOSPACESTONULL NOTRIMSPACES NOTRIMVARSPACES NOVARWIDTHNCHAR NOBINARYCHARS",
+        "names of tables are compared without case": "NAMEMATCHIGNORECASE NAMEMATCHNOWARNING",
+        "invisible columns are columns of the definitions": "MAPINVISIBLECOLUMNS NOMAPINVISIBLECOLUMNS",
+        _ADDED: "MAPALLCOLUMNS NOMAPALLCOLUMNS",
+        "it is the default of GoldenGate": "GETUPDATEAFTERS IGNOREUPDATEBEFORES",
+        "nothing connects to a database in an Oracle character set": "HAVEUDTWITHNCHAR",
+        "files are written with the process's own umask": "OUTPUTFILEUMASK",
+        "a comment": "COMMENT",
+    }
+)
+REFUSED: Final = by_reason(
+    {
+        _NO_SQL: "SQLEXEC PROCEDURE",
+        _NO_EXITS: "CUSEREXIT EXITPARAM",
+        _NO_EXCEPTIONS: "EXCEPTIONSONLY MAPEXCEPTION",
+        _NO_CONFLICTS: "RESOLVECONFLICT COMPARECOLS",
+        _NO_EVENTS: "EVENTACTIONS",
+        "--after-csn states where to begin": "BEGIN HANDLECOLLISIONSUNTIL",
+        "the text of DDL is not changed, since no DDL is carried out": "DDLSUBST DDLRULEHINT",
+        _NO_CONVERSION: (
+            "REPLACEBADCHAR REPLACEBADNUM SPACESTONULL TRIMSPACES TRIMVARSPACES VARWIDTHNCHAR BINARYCHARS REPFETCHEDCOLOPTIONS SOURCETIMEZONE TCPSOURCETIMER"
+        ),
+        _NO_CHARSET: "COLCHARSET SOURCECHARSET TRAILCHARSET TRAILCHARSETASCII TRAILCHARSETEBCDIC TRAILCHARSETUNICODE TRAILBYTEORDER",
+        "encrypted trails are not read: have a pump write the trail without encryption": "DECRYPTTRAIL",
+        "it belongs to Extract: write MAP": "TABLE",
+        "write MAPEXCLUDE SCHEMA.*": "SCHEMAEXCLUDE TABLEEXCLUDE CATALOGEXCLUDE",
+        "the whole trail is read": "PASSTHRU FILTERDUPS NOFILTERDUPS",
+        "a delay would have to outlive the run": "DEFERAPPLYINTERVAL",
+        _NO_MATCHING: "COLMATCH",
+        "names of tables are compared without case": "NAMEMATCH NAMEMATCHEXACT",
+        "an existing row is a collision: HANDLECOLLISIONS overlays it": "OVERRIDEDUPS",
+        "no files for a loader are written: --to names the tables": "GENLOADFILES",
+        "--dry-run looks without applying": "CHECKPARAMS",
+        "an update has no effect without the row after it": "IGNOREUPDATEAFTERS",
+        "an insert has no row before it": "UPDATEINSERTS NOUPDATEINSERTS",
+        "it is given where the group is registered, and not in its file": "INTEGRATEDPARAMS",
+        "it names a variable for @GETENV: write SETENV": "GETENV",
+        "values of one row cannot be partitioned: write MAP for each table": "PARTITION PARTITIONEXCLUDE",
+    }
+)
+MAP_NOTED: Final = by_reason(
+    {
+        "splits of the trail are read by threads, and each table is written at once": "THREAD THREADRANGE COORDINATED",
+        "the discard file has every operation that is discarded": "MAXDISCARDRECS",
+        "rows are always written in bulk": "INSERTAPPEND NOINSERTAPPEND",
+        "invisible columns are columns of the definitions": "MAPINVISIBLECOLUMNS NOMAPINVISIBLECOLUMNS",
+        _ADDED: "MAPALLCOLUMNS NOMAPALLCOLUMNS",
+        "the target states its own columns": "TARGETDEF",
+        "an update that changes no column changes no row": "ALLOWNOOPUPDATES NOALLOWNOOPUPDATES APPLYNOOPUPDATES NOAPPLYNOOPUPDATES",
+        "the first MAP that takes an operation writes it to its target": "NOALLOWDUPTARGETMAP",
+        "several key updates of one statement are always told apart": "HANDLETPKUPDATE NOHANDLETPKUPDATE",
+        "the values of text stay as they are, which is what it asks for": "NOTRIMSPACES NOTRIMVARSPACES NOSPACESTONULL",
+        "the key of a row states whether it is there already": "NOOVERRIDEDUPS",
+        "it is the default of GoldenGate": "GETUPDATEAFTERS IGNOREUPDATEBEFORES",
+    }
+)
+MAP_REFUSED: Final = by_reason(
+    {
+        _NO_SQL: "SQLEXEC SQLPREDICATE",
+        _NO_EXITS: "EXITPARAM",
+        _NO_EXCEPTIONS: "EXCEPTIONSONLY MAPEXCEPTION",
+        _NO_CONFLICTS: "RESOLVECONFLICT COMPARECOLS GETBEFORECOLS",
+        _NO_EVENTS: "EVENTACTIONS",
+        _NO_CONVERSION: "REPLACEBADCHAR SPACESTONULL TRIMSPACES TRIMVARSPACES VARWIDTHNCHAR",
+        _NO_CHARSET: "CHARSET COLCHARSET",
+        _NO_MATCHING: "COLMATCH",
+        "write it before the first MAP, and it holds for all": "REPERROR",
+        "definitions are found by the table's own name": "DEF",
+        "an existing row is a collision: HANDLECOLLISIONS overlays it": "OVERRIDEDUPS",
+        "an update has no effect without the row after it": "IGNOREUPDATEAFTERS",
+        "an insert has no row before it": "UPDATEINSERTS NOUPDATEINSERTS",
+        "write it before the MAP statements": "ALLOWDUPTARGETMAP",
+        "columns are chosen by COLMAP": "COLS COLSEXCEPT",
+        "it belongs to Extract": "FETCHCOLS FETCHCOLSEXCEPT FETCHMODCOLS FETCHMODCOLSEXCEPT FETCHBEFOREFILTER TOKENS PARTITIONOBJID",
+        "write it before the MAP: it holds for those that follow": "GETUPDATEBEFORES",
+    }
+)

@@ -1,0 +1,234 @@
+"""The lines of a parameter file as GoldenGate reads them: without comments, with the files of OBEY and INCLUDE, and with the text that macros stand for.
+
+A macro is defined before it is used, in the file itself or in one that INCLUDE names::
+
+    MACRO #digits
+    PARAMS (#column)
+    BEGIN
+    @STRNUM (#column, RIGHTZERO, 10)
+    END;
+
+    MAP sales.orders, TARGET dwh.orders, COLMAP (USEDEFAULTS, code = #digits (order_no));
+
+The call becomes ``@STRNUM (order_no, RIGHTZERO, 10)``. Names of macros and of their parameters are compared without case, and text in quotes is never replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from trailgate.errors import OptionError, Where, did_you_mean
+
+ReadFile = Callable[[str], str]
+DEEPEST: Final = 20  # files and macros inside each other
+LONGEST: Final = 1 << 20  # characters that one call may become: nested macros grow by powers
+_QUOTED: Final = r""""[^"]*"|'[^']*'"""
+_COMMENT: Final = re.compile(rf"{_QUOTED}|(--)")
+_PARENTHESES: Final = re.compile(rf"{_QUOTED}|([(),])")
+_END: Final = re.compile(rf"{_QUOTED}|((?<![\w#@])END\s*;)", re.IGNORECASE)
+_WORD: Final = re.compile(r"[\s,;(]")
+_FILE: Final = re.compile(r"[A-Za-z]+\s+(\"[^\"]+\"|'[^']+'|[^\s;]+)\s*;?\s*(.*)")
+_HEAD: Final = r"MACRO\s+({sign}\w+)\s*(?:PARAMS\s*\(([^()]*)\)\s*)?BEGIN\b(.*)"
+
+
+class Line(NamedTuple):
+    """A line without comments: its file (empty for the parameter file itself), its number and its text."""
+
+    source: str
+    number: int
+    text: str
+
+    def error(self, problem: str, hint: str = "") -> OptionError:
+        """Return an error placed at the line."""
+        word = _WORD.split(self.text, maxsplit=1)[0]
+        where = Where(source=self.source or None, line=self.number, field=word)
+        return OptionError(problem, where=where, hint=hint)
+
+
+class Macro(NamedTuple):
+    """A macro: the names of its parameters in upper case, and the text that it stands for."""
+
+    parameters: tuple[str, ...]
+    body: str
+
+
+def expanded_lines(text: str, read: ReadFile | None = None) -> Iterator[Line]:
+    """Yield the lines of a parameter file; ``read`` returns the text of a file that it names. Raises OptionError."""
+    yield from _Lines(read).of_text(text, "", ())
+
+
+@dataclass(slots=True)
+class _Lines:
+    """What is known while lines are read: the macros, and the character that their names begin with."""
+
+    read: ReadFile | None
+    sign: str = "#"
+    macros: dict[str, Macro] = field(default_factory=dict)
+
+    def of_text(self, text: str, source: str, opened: tuple[str, ...]) -> Iterator[Line]:
+        """Yield the lines of a file; ``opened`` are the files that name it, the outermost first."""
+        lines = _plain_lines(text, source)
+        continues = False  # a line of DDL may begin with INCLUDE
+        for line in lines:
+            word = "" if continues else _WORD.split(line.text, maxsplit=1)[0].upper()
+            continues = line.text.endswith("&")
+            if word == "COMMENT":
+                yield line
+            elif word == "MACROCHAR":
+                self._set_sign(line)
+            elif word == "MACRO":
+                self._define(_until(lines, line, _END, "END;"))
+            elif word in ("OBEY", "INCLUDE"):
+                yield from self._of_file(line, opened)
+            else:
+                yield from self._expand(line, lines)
+
+    def _set_sign(self, line: Line) -> None:
+        words = line.text.split()
+        if len(words) != 2 or len(words[1]) != 1 or words[1].isalnum():
+            raise line.error(
+                "expected one character other than a letter or a digit after MACROCHAR"
+            )
+        if self.macros:
+            raise line.error("MACROCHAR follows a macro", "Write it before the first macro")
+        self.sign = words[1]
+
+    def _define(self, line: Line) -> None:
+        head = re.compile(_HEAD.format(sign=re.escape(self.sign)), re.IGNORECASE | re.DOTALL)
+        found = head.match(line.text)
+        if found is None:
+            example = f"MACRO {self.sign}name PARAMS ({self.sign}value) BEGIN ... END;"
+            raise line.error("expected the name of a macro, its PARAMS, BEGIN and END;", example)
+        end = _first(_END, found[3])
+        body, rest = found[3][:end], found[3][end:].partition(";")[2]
+        if rest.strip():
+            raise line.error(f"expected a new line after END;, found {rest.strip()!r}")
+        names = tuple(one.strip().upper() for one in (found[2] or "").split(",") if one.strip())
+        strange = [one for one in names if not re.fullmatch(rf"{re.escape(self.sign)}\w+", one)]
+        if strange:
+            problem = f"the parameter {strange[0]} does not begin with {self.sign}"
+            raise line.error(problem)
+        self.macros[found[1].upper()] = Macro(names, body.strip())
+
+    def _of_file(self, line: Line, opened: tuple[str, ...]) -> Iterator[Line]:
+        found = _FILE.fullmatch(line.text)
+        if found is None or found[2]:
+            raise line.error("expected one file name")
+        path = found[1].strip("\"'")
+        if path in opened or len(opened) > DEEPEST:
+            chain = " names ".join((*opened, path))
+            raise line.error(f"a file names itself: {chain}")
+        if self.read is None:
+            raise line.error(f"{path} cannot be read here", "Write its lines into this file")
+        try:
+            text = self.read(path)
+        except OptionError as error:
+            raise error.with_place(source=line.source or None, line=line.number) from None
+        yield from self.of_text(text, path, (*opened, path))
+
+    def _expand(self, line: Line, more: Iterator[Line]) -> Iterator[Line]:
+        """Yield a line with its calls replaced; a call may continue in the lines that follow."""
+        if self.sign not in line.text:
+            yield line
+            return
+        text = self._replace(line, line.text, more, ())
+        for one in text.split("\n"):
+            if one.strip():
+                yield line._replace(text=one.strip())
+
+    def _replace(self, line: Line, text: str, more: Iterator[Line], called: tuple[str, ...]) -> str:
+        """Return a text with its calls replaced by what they stand for; ``called`` are the macros that it comes from."""
+        calls = re.compile(rf"{_QUOTED}|(?<![\w$@.])({re.escape(self.sign)}\w+)(\s*\()?")
+        done, at = "", 0
+        while (found := calls.search(text, at)) is not None:
+            done, at = done + text[at : found.start()], found.end()
+            if found[1] is None:  # in quotes
+                done += found[0]
+                continue
+            name = found[1].upper()
+            macro = self.macros.get(name)
+            if macro is None:
+                if found[2] or not done.strip():
+                    hint = did_you_mean(name, self.macros) or "A macro is defined before its use"
+                    raise line.error(f"the macro {found[1]} is not defined", hint)
+                done += found[0]
+                continue
+            if name in called or len(called) > DEEPEST:
+                raise line.error(f"a macro stands for itself: {' in '.join((name, *called))}")
+            values: tuple[str, ...] = ()
+            if found[2]:
+                while (close := _closing(text, at)) is None:
+                    text += "\n" + _next(more, line, ")").text
+                values, at = _arguments(text[at:close]), close + 1
+            body = self._with_values(line, name, macro, values)
+            done += self._replace(line, body, more, (name, *called))
+            if len(done) > LONGEST:
+                raise line.error(f"{name} stands for more than {LONGEST} characters")
+        return done + text[at:]
+
+    def _with_values(self, line: Line, name: str, macro: Macro, values: tuple[str, ...]) -> str:
+        """Return a macro's text with values for its parameters."""
+        if len(values) != len(macro.parameters):
+            count = len(macro.parameters)
+            wanted = f"{count} value{'s' * (count != 1)}"
+            raise line.error(f"the macro {name} takes {wanted}, not {len(values)}")
+        if not values:
+            return macro.body
+        known: Mapping[str, str] = dict(zip(macro.parameters, values, strict=True))
+        names = "|".join(re.escape(one) for one in sorted(known, key=len, reverse=True))
+        sought = re.compile(rf"{_QUOTED}|({names})(?!\w)", re.IGNORECASE)
+        return sought.sub(lambda one: known[one[1].upper()] if one[1] else one[0], macro.body)
+
+
+def _plain_lines(text: str, source: str) -> Iterator[Line]:
+    """Yield the lines of a file without comments and empty lines."""
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        at = _first(_COMMENT, raw)
+        line = (raw if at is None else raw[:at]).strip()
+        if line:
+            yield Line(source, number, line)
+
+
+def _until(lines: Iterator[Line], line: Line, mark: re.Pattern[str], due: str) -> Line:
+    """Return a line joined with those that follow, up to one with a mark."""
+    parts = [line.text]
+    while _first(mark, parts[-1]) is None:
+        parts.append(_next(lines, line, due).text)
+    return line._replace(text="\n".join(parts))
+
+
+def _next(lines: Iterator[Line], line: Line, due: str) -> Line:
+    found = next(lines, None)
+    if found is None:
+        raise line.error(f"expected '{due}', found the end of the file")
+    return found
+
+
+def _first(pattern: re.Pattern[str], text: str) -> int | None:
+    """Return where the pattern's group first occurs outside of quotes."""
+    return next((found.start(1) for found in pattern.finditer(text) if found[1]), None)
+
+
+def _closing(text: str, at: int) -> int | None:
+    """Return where the parenthesis is closed that was opened before ``at``."""
+    depth = 1
+    for found in _PARENTHESES.finditer(text, at):
+        depth += {"(": 1, ")": -1}.get(found[1] or "", 0)
+        if not depth:
+            return found.start()
+    return None
+
+
+def _arguments(text: str) -> tuple[str, ...]:
+    """Return the values of a call; commas in quotes or in parentheses do not separate them."""
+    found, begin, depth = [], 0, 0
+    for sign in _PARENTHESES.finditer(text):
+        if sign[1] == "," and not depth:
+            found.append(text[begin : sign.start()].strip())
+            begin = sign.end()
+        depth += {"(": 1, ")": -1}.get(sign[1] or "", 0)
+    last = text[begin:].strip()
+    return (*found, last) if found or last else ()

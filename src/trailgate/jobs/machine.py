@@ -1,0 +1,27 @@
+"""What @GETENV gives of this machine and of this process."""
+
+from __future__ import annotations
+
+import getpass
+import os
+from collections.abc import Collection
+from dataclasses import replace
+
+from trailgate.expressions.environment_items import OS_VARIABLE
+from trailgate.expressions.values import Environment
+
+
+def with_machine(around: Environment, asked: Collection[tuple[str, str]]) -> Environment:
+    """Return an environment with the items of this machine that expressions ask for, as pairs of group and item.
+
+    Items that nothing asks for stay empty, so that a run on another machine is the same run.
+    """
+    known = dict(around.variables)
+    names = sorted(item for group, item in asked if group == OS_VARIABLE and item not in known)
+    found = ((name, os.environ[name]) for name in names if name in os.environ)
+    around = replace(around, variables=(*around.variables, *found))
+    if ("GGENVIRONMENT", "HOSTNAME") in asked:
+        around = replace(around, host=os.uname().nodename)
+    if ("GGENVIRONMENT", "OSUSERNAME") in asked:
+        around = replace(around, user=getpass.getuser())
+    return around

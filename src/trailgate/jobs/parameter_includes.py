@@ -1,0 +1,42 @@
+"""The files that OBEY and INCLUDE of a parameter file name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from trailgate.definitions.parameter_macros import ReadFile
+from trailgate.errors import OptionError, Where
+from trailgate.storage.files.addresses import is_absolute, is_there, read_whole
+
+HINT: Final = "A relative path is looked for in the working directory, in the folder of the parameter file, and in the folder above that"
+
+
+def reader_of(path: str) -> ReadFile:
+    """Return a function that reads the files that a parameter file names. GoldenGate resolves them from its home, which is the folder above dirprm."""
+
+    def read(name: str) -> str:
+        found = found_file(path, name)
+        if not is_there(found):
+            raise OptionError(f"there is no file {name}", hint=HINT)
+        try:
+            return read_whole(found, "parameter file").decode()
+        except UnicodeDecodeError as error:
+            problem = f"byte {error.object[error.start]:#04x} at {error.start} is not UTF-8"
+            raise OptionError(problem, where=Where(source=found)) from None
+
+    return read
+
+
+def found_file(path: str, name: str) -> str:
+    """Return the path of a file that a parameter file names; the name itself if there is no such file."""
+    return next((one for one in _candidates(path, name) if is_there(one)), name)
+
+
+def _candidates(path: str, name: str) -> Iterator[str]:
+    yield name
+    if is_absolute(name):
+        return
+    folder = path.rpartition("/")[0]
+    yield f"{folder}/{name}" if folder else name
+    yield f"{folder}/../{name}" if folder else f"../{name}"

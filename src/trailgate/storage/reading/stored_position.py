@@ -1,0 +1,144 @@
+"""Continue a trail at a stored position, if it still is the trail that the position is of.
+
+A stored position names the last operation that was applied. Beside it are the commit sequence number (CSN) and a digest of the operation's record: another trail
+under the same prefix has others. ``reached`` is where the next batch begins. It may be in a later file than the position,
+so files before it are not needed any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Final
+
+from trailgate.columnar.digits import parse_position
+from trailgate.errors import DecodeError, StorageError, Where
+from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
+from trailgate.storage.reading.transaction_spans import last_begin
+from trailgate.trail.format.tokens import LOGCSN
+from trailgate.trail.records.record import TrailRecord, decode_record
+
+DIGEST_BYTES: Final = 8
+CONTINUE: Final = "Put the files back. To continue without the missing operations, name another group and skip what is applied: --group NAME{}"
+ANOTHER: Final = "To continue the earlier trail, put its files back. To apply this one from its beginning, empty the tables and name another group: --group NAME"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPosition:
+    """How far a trail was read: the last operation's position and CSN, a digest of its record, and where reading continues, each if it is known."""
+
+    position: str
+    csn: str | None = None
+    digest: str | None = None
+    reached: str | None = None
+
+    @property
+    def place(self) -> TrailPlace:
+        """Return the position as a place."""
+        return TrailPlace(*parse_position(self.position))
+
+    @property
+    def needed(self) -> TrailPlace:
+        """Return the first place that must still be in the trail."""
+        return TrailPlace(*parse_position(self.reached)) if self.reached else self.place
+
+
+def record_digest(trail: TrailFiles, place: TrailPlace) -> str:
+    """Return the digest of the record at a place; raises DecodeError if none begins there."""
+    with TrailFileReader(trail.file(place.number)) as reader:
+        data = reader.read(place.offset, LONGEST)
+        record = decode_record(data, order=reader.order, base=place.offset)
+    return _digest(data[: record.length].tobytes())
+
+
+def continued(trail: TrailFiles, stored: StoredPosition) -> TrailPlace:
+    """Return where reading continues after a stored position. Raises StorageError if files or bytes are missing, or if the trail is another one."""
+    place, needed = stored.place, stored.needed
+    _check_files(trail, stored)
+    if place.number >= trail.begin.number:
+        _check_record(trail, stored)
+    if stored.reached:
+        return needed
+    return last_begin(trail, place) or trail.begin
+
+
+def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
+    needed, first = stored.needed, trail.begin.number
+    where = Where(source=trail.prefix)
+    if needed.number < first:
+        last = first - 1
+        missing = (
+            f"file number {last} is"
+            if needed.number == last
+            else f"files number {needed.number} to {last} are"
+        )
+        skip = "" if stored.csn is None else f" --after-csn {stored.csn}"
+        raise StorageError(
+            f"{missing} missing: the trail was read up to position {_short(needed)}, and now begins at file number {first}",
+            where=where,
+            hint=CONTINUE.format(skip),
+        )
+    if needed in (TrailPlace(trail.end.number + 1, 0), trail.end):
+        return  # the file was read to its end, and nothing follows it yet
+    if needed > trail.end or needed.offset > trail.file(needed.number).size:
+        end = (
+            trail.end
+            if needed > trail.end
+            else TrailPlace(needed.number, trail.file(needed.number).size)
+        )
+        raise StorageError(
+            f"the trail was cut back, or another one was written: it was applied up to position {_short(stored.place)}, and read up to {_short(needed)}, "
+            f"but {'ends' if end == trail.end else 'this file ends'} at {_short(end)}",
+            where=where,
+            hint=ANOTHER,
+        )
+
+
+def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
+    """Raise StorageError if another record is at the position, or one of another transaction."""
+    place = stored.place
+    file = trail.file(place.number)
+    with TrailFileReader(file) as reader:
+        data = reader.read(place.offset, LONGEST)
+        try:
+            record = decode_record(data, order=reader.order, base=place.offset)
+        except DecodeError:
+            raise _another(trail, stored, "no record begins there now") from None
+    if stored.digest and stored.digest != _digest(data[: record.length].tobytes()):
+        raise _another(trail, stored, "the record there is another one now")
+    csn = _csn(trail, place, record)
+    if stored.csn is not None and csn is not None and csn != stored.csn:
+        raise _another(trail, stored, f"the CSN there is {csn} now")
+
+
+def _csn(trail: TrailFiles, place: TrailPlace, record: TrailRecord) -> str | None:
+    """Return the CSN of a record: its own, or that of the first record of its transaction."""
+    raw = record.token(LOGCSN)
+    if raw is None:
+        begin = last_begin(trail, place)
+        if begin is None:
+            return None  # the file with the beginning of the transaction is missing
+        with TrailFileReader(trail.file(begin.number)) as reader:
+            first = reader.read(begin.offset, LONGEST)
+            raw = decode_record(first, order=reader.order, base=begin.offset).token(LOGCSN)
+    return None if raw is None else raw.decode("utf-8", "replace")
+
+
+def _another(trail: TrailFiles, stored: StoredPosition, problem: str) -> StorageError:
+    csn = "" if stored.csn is None else f", CSN {stored.csn}"
+    name = name_of(trail.file(stored.place.number).path)
+    return StorageError(
+        f"another trail was written under this prefix: {name} was applied up to byte {stored.place.offset}{csn}, and {problem}",
+        where=Where(source=trail.prefix),
+        hint=ANOTHER,
+    )
+
+
+def _digest(raw: bytes) -> str:
+    return blake2b(raw, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def _short(place: TrailPlace) -> str:
+    return f"{place.number}:{place.offset}"

@@ -1,0 +1,179 @@
+"""What a trail has after its last complete transaction: an open transaction, an unfinished record, or bytes that are missing.
+
+Readers of whole transactions do not return any of it. So whoever reads a trail to its end states how much that is.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from trailgate.errors import StorageError, TruncatedError, Where, mask_logins
+from trailgate.model.kernels import APART, UNDOES
+from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
+from trailgate.storage.reading.trail_file import TrailFileReader
+from trailgate.storage.reading.transaction_spans import forwards, last_end
+from trailgate.trail.records.damage import UNFINISHED
+
+# More bytes than this after the last complete transaction are not searched: metadata and restart records alone are fewer.
+SCANNED: Final = 64 << 20
+OPEN: Final = "{:,} bytes from position {}:{} on are not read: their transaction has not ended"
+PARTLY: Final = "the transaction from position {}:{} on has not ended: only part of it is read"
+TORN: Final = "{:,} bytes at the end of {} are not read: the record at byte {} is not complete. It is still being written, or the file was cut"
+GONE: Final = "file number {} existed when the trail was read last, and is missing now"
+MISSING: Final = "{:,} bytes are missing at the end of {}: its header states {:,}"
+FIRST: Final = "the trail begins at file number {}: operations of earlier files are missing"
+INSIDE: Final = (
+    "the trail begins inside a transaction, at file number {}: its first operations are missing"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrailRest:
+    """The bytes of a trail that a reader of whole transactions does not return; ``since`` is where an open transaction begins."""
+
+    file: str
+    since: TrailPlace
+    open_bytes: int = 0
+    torn_at: int = 0
+    torn_bytes: int = 0
+    missing_bytes: int = 0
+    stated_bytes: int = 0
+    missing_file: int | None = None
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Return a sentence for each kind of bytes that are not read."""
+        file = mask_logins(self.file)
+        found = []
+        if self.missing_file is not None:
+            found.append(GONE.format(self.missing_file))
+        if self.open_bytes:
+            found.append(OPEN.format(self.open_bytes, *self.since))
+        if self.torn_bytes:
+            found.append(TORN.format(self.torn_bytes, file, self.torn_at))
+        if self.missing_bytes:
+            found.append(MISSING.format(self.missing_bytes, file, self.stated_bytes))
+        return tuple(found)
+
+
+def trail_rest(trail: TrailFiles, since: TrailPlace) -> TrailRest:
+    """Return what is after the last complete transaction that ends at ``since`` or later. Raises TrailgateError for damage."""
+    file = trail.files[-1]
+    with TrailFileReader(file) as reader:
+        end = TrailPlace(file.number, reader.end_of_records())
+        stated = stated_size(reader) if end.offset else 0
+    since = max(since, trail.begin)
+    if since < end:
+        since = last_end(trail, end, since) or since
+    begin = _open_transaction(trail, since, end) if since < end else None
+    waiting = 0 if begin is None else _bytes_between(trail, begin, end)
+    return TrailRest(
+        file.path,
+        begin or since,
+        waiting,
+        end.offset,
+        file.size - end.offset,
+        max(0, stated - file.size),
+        stated,
+        since.number if since.number > end.number else None,
+    )
+
+
+def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
+    """Return notices for a batch that reads a trail to its end, operations of an open transaction included. Raises TrailgateError for damage near the end."""
+    last = trail.files[-1]
+    since = max(trail.begin, TrailPlace(last.number, max(0, last.size - SCANNED - 1)))
+    rest = trail_rest(trail, since)
+    partly = (PARTLY.format(*rest.since),) if rest.open_bytes else ()
+    return (*partly, *replace(rest, open_bytes=0).notices)
+
+
+def check_rest(trail: TrailFiles, begin: TrailPlace) -> None:
+    """Raise TruncatedError if a file before the last one ends inside a record, and DecodeError if records follow one whose length is damaged."""
+    for file in trail.following(begin.number):
+        with TrailFileReader(file) as reader:
+            end = reader.end_of_records()
+        if end < file.size and file.number < trail.end.number:
+            raise TruncatedError(
+                f"{UNFINISHED}, and another file follows",
+                where=Where(source=file.path, offset=end),
+                hint="Its end is missing: copy the file again",
+            )
+
+
+def check_complete(file: TrailFile) -> None:
+    """Raise StorageError if a file that another one follows is shorter than its header states."""
+    with TrailFileReader(file) as reader:
+        stated, size = stated_size(reader), reader.size_now()
+    if stated > size:
+        raise StorageError(
+            f"{stated - size:,} bytes are missing at the file's end: its header states {stated:,}, and another file follows",
+            where=Where(source=file.path),
+            hint="Copy the file again",
+        )
+
+
+def stated_size(reader: TrailFileReader) -> int:
+    """Return the size that a file's header states; 0 if it states none."""
+    header = reader.header
+    return 0 if header is None else header.trail.file_size or 0
+
+
+def first_file_notices(trail: TrailFiles) -> tuple[str, ...]:
+    """Return notices for a trail that is read from its beginning, if its first files are missing."""
+    number = trail.begin.number
+    if not number:
+        return ()
+    for run in forwards(trail, trail.begin):
+        rows = np.flatnonzero(~run.has(APART | UNDOES))
+        if len(rows):
+            inside = not run.begins_transaction(int(rows[0]))
+            return (FIRST.format(number), *([INSIDE.format(number)] if inside else []))
+    return (FIRST.format(number),)
+
+
+def _open_transaction(trail: TrailFiles, since: TrailPlace, end: TrailPlace) -> TrailPlace | None:
+    """Return where a transaction begins that is open at the trail's end; None if there is none. No transaction ends after ``since``."""
+    if _bytes_between(trail, since, end) > SCANNED:
+        return since
+    found: TrailPlace | None = None
+    for run in forwards(trail, since):
+        undone = np.flatnonzero(run.has(UNDOES))
+        plain = np.flatnonzero(~run.has(APART | UNDOES))
+        if len(undone):
+            found, plain = None, plain[plain > undone[-1]]
+        if found is None and len(plain):
+            found = TrailPlace(run.number, int(run.starts[plain[0]]))
+    return found
+
+
+def _bytes_between(trail: TrailFiles, begin: TrailPlace, end: TrailPlace) -> int:
+    if begin.number == end.number:
+        return end.offset - begin.offset
+    whole = sum(file.size for file in trail.following(begin.number) if file.number < end.number)
+    return whole - begin.offset + end.offset
+
+
+class Patience:
+    """Tells when bytes at a trail's end have waited for so long that it is worth a notice: once, until they change."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._rest: TrailRest | None = None
+        self._since = 0.0
+        self._told = False
+
+    def due(self, rest: TrailRest) -> tuple[str, ...]:
+        """Return the notices of a rest that has not changed for some time; none else, and none twice."""
+        now = time.monotonic()
+        if rest != self._rest:
+            self._rest, self._since, self._told = rest, now, False
+        if self._told or now - self._since < self._seconds:
+            return ()
+        self._told = True
+        return rest.notices
