@@ -18,15 +18,15 @@ from deltalake import DeltaTable, Schema, write_deltalake
 from apply.deletion_vectors import delete_by_vector, vectors
 from apply.naive_batches import block_of_images
 from apply.test_keys_and_values import HISTORIES, TABLES
-from apply.value_histories import mixed_histories, run_histories
-from apply.value_table import TARGETS
+from apply.value_histories import History, mixed_histories, run_histories
+from apply.value_table import TARGETS, VALUES
 from laws import WHOLE, chance
 from store_servers.bucket import Bucket
 from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
-from trailgate.apply.tables import target_table
+from trailgate.apply.tables import held_type, target_table
 from trailgate.model.changes import DELETE, INSERT, TRUNCATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.targets.delta_statistics import statistics_settings
+from trailgate.targets.delta_statistics import has_rounded_statistics, statistics_settings
 from trailgate.targets.target import table_rows
 
 T: Final = Table("HR.T", (Column("ID", 134, 8, key=True), Column("V", 64, 20)))
@@ -88,6 +88,27 @@ def mark_copies(path: str) -> None:
         assert vectors(Path(path)) == 1
 
 
+def write_statistics(path: str) -> None:
+    """Write a table anew, one file a row, with statistics of all columns, as delta-rs does for others."""
+    table = DeltaTable(path)
+    schema = pa.schema(table.schema())
+    found = pa.table(table.scan()).cast(schema)
+    listed = {"delta.dataSkippingStatsColumns": ",".join(schema.names)}
+    table.alter.set_table_properties(listed)
+    write_deltalake(table, found[:0], mode="overwrite")
+    for at in range(min(found.num_rows, 8)):
+        write_deltalake(table, found[at : at + 1], mode="append")
+    if found.num_rows > 8:
+        write_deltalake(table, found[8:], mode="append")
+
+
+# What others do to such a table between two runs.
+BETWEEN: Final[Mapping[str, Callable[[str], object]]] = {
+    "statistics of all columns": write_statistics,
+    "deletion vectors": mark_copies,
+}
+
+
 @pytest.mark.timeout(0 if WHOLE else 300)
 @pytest.mark.parametrize("created", CREATED)
 def test_a_table_has_the_sources_rows(created: str, tmp_path: Path) -> None:
@@ -102,11 +123,30 @@ def test_a_table_has_the_sources_rows(created: str, tmp_path: Path) -> None:
             CREATED[created](path, target_table(history.table).schema)
 
         def between(_: str, paths: list[Path] = paths) -> None:
-            if created == "deletion vectors":
-                for path in paths:
-                    mark_copies(str(path))
+            for path in paths:
+                BETWEEN.get(created, str)(str(path))
 
         run_histories(folder, histories, target, _applied, own, between=between)
+
+
+# Types whose statistics leave out files that have a value.
+FLOATS: Final = [one for one in VALUES if pa.types.is_floating(held_type(one.column))]
+ROUNDED: Final = [one for one in VALUES if has_rounded_statistics(held_type(one.column))]
+
+
+def test_keys_are_found_though_statistics_leave_them_out(tmp_path: Path) -> None:
+    target, own = TARGETS["delta"], chance("unsafe keys")
+    for one in (*FLOATS, *(ROUNDED if WHOLE else own.sample(ROUNDED, 2))):
+        folder = tmp_path / one.name.replace(" ", "")
+        path = folder / "lake/hr/t"
+        path.mkdir(parents=True)
+        history = History.drawn(own, "T", "single", target, one, many=one in FLOATS)
+        DeltaTable.create(path, target_table(history.table).schema)
+
+        def between(_: str, path: Path = path) -> None:
+            write_statistics(str(path))
+
+        run_histories(folder, [history], target, _applied, own, between=between)
 
 
 def _applied(trail: Path, to: str, batch_bytes: int) -> None:
