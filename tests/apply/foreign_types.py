@@ -144,7 +144,7 @@ def _is_json(text: str, stored: Any) -> bool:
         own = json.loads(text, parse_float=Decimal, parse_int=Decimal, object_pairs_hook=members)
     except ValueError:
         return False
-    theirs = json.loads(json.dumps(stored), parse_float=Decimal, parse_int=Decimal)
+    theirs = json.loads(stored, parse_float=Decimal, parse_int=Decimal)
     return own == theirs and not any(pairs)
 
 

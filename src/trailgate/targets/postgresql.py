@@ -257,7 +257,7 @@ class TableTarget:
     def _named(self, schema: str, name: str) -> tuple[int, str, str] | None:
         """Return the number, schema and name of a table: that of exactly this name, else the one whose name is equal without case.
 
-        Raises DefinitionError if there are several, or if it is no table.
+        Raises DefinitionError if there are several, or if it is a view.
         """
         rows = self._execute(
             "SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "

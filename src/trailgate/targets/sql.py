@@ -353,7 +353,7 @@ def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyE
     """Return the error of a statement that changed another number of rows than the effects have."""
     hint = "Somebody else changes the table, or its key's columns have equal values in several rows"
     if table.keyless:
-        hint = f"The table has no key, and rows that are equal in all columns cannot be told apart: {KEYLESS_HINT}"
+        hint = f"The table has no key, and no statement can change one of several rows that are equal in all columns: {KEYLESS_HINT}"
     return ApplyError(
         f"{changed} rows changed where {expected} should have",
         where=Where(table=str(table)),
