@@ -149,7 +149,9 @@ def _is_json(text: str, stored: Any) -> bool:
 
 
 def _is_text(column: Column, value: Any, kind: str, text: str) -> bool:
-    if kind.startswith(PADDED):
+    if kind.startswith(PADDED) and not isinstance(value, str):
+        text = text.rstrip(" ")
+    elif kind.startswith(PADDED):
         # Blanks at the end of text mean something, unless the source pads it too.
         means = not column.type_row.fixed and str(value).endswith(" ")
         return str(value) == text if means else str(value).rstrip(" ") == text.rstrip(" ")

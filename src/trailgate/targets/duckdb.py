@@ -216,7 +216,9 @@ class TableTarget:
     def _check_printed(self, table: TargetTable, columns: Iterable[int]) -> None:
         """Raise RowRefusedError for a staged value that DuckDB prints in another way than the trail."""
         for column, text in DUCKDB.printed_values(table, STAGING, columns):
-            for own, theirs in self._execute(text, table=table):
+            with sql.refusing_values(column):
+                rows = self._execute(text, table=table)
+            for own, theirs in rows:
                 raise sql.changed_value(table, column, own, theirs)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -338,6 +339,16 @@ def spelled_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
             own = spelled(rows[column.name].combine_chunks(), column.stored)
             rows = rows.set_column(place, column.name, own)
     return rows
+
+
+@contextmanager
+def refusing_values(column: TargetColumn) -> Iterator[None]:
+    """Raise RowRefusedError for any error of a statement that casts staged values alone: databases have more classes for them than one."""
+    try:
+        yield
+    except ApplyError as error:
+        made = RowRefusedError(error.problem, where=error.where, hint=error.hint)
+        raise made.with_place(field=column.name).numbered(error.numbers) from None
 
 
 def changed_value(
