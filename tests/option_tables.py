@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
 from importlib import import_module
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple, get_args
 
 from typer.models import OptionInfo
 
@@ -39,7 +38,7 @@ def command_options(command: str) -> list[CommandOption]:
     function = import_module(f"trailgate.cli.commands.{command}").command
     found = []
     for one in signature(function).parameters.values():
-        hint, info = get_args(one.annotation)
+        _, info = get_args(one.annotation)
         if isinstance(info, OptionInfo):
             # Of an annotation the first name is what a default value would be.
             words = (info.default, *(info.param_decls or ()))
@@ -49,7 +48,7 @@ def command_options(command: str) -> list[CommandOption]:
                 default = "required"
             elif default is True:
                 default = names[0]
-            found.append(CommandOption(names, info.metavar or _choices(hint), default))
+            found.append(CommandOption(names, _choices(info.help) or info.metavar or "", default))
     return found
 
 
@@ -59,14 +58,10 @@ def options_of(command: str) -> list[str]:
     return [name for name in (*names, "--help") if name.startswith("--")]
 
 
-def _choices(hint: Any) -> str:
-    """Return what a value may be, as help shows it."""
-    for one in (hint, *get_args(hint)):
-        if get_origin(one) is Literal:
-            return "|".join(get_args(one))
-        if isinstance(one, type) and issubclass(one, Enum):
-            return "|".join(str(each.value) for each in one)
-    return ""
+def _choices(meaning: str | None) -> str:
+    """Return the values that the end of an option's help lists, as the pages write them: ``stop|overlay``."""
+    listed = re.search(r"Values: ([^.]*)\.$", meaning or "")
+    return listed[1].replace(", ", "|") if listed else ""
 
 
 def section(page: str, heading: str) -> str:

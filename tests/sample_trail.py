@@ -77,7 +77,7 @@ def changes(transactions: Sequence[Transaction]) -> ChangeBatch:
     ]
     blocks = [
         _block(table, [(order, *row) for order, row in enumerate(rows) if row[0].table is table])
-        for table in (ORDERS, NOTES)
+        for table in dict.fromkeys((ORDERS, NOTES, *(row[0].table for row in rows)))
     ]
     return ChangeBatch([block for block in blocks if len(block)], len(rows))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml  # type: ignore[import-untyped]  # mkdocs brings it
+import yaml
 
 pytest.importorskip("packaging")
 from packaging.requirements import Requirement

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from typing import ClassVar, Final, Self
@@ -26,11 +26,22 @@ def mask_logins(text: str) -> str:
     return SECRET.sub("***", shown) if "=" in shown else shown
 
 
+# Members of a place that are numbers, in the order and the words in which they are printed.
+_NUMBERS = {
+    "begin": "message at byte",
+    "message": "message",
+    "record": "record",
+    "line": "line",
+    "column": "column",
+    "offset": "byte",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
     """A place in the input; only what is known is printed.
 
-    ``text`` is what the bytes are in their own code page; without it they are shown as UTF-8, if they are that. The bytes
+    ``begin`` is the byte of a file of several messages at which the message begins; other places are within the message. ``text`` is what the bytes are in their own code page; without it they are shown as UTF-8, if they are that. The bytes
     themselves are shown where they are more than the text shows: any but printable ASCII, and blanks at an end.
     """
 
@@ -44,15 +55,14 @@ class Where:
     field: str | None = None
     raw: bytes | None = None
     text: str | None = None
+    begin: int | None = None
 
     def __str__(self) -> str:
         parts = [self.source] if self.source else []
-        for name in ("message", "record", "line", "column"):
+        for name, spelling in _NUMBERS.items():
             value = getattr(self, name)
             if value is not None:
-                parts.append(f"{name} {value}")
-        if self.offset is not None:
-            parts.append(f"byte {self.offset}")
+                parts.append(f"{spelling} {value}")
         if self.table:
             parts.append(f"table {self.table}")
         if self.field:
@@ -139,7 +149,13 @@ class OptionError(TrailgateError):
 
 
 class DecodeError(TrailgateError):
-    """The bytes do not match their description."""
+    """The bytes do not match their description.
+
+    ``alike`` are further records of the column that have the same problem, so that they need not be found one by one. It is for
+    who converts columns, and does not travel.
+    """
+
+    alike: Sequence[int] = ()
 
 
 class TruncatedError(DecodeError):
@@ -164,6 +180,30 @@ class StorageError(TrailgateError):
 
 class WriteError(StorageError):
     """A file or the output cannot be written: the disk is full, or the system refuses."""
+
+
+class TargetUnavailableError(StorageError):
+    """The target of apply cannot be reached. Trying again may help, so apply does.
+
+    ``reason`` names the type of fault in metrics. Faults that are not ``lasting`` end a run that follows a trail too if they last longer than its patience.
+    """
+
+    retriable: ClassVar[bool] = True
+    reason: ClassVar[str] = "unreachable"
+    lasting: ClassVar[bool] = True
+
+
+class TargetLockedError(TargetUnavailableError):
+    """Another process locks the target's file or rows, or a statement waited for too long."""
+
+    reason: ClassVar[str] = "locked"
+
+
+class TargetConflictError(TargetUnavailableError):
+    """Another writer changed the target at the same time: a deadlock, a serialization failure, a commit that lost."""
+
+    reason: ClassVar[str] = "conflict"
+    lasting: ClassVar[bool] = False
 
 
 class BrokerError(TrailgateError):

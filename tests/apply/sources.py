@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 from deltalake import DeltaTable
 
 from apply.naive_batches import TABLE, block_of
@@ -44,7 +45,7 @@ def duckdb_rows(folder: Path) -> Rows:
 
 def delta_rows(folder: Path) -> Rows:
     """Return the rows of the Delta table."""
-    return rows_by_id(DeltaTable(folder / "lake/hr/t").to_pyarrow_table().to_pylist())
+    return rows_by_id(pa.table(DeltaTable(folder / "lake/hr/t").scan()).to_pylist())
 
 
 def rows_by_id(found: list[dict[str, Any]]) -> Rows:

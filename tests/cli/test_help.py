@@ -1,6 +1,7 @@
 """The help of commands: its examples can be typed as they are printed."""
 
 import importlib
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -32,3 +33,16 @@ def test_an_example_has_options_of_its_command_and_fits_80_columns(
 def test_an_unknown_option_is_not_hidden_by_help(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["show", "dirdat/ot", "--nope", "--help"]) == 2
     assert "--nope" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_at_80_columns_keeps_words_and_types_whole(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Allowed values are in the text, where they wrap between words; Python's types are nowhere."""
+    monkeypatch.setenv("COLUMNS", "80")
+
+    assert run([name, "--help"]) == 0
+    printed = capsys.readouterr().out
+    assert "<" not in printed.partition("Examples:")[0]
+    assert not re.search(r"[a-z]\|[a-z]", printed)

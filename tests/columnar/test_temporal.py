@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trailgate.columnar.temporal import (
+    DB2_FORMAT,
     DEFAULT_FORMAT,
+    DateFormat,
     compile_format,
     iso_to_timestamp,
     parse_datetimes,
@@ -47,6 +49,41 @@ def test_a_format_reads_its_value(form: str, value: str, width: int, iso: str) -
     assert parse_datetimes(column, compile_format(form), width).to_pylist() == [iso, None, iso]
 
 
+MIDNIGHTS = [
+    (DEFAULT_FORMAT, "2026-02-05T24:00:00", "2026-02-06"),
+    (DEFAULT_FORMAT, "2026-02-05 24:00:00.000000", "2026-02-06"),
+    (DEFAULT_FORMAT, "2026-02-05:24:00", "2026-02-06"),
+    (DB2_FORMAT, "2026-02-05-24.00.00.000000", "2026-02-06"),
+    (DB2_FORMAT, "2026-02-05-24.00.00", "2026-02-06"),
+    (DB2_FORMAT, "2026-02-05-24.00.00.000000000000", "2026-02-06"),
+    (DB2_FORMAT, "2025-12-31-24.00.00.0", "2026-01-01"),
+    (DB2_FORMAT, "2024-02-28-24.00.00.0", "2024-02-29"),
+    (DB2_FORMAT, "2024-02-29-24.00.00.0", "2024-03-01"),
+    (DB2_FORMAT, "1900-02-28-24.00.00.0", "1900-03-01"),
+    (DB2_FORMAT, "2026-04-30 24:00:00", "2026-05-01"),
+    (compile_format("DD.MM.YYYY HH:MI:SS"), "31.01.2026 24:00:00", "2026-02-01"),
+    (compile_format("DD-MMM-YY HH.MI.SS"), "31-JAN-26 24.00.00", "2026-02-01"),
+]
+
+
+@pytest.mark.parametrize(("form", "value", "day"), MIDNIGHTS)
+@pytest.mark.parametrize("among", [1, 3000])  # interpreted and compiled
+def test_24_00_00_is_the_midnight_after_its_day(
+    form: DateFormat, value: str, day: str, among: int
+) -> None:
+    column = pa.array([value] * among)
+    micros, _ = parse_timestamps(column, form)
+
+    for width, time in ((10, ""), (19, " 00:00:00"), (26, " 00:00:00.000000")):
+        assert parse_datetimes(column, form, width).to_pylist() == [day + time] * among
+    assert EPOCH + timedelta(microseconds=int(micros[-1])) == datetime.fromisoformat(day)
+
+
+def test_a_time_without_a_day_has_no_next_one() -> None:
+    with pytest.raises(DecodeError):
+        parse_datetimes(pa.array(["24:00"]), compile_format("HH:MI"), 19)
+
+
 @pytest.mark.parametrize("form", ["", "--", "YYYYMD", "YYYY-YYYY", "QQ", "F13", "YYYY.FF"])
 def test_a_format_that_is_not_understood_is_refused(form: str) -> None:
     with pytest.raises(OptionError):
@@ -67,7 +104,12 @@ def test_a_format_survives_pickle() -> None:
         ("2020-00-01", 10),
         ("2020-01-00", 10),
         ("2020-04-31", 10),
-        ("2020-01-01 24:00:00", 19),
+        ("2020-01-01 24:00:01", 19),
+        ("2020-01-01 24:01:00", 19),
+        ("2020-01-01 24:00:00.000001", 26),
+        ("2020-01-01 25:00:00", 19),
+        ("2020-02-30 24:00:00", 19),
+        ("9999-12-31 24:00:00", 19),
         ("2020-01-01 23:60:00", 19),
         ("2020-01-01 23:00:60", 19),
         ("2020-01-01 00:00:01", 10),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,12 +16,15 @@ from pyspark import __version__
 from pyspark.sql import SparkSession
 
 import trailgate.spark
+from apply import value_table
+from apply.deletion_vectors import vectors
 from apply.sources import delta_rows, write_log
 from apply.test_net_effects import history
-from laws import chance, one_of
+from apply.value_histories import counted, mixed_histories, run_histories
+from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation
 from spark.merged_tables import BOTH, order_rows, sorted_rows, write_kinds, write_orders
-from trailgate import StorageError, apply_trail
+from trailgate import ApplyError, StorageError, apply_trail
 from trailgate.spark import session_delta, session_merge
 from trailgate.spark.local_session import session
 from trailgate.spark.session_delta import SessionTarget
@@ -30,6 +34,7 @@ EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 APPLICATION = "trailgate:trailgate"
 
+TYPES = 24 if WHOLE else 4
 PLACES = ("between tables", "after the merge", "before the position")
 ENDS = one_of(PLACES, "ends delta")
 
@@ -102,6 +107,95 @@ def test_each_effect_is_as_delta_rs_writes_it(apply: Callable[..., Any], tmp_pat
     assert sorted_rows(ours.to_pyarrow_table()) == sorted_rows(theirs.to_pyarrow_table())
     assert pa.schema(ours.schema()) == pa.schema(theirs.schema())
     assert merges(tmp_path / "lake" / name) == 2
+
+
+def test_keys_and_values_of_every_type_are_merged(
+    spark: SparkSession, apply: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Every second piece is merged by delta-rs, so that each library reads what the other one wrote."""
+    target, own = value_table.TARGETS["delta"], chance("session values")
+    turns = itertools.cycle((True, False))
+
+    def either(trail: Path, to: str, _: int) -> None:
+        apply() if next(turns) else apply_trail(trail, to)
+
+    histories = mixed_histories(own, target, TYPES)
+    run_histories(tmp_path, histories, target, either, own)
+    for one in histories:
+        name = one.table.name.lower().replace(".", "/")
+        read = spark.read.format("delta").load(f"{tmp_path}/lake/{name}").toArrow()
+        assert counted(read.to_pylist()) == counted(one.expected())
+
+
+def test_a_table_with_deletion_vectors_is_merged_by_both(
+    spark: SparkSession, apply: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "lake/hr/t"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` (id bigint, a bigint, b bigint, c bigint) USING delta "
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+    ).collect()
+    source = history(chance("vectors of Spark"), 6)
+    done = 0
+    for by_session in (True, False, False, True):
+        write_log(tmp_path / "ot", source.log[done:])
+        done = len(source.log)
+        apply() if by_session else apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")
+        assert delta_rows(tmp_path) == source.rows
+        values = ", ".join(f"({one}, 0, 0, 0)" for one in range(900, 960))
+        spark.sql(f"INSERT INTO delta.`{path}` VALUES {values}").collect()
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id >= 900 AND id < 930").collect()
+        assert vectors(path)
+        spark.sql(f"DELETE FROM delta.`{path}` WHERE id >= 930").collect()
+        while len(source.log) == done or not source.rows:
+            source.transaction()
+
+
+def test_columns_that_the_table_fills_are_filled(
+    spark: SparkSession, apply: Callable[..., Any], tmp_path: Path
+) -> None:
+    """delta-rs writes generated columns alone, and names the features of the others."""
+    path = tmp_path / "lake/hr/t"
+    columns = "id BIGINT, a BIGINT, b BIGINT, c BIGINT"
+    more = "n BIGINT GENERATED ALWAYS AS IDENTITY, d STRING DEFAULT 'x', g BIGINT GENERATED ALWAYS AS (a + 1)"
+    spark.sql(
+        f"CREATE TABLE delta.`{path}` ({columns}, {more}) USING delta "
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')"
+    ).collect()
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)])
+    with pytest.raises(ApplyError, match=r"IdentityColumns.*merge='session'"):
+        apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")
+    apply()
+    write_log(tmp_path / "ot", [Operation("U", 1, 1, {"a": 7}, 2)])
+    apply()
+
+    (row,) = spark.read.format("delta").load(str(path)).toArrow().to_pylist()
+    assert row == {"id": 1, "a": 7, "b": 2, "c": 3, "n": 1, "d": "x", "g": 8}
+
+
+@pytest.mark.parametrize(
+    ("property_name", "change", "words"),
+    [
+        ("appendOnly", "SET TBLPROPERTIES ('delta.appendOnly' = 'true')", "takes no updates"),
+        ("CHECK", "ADD CONSTRAINT small CHECK (a < 5)", r"constraints refuse a row: .*small"),
+    ],
+)
+def test_what_a_table_refuses_is_named(
+    spark: SparkSession,
+    apply: Callable[..., Any],
+    tmp_path: Path,
+    property_name: str,
+    change: str,
+    words: str,
+) -> None:
+    write_log(tmp_path / "ot", [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)])
+    apply()
+    spark.sql(f"ALTER TABLE delta.`{tmp_path}/lake/hr/t` {change}").collect()
+    write_log(tmp_path / "ot", [Operation("U", 1, 1, {"a": 7}, 2)])
+
+    with pytest.raises(ApplyError, match=words) as caught:
+        apply()
+    assert "spark.jars.packages" not in str(caught.value), property_name
 
 
 def test_either_library_continues_the_other(apply: Callable[..., Any], tmp_path: Path) -> None:

@@ -15,10 +15,12 @@ from pyspark import __version__
 from pyspark.sql import SparkSession
 
 import trailgate.spark
+from apply import value_table
 from apply.naive_batches import TARGET
 from apply.sources import rows_by_id, write_log
 from apply.test_net_effects import history
-from laws import chance, one_of
+from apply.value_histories import mixed_histories, run_histories
+from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation
 from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orders
 from trailgate import ApplyError, OptionError, StorageError, apply_trail
@@ -31,6 +33,7 @@ from trailgate.targets.target import Position
 CATALOG = "spark.sql.catalog.lake"
 FULL = {"a": 1, "b": 2, "c": 3}
 
+TYPES = 24 if WHOLE else 4
 PLACES = ("between tables", "after the merge", "before the position")
 ENDS = one_of(PLACES, "ends iceberg")
 
@@ -104,6 +107,16 @@ def test_each_effect_is_as_delta_rs_writes_it(place: Place, tmp_path: Path) -> N
         ours = place.rows(f"hr.{name}")
         assert sorted_rows(ours) == sorted_rows(theirs)
         assert ours.schema == theirs.schema
+
+
+def test_keys_and_values_of_every_type_are_merged(place: Place, tmp_path: Path) -> None:
+    target, own = value_table.TARGETS["iceberg"], chance("iceberg values")
+    target = target._replace(rows=lambda _, table: place.rows(table).to_pylist())
+
+    def apply(*_: Any) -> None:
+        place.apply()
+
+    run_histories(tmp_path, mixed_histories(own, target, TYPES), target, apply, own)
 
 
 @pytest.mark.parametrize("where", ENDS)

@@ -8,8 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import trailgate.spark
+from apply import value_table
 from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
+from apply.value_histories import mixed_histories, run_histories
 from laws import chance, examples
 from oracles.apply_naive import Operation
 from trailgate import ApplyError, apply_trail
@@ -34,6 +36,15 @@ def test_tasks_give_the_sources_rows(spark: SparkSession, name: str, tmp_path: P
         with ApplyRun(folder / "ot", to, ApplyOptions(), reading=reading) as run:
             assert run.to_end().operations == len(source.log)
         assert rows(folder) == source.rows, source.log
+
+
+def test_so_they_do_with_keys_and_values_of_every_type(spark: SparkSession, tmp_path: Path) -> None:
+    target, own = value_table.TARGETS["delta"], chance("spark values")
+
+    def apply(trail: Path, to: str, _: int) -> None:
+        trailgate.spark.apply(spark, trail, to)
+
+    run_histories(tmp_path, mixed_histories(own, target, 6), target, apply, own)
 
 
 def test_one_process_continues_what_spark_began(spark: SparkSession, tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from sample_trail import DEFINITIONS
 from spark.test_message_source import INDICATED, LINES, PROPERTIES, indicated, wrote
+from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import OptionError, TrailgateError
 from trailgate.jobs.capture.job import CaptureJob, CaptureOptions, prepare, run_local
 from trailgate.jobs.capture.loading import load_capture
@@ -134,3 +136,17 @@ def test_a_bad_body_is_named_by_partition_and_row(spark: SparkSession, tmp_path:
 
     with pytest.raises(PySparkException, match=r"the body is null.*message 1"):
         capture(frame, properties).collect()
+
+
+def test_tombstones_of_change_events_are_no_operations(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "my.def").write_bytes(write_sourcedefs(DEFINITIONS))
+    (tmp_path / "d.properties").write_text(
+        f"parser.type=debezium\ndebezium.sourcedefs={tmp_path}/my.def\ndebezium.txid=*txid\n"
+    )
+    event = '{"before":null,"after":{"ID":%d},"op":"c","source":{"ts_ms":1,"schema":"MY","table":"NOTES"}}'
+    bodies = [(event % 1,), (None,), (event % 2,), (None,)]
+    frame = spark.createDataFrame(bodies, "value string").coalesce(1)
+
+    rows = capture(frame, tmp_path / "d.properties", table="MY.NOTES").collect()
+
+    assert [row.ID for row in rows] == [1, 2]

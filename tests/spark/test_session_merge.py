@@ -19,6 +19,7 @@ from spark.other_spark import run_tests
 from trailgate import ApplyError, OptionError, apply_trail
 from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.spark.session_merge import match
+from trailgate.targets.delta_statistics import has_rounded_statistics
 
 DELTA = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 ICEBERG = ("4.1.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0")
@@ -61,6 +62,9 @@ def test_a_merge_has_the_bounds_of_keys_that_are_numbers_or_dates() -> None:
         "t.`n` BETWEEN -7 AND 3 AND t.`d` BETWEEN 0.00000000 AND 1.50000000 "
         "AND t.`day` BETWEEN DATE '0001-01-01' AND DATE '2026-01-05'"
     )
+    exact = match(table, list(columns.values()), lambda kind: not has_rounded_statistics(kind))
+    assert "t.`n` BETWEEN" in exact
+    assert "t.`d` BETWEEN" not in exact
     none = [values[:0] for values in columns.values()]
     assert "BETWEEN" not in match(table, none)
 

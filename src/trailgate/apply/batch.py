@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +21,14 @@ from trailgate.apply.operations import Operations, concat
 from trailgate.apply.replay import Key, Replay, keys_of, replay_operations
 from trailgate.apply.tables import TargetTable
 from trailgate.arrays import Mask
+from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import ABSENT, Image, StateColumn
 
 # Returns the rows of the target that have some keys: all columns, or those of the key alone.
 Fetch = Callable[[pa.Table, bool], pa.Table]
+
+SEVERAL_ROWS: Final = "Leave one row of each key in the table, or state the columns that are its key by KEYCOLS in a parameter file"
+EQUAL_ROWS: Final = "State its key by KEYCOLS in a parameter file or by definitions, or keep all rows by --mode append"
 
 
 class Closing(NamedTuple):
@@ -69,7 +73,7 @@ def effects_of(
     Such an operation has no effect. Without ``faults`` the first one is raised.
     """
     parts = list(operations.between_truncates())
-    between = _Barriers(collisions, faults or Faults())
+    between = Barriers(collisions, faults or Faults())
     done = [
         between.effects(part, no_rows(part.table) if number else fetch, unended)
         for number, (part, unended) in enumerate(parts)
@@ -81,15 +85,26 @@ def effects_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Barriers:
-    """How operations between two truncates are applied."""
+class Barriers:
+    """How operations between two truncates are applied. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
 
     collisions: Collisions
     faults: Faults
+    marks: tuple[int, ...] = ()
 
-    def effects(self, operations: Operations, fetch: Fetch, unended: int | None) -> Effects:
-        """Return what operations write; the transaction ``unended`` has a truncate after them."""
-        nets, number = net_effects(operations)
+    def effects(
+        self,
+        operations: Operations,
+        fetch: Fetch,
+        unended: int | None,
+        marked: Operations | None = None,
+    ) -> Effects:
+        """Return what operations write; the transaction ``unended`` has a truncate after them.
+
+        ``marked`` are the same operations, of which the delete that ends a clean key is an update that logs its marks.
+        An effect DELETE is then on a key whose last row moved away.
+        """
+        nets, number = net_effects(operations if marked is None else marked)
         found = membership(nets, fetch)
         bad = collided(nets, found, self.collisions, operations)
         again = number < 0
@@ -104,7 +119,7 @@ class _Barriers:
         own = operations.take(np.flatnonzero(again))
         keys = keys_of(own)
         rows = fetch(key_table(operations.table, keys), False)
-        begin = partial(Replay, operations.table, rows, self.collisions)
+        begin = partial(Replay, operations.table, rows, self.collisions, marks=self.marks)
         replay = replay_operations(own, begin, self.faults, unended)
         if unended is None:  # what is before a truncate has no effect
             nets = join_nets([nets, replay.nets(keys)])
@@ -112,7 +127,7 @@ class _Barriers:
 
 
 def membership(nets: Nets, fetch: Fetch) -> Mask:
-    """Return which keys the target has."""
+    """Return which keys the target has; raises ApplyError for one that it has in several rows."""
     if not len(nets):
         return np.zeros(0, bool)
     there = fetch(nets.keys(), True)
@@ -123,10 +138,24 @@ def membership(nets: Nets, fetch: Fetch) -> Mask:
         for own, name in zip(nets.key, nets.table.key_names, strict=True)
     ]
     codes, count = key_codes(both)
-    known = np.zeros(count, bool)
-    known[codes[len(nets) :]] = True
-    found: Mask = known[codes[: len(nets)]]
-    return found
+    own, theirs = codes[: len(nets)], codes[len(nets) :]
+    rows = np.bincount(theirs, minlength=count)[own]
+    if (rows > 1).any():
+        at = int(np.argmax(rows > 1))
+        raise _several_rows(nets, at, int(rows[at]))
+    return rows > 0
+
+
+def _several_rows(nets: Nets, at: int, count: int) -> ApplyError:
+    """Return the error for a key that the target has in several rows, all of which an operation on it would change."""
+    named = zip(nets.table.key_names, nets.key, strict=True)
+    key = ", ".join(f"{name}={column[at].as_py()!r}" for name, column in named)
+    where = Where(table=str(nets.table))
+    if nets.table.keyless:
+        problem = f"no key of the table is known, and it has several rows that are equal: {key}"
+        return ApplyError(problem, where=where, hint=EQUAL_ROWS)
+    problem = f"the target's table has {count} rows of one key: {key}"
+    return ApplyError(problem, where=where, hint=SEVERAL_ROWS)
 
 
 def key_table(table: TargetTable, keys: list[Key]) -> pa.Table:

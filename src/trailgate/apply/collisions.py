@@ -14,6 +14,7 @@ import numpy as np
 
 from trailgate.apply.faults import DUPLICATE, MISSING
 from trailgate.apply.nets import Effect, Nets
+from trailgate.apply.tables import KEYLESS_HINT
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, UPDATE
@@ -108,7 +109,10 @@ def collision(
             f"{name} of {key}: {'there is no such row' if expected else 'the row is there already'}"
         )
     where = Where(source=operations.place(row), table=str(operations.table))
-    error = ApplyError(problem, where=where, hint=HINT)
+    if operations.table.keyless:
+        problem = f"{problem}; no key of the table is known, so that all its columns are the key"
+    hint = KEYLESS_HINT if operations.table.keyless else HINT
+    error = ApplyError(problem, where=where, hint=hint)
     if column is not None:
         return error
     return error.numbered(DUPLICATE if twice or not expected else MISSING)

@@ -70,12 +70,12 @@ def _folded(operations: Operations) -> Operations:
 
 
 def _inserted(nets: Nets) -> Image:
-    """Return the values of inserted rows: a row that took the place of another one has all columns."""
+    """Return the values of inserted rows: a row that took the place of another one has all columns of the source."""
     own = nets.effect == Effect.INSERT
     return tuple(
         StateColumn(
             pa.nulls(len(nets), column.type) if one.values is None else one.values,
-            one.is_missing(len(nets)) & own,
+            one.is_missing(len(nets)) & (own | column.extra),
         )
         for column, one in zip(nets.table.columns, nets.values, strict=True)
     )

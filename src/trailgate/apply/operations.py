@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.faults import Faults
-from trailgate.apply.tables import TargetTable, conversion
+from trailgate.apply.tables import KEYLESS_HINT, TargetColumn, TargetTable, conversion
 from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import short_position
 from trailgate.columnar.rows import Isolation
@@ -153,11 +153,14 @@ def _of_block(
     deletes = block.op_type == DELETE
     truncates = block.op_type == TRUNCATE
     pairs = list(zip(table.places(block.table), table.columns, strict=True))
-    before, after = (
-        [_column(block, own, column.type, image, faults) for own, column in pairs]
-        for image in (block.before, block.after)
-    )
     rows = len(block)
+    before, after = (
+        [
+            _column(block, own, column, image, faults, is_key=at in table.key)
+            for at, (own, column) in enumerate(pairs)
+        ]
+        for image in (_needed_before(table, block, deletes), block.after)
+    )
     values = tuple(image_of(old, new, deletes) for old, new in zip(before, after, strict=True))
     keys, old_keys = [], []
     for at in table.key:
@@ -193,15 +196,42 @@ def _of_block(
     )
 
 
+def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
+    """Return the images before operations without what no table gets of them, so that no value in there has to fit one.
+
+    The key's columns are needed, and all columns of deletes in a table of operations, which has no key.
+    """
+    if not table.key:
+        kept, others = pa.array(deletes), ~deletes
+        return tuple(
+            one
+            if one.values is None
+            else StateColumn(
+                pc.if_else(kept, one.values, pa.scalar(None, one.values.type)),
+                one.is_missing(len(block)) | others,
+            )
+            for one in block.before
+        )
+    places = table.places(block.table)
+    keys = {places[at] for at in table.key}
+    return tuple(one if at in keys else ABSENT for at, one in enumerate(block.before))
+
+
 def _column(
-    block: ChangeBlock, own: int | None, kind: pa.DataType, image: Image, faults: Faults
+    block: ChangeBlock,
+    own: int | None,
+    target: TargetColumn,
+    image: Image,
+    faults: Faults,
+    *,
+    is_key: bool,
 ) -> StateColumn:
     """Return a column of a block's image in the type of the target's; one that the source lacks is missing."""
     if own is None or image[own].values is None:
         return ABSENT
     column, values = block.table.columns[own], image[own].values
     assert values is not None
-    convert = conversion(column, kind)
+    convert = conversion(column, target, is_key=is_key)
 
     def place(error: TrailgateError, row: int | None) -> TrailgateError:
         error.with_place(table=block.table.name, field=column.name)
@@ -251,11 +281,12 @@ def _check_key(
         if missing[row]:
             problem = "the operation does not log the key's column"
         if table.keyless:
-            problem = "the table has no key, and the operation does not log all columns"
+            problem = "no key of the table is known, so that all its columns are the key, and the operation does not log this one"
         where = Where(
             source=_place(block, row), table=block.table.name, field=table.columns[at].name
         )
-        faults.add(int(block.order[row]), ApplyError(problem, where=where, hint=KEYCOLS))
+        hint = KEYLESS_HINT if table.keyless else KEYCOLS
+        faults.add(int(block.order[row]), ApplyError(problem, where=where, hint=hint))
 
 
 def _differing(new: Sequence[pa.Array], old: Sequence[pa.Array]) -> Mask:

@@ -6,37 +6,54 @@ a value is cast to them, and one that they cannot hold is an error of its operat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.faults import TOO_LARGE
+from trailgate.apply.exact_casts import exact_cast
+from trailgate.apply.stored_types import StoredType, kept
 from trailgate.columnar.digits import from_hex
-from trailgate.columnar.rows import failing_row, row_error
 from trailgate.errors import DecodeError, DefinitionError, Where
 from trailgate.model.table_patterns import NAME_PART, unquote
 from trailgate.model.tables import Column, Table
 from trailgate.model.types import Family
 from trailgate.model.values import typed_for
 
+CASE_HINT: Final = "Give one of them another name: COLMAP of a parameter file for the trail's columns, ALTER TABLE for the target's"
 Convert = Callable[[pa.Array], pa.Array]
 TYPES_HINT: Final = "The trail has it as {}: give the target's column a type that holds it, or leave the operation out, --on-error discard"
+KEYLESS_HINT: Final = (
+    "Name the columns of its key: KEYCOLS in the MAP statement of a parameter file (--params), or definitions that state a key (--definitions). "
+    "--mode append keeps rows without one"
+)
 MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A column of a target table. ``number`` is text whose content is a number; ``length`` the most characters of text, None where nothing states it."""
+    """A column of a target table. ``number`` is text whose content is a number; ``length`` the most characters of text, None where nothing states it.
+
+    ``stored`` is its type in the database, if that keeps less of a value than the Arrow type. ``extra``: the source has no such column, so that the target fills it. ``computed``: the target makes
+    its values itself; ``on_insert``: it takes values of inserted rows, and changes none.
+    """
 
     name: str
     type: pa.DataType
     number: bool = False
     length: int | None = None
+    stored: StoredType | None = None
+    extra: bool = False
+    computed: bool = False
+    on_insert: bool = False
+
+    def makes_values_of(self, other: TargetColumn) -> bool:
+        """Return whether values that were made for this column are right for another one."""
+        checks = other.stored is not None and other.stored.only_checks
+        same = self.stored == other.stored or (self.stored is None and checks)
+        return self.type == other.type and same
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +81,15 @@ class TargetTable:
     def as_held(self, name: tuple[str, ...], schema: pa.Schema) -> TargetTable:
         """Return the table as a target has it, of a schema: its columns, of which those of the same names are the key.
 
-        Raises DefinitionError where a column of the key is not there.
+        Raises DefinitionError if a column of the key is missing, or if two columns have names that differ in case alone.
         """
+        place = Where(table=".".join(name))
+        _check_case(schema.names, "the target's table has", place)
         known = {field.name.casefold(): at for at, field in enumerate(schema)}
         own = {column.name.casefold(): column for column in self.columns}
         columns = tuple(
             replace(
-                own.get(field.name.casefold(), TargetColumn(field.name, field.type)),
+                own.get(field.name.casefold(), TargetColumn(field.name, field.type, extra=True)),
                 name=field.name,
                 type=field.type,
             )
@@ -78,14 +97,24 @@ class TargetTable:
         )
         key = []
         for at in self.key:
-            place = known.get(self.columns[at].name.casefold())
-            if place is None:
+            index = known.get(self.columns[at].name.casefold())
+            if index is None:
                 problem = (
                     f"the target's table has no column {self.columns[at].name}, which is of the key"
                 )
-                raise DefinitionError(problem, where=Where(table=".".join(name)))
-            key.append(place)
+                raise DefinitionError(problem, where=place)
+            key.append(index)
         return TargetTable(name, columns, tuple(key), self.keyless)
+
+    def without_computed(self) -> TargetTable:
+        """Return the table without columns that the source lacks and the target computes: nothing is written to them."""
+        gone = {at for at, one in enumerate(self.columns) if one.extra and one.computed}
+        if not gone:
+            return self
+        kept_ones = [at for at in range(len(self.columns)) if at not in gone]
+        columns = tuple(self.columns[at] for at in kept_ones)
+        key = tuple(kept_ones.index(at) for at in self.key)
+        return replace(self, columns=columns, key=key)
 
     def places(self, table: Table) -> list[int | None]:
         """Return for each column the index of the one of a source table that has its name, compared without case."""
@@ -98,8 +127,19 @@ def fold_name(name: str) -> str:
     return name.lower() if name.isupper() else name
 
 
+def _check_case(names: Sequence[str], owner: str, where: Where) -> None:
+    """Raise DefinitionError for two names that differ in case alone: columns are found by their names without case."""
+    known: dict[str, str] = {}
+    for name in names:
+        other = known.setdefault(name.casefold(), name)
+        if other is not name:
+            problem = f"{owner} the columns {other} and {name}, whose names differ in case alone"
+            raise DefinitionError(problem, where=where, hint=CASE_HINT)
+
+
 def target_table(table: Table, name: str | None = None) -> TargetTable:
     """Return the target table that is created for a source table, by default of the same name; raises DefinitionError."""
+    _check_case([column.name for column in table.columns], "the trail has", Where(table=table.name))
     if table.guessed:
         raise DefinitionError(
             f"nothing defines the columns of table {table.name}",
@@ -132,16 +172,26 @@ def held_type(column: Column) -> pa.DataType:
     return typed_for(column)[0]
 
 
-def conversion(column: Column, kind: pa.DataType) -> Convert:
-    """Return what makes values of a block column those of a type; it raises DecodeError, with the row as its record."""
+def conversion(column: Column, target: TargetColumn, *, is_key: bool = False) -> Convert:
+    """Return what makes values of a block column those of a target's column; it raises DecodeError, with the row as its record.
+
+    Values of a key get one spelling, so that those that are equal in the target are equal here.
+    """
     held = held_type(column)
     convert = _held_values(column, held)
-    if kind == held:
+    kind, stored = target.type, target.stored
+    if kind == held and stored is None and not (is_key and pa.types.is_floating(kind)):
         return convert
 
     def cast(values: pa.Array) -> pa.Array:
         try:
-            return _cast(convert(values), kind)
+            found = exact_cast(convert(values), kind)
+            if stored is not None:
+                fixed = column.type_row.fixed
+                found = kept(found, stored, fixed=fixed, canonical=is_key)
+            # 0.0 and -0.0 are one key.
+            zero = pa.scalar(0.0, kind) if is_key and pa.types.is_floating(kind) else None
+            return found if zero is None else pc.add(found, zero)
         except DecodeError as error:
             error.hint = error.hint or TYPES_HINT.format(column.type_row.name)
             raise
@@ -161,63 +211,13 @@ def _unchanged(values: pa.Array) -> pa.Array:
     return values
 
 
-def _cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_timestamp(kind) and kind.tz is not None and values.type != kind:
-        problem = f"the target's column is of {kind}, and the times of a trail have no zone"
-        raise DefinitionError(problem, hint="Make it a column of times without a zone")
-    if pa.types.is_decimal(kind) and pa.types.is_integer(values.type):
-        # Arrow asks for a decimal that holds every integer, and not only these.
-        values = pc.cast(values, pa.string())
-    try:
-        found = pc.cast(values, kind)
-        if kind == pa.float32() and pa.types.is_float64(values.type):
-            _check_rounded(values, found)
-    except pa.ArrowNotImplementedError:
-        raise DefinitionError(
-            f"the target's column is of {kind}, which {values.type} does not become"
-        ) from None
-    except pa.ArrowInvalid as error:
-        row = failing_row(lambda part: pc.cast(part, kind), values)
-        numbers = TOO_LARGE if _is_too_large(values[row], kind) else ()
-        problem = f"the target's column is of {kind}, which does not hold this value"
-        if pa.types.is_string(values.type):
-            raise row_error(problem, values, row).numbered(numbers) from None
-        where = Where(record=row)
-        problem = f"{problem}: {values[row]} ({error})"
-        raise DecodeError(problem, where=where).numbered(numbers) from None
-    return found
-
-
-def _check_rounded(values: pa.Array, found: pa.Array) -> None:
-    """Raise DecodeError where a number of eight bytes is another one in four, which Arrow rounds without a word."""
-    back = pc.cast(found, pa.float64())
-    same = pc.or_(pc.equal(values, back), pc.and_(pc.is_nan(values), pc.is_nan(back)))
-    rounded = np.flatnonzero(~np.asarray(pc.fill_null(same, True)))
-    if len(rounded):
-        row = int(rounded[0])
-        problem = f"the target's column is of float, which does not hold this value: {values[row]}"
-        raise DecodeError(problem, where=Where(record=row))
-
-
-def _is_too_large(value: pa.Scalar, kind: pa.DataType) -> bool:
-    """Return whether a value is a number with more digits before the point than a type of numbers holds; digits after it are another matter."""
-    try:
-        number = Decimal(str(value.as_py()))
-    except InvalidOperation:
-        return False
-    if not number.is_finite():
-        return False
-    if pa.types.is_decimal(kind):
-        return bool(number) and number.adjusted() >= kind.precision - kind.scale
-    if not pa.types.is_integer(kind):
-        return False
-    bits = kind.bit_width - pa.types.is_signed_integer(kind)
-    least = -(1 << bits) if pa.types.is_signed_integer(kind) else 0
-    return not least <= number < 1 << bits
-
-
 def with_columns_of(held: TargetTable, wanted: TargetTable) -> TargetTable:
     """Return a target table with the columns added that it lacks; its own types and key stay."""
     known = {column.name.casefold() for column in held.columns}
+    asked = {column.name.casefold() for column in wanted.columns if not column.extra}
     added = [column for column in wanted.columns if column.name.casefold() not in known]
-    return replace(held, columns=(*held.columns, *added))
+    own = [
+        replace(column, extra=False) if column.extra and column.name.casefold() in asked else column
+        for column in held.columns
+    ]
+    return replace(held, columns=(*own, *added))

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
 from trailgate.brokers.address import BrokerAddress, check_tls_files
+from trailgate.brokers.backoff import PATIENCE
 from trailgate.brokers.headers import (
     BAD_HEADER,
     MESSAGE_ID,
@@ -28,7 +29,7 @@ from trailgate.brokers.headers import (
     last_of_each,
     repeat,
 )
-from trailgate.brokers.receiver import PATIENCE, WINDOW, Window
+from trailgate.brokers.receiver import WINDOW, Window
 from trailgate.errors import (
     BrokerError,
     BrokerRefusedError,
@@ -36,9 +37,8 @@ from trailgate.errors import (
     OptionError,
     Where,
 )
-from trailgate.messages.messages import RECEIVED
+from trailgate.messages.messages import RECEIVED, TOMBSTONE
 
-NO_VALUE: Final = "the message has no value (a tombstone)"
 KEY: Final = "kafka.key"
 OFFSET_WIDTH: Final = 20  # digits of an offset in an id, so that ids have one width
 
@@ -51,7 +51,7 @@ def received_messages(messages: Sequence[Any], offsets: Longs, now: int) -> pa.R
     more, not_text = _header_lines(messages)
     if len(more.messages):
         lines = [last_of_each([*lines, more])]  # as Kafka's own clients have it
-    faults = pc.if_else(values.is_null(), pa.scalar(NO_VALUE), pa.scalar(None, pa.string()))
+    faults = pc.if_else(values.is_null(), pa.scalar(TOMBSTONE), pa.scalar(None, pa.string()))
     if not_text:
         wrong = np.isin(np.arange(len(messages)), not_text)
         faults = pc.coalesce(faults, pc.if_else(pa.array(wrong), BAD_HEADER, None))

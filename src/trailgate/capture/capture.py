@@ -33,6 +33,7 @@ from trailgate.messages.bounds import (
 from trailgate.messages.by_id import NOTHING_LATER, Later, Remaining, chain_by_id, remaining
 from trailgate.messages.images import image_notes, shape, with_operation_types
 from trailgate.messages.messages import (
+    TOMBSTONE,
     Holding,
     MessageBatch,
     MessageCutter,
@@ -57,10 +58,12 @@ def isolate_bad(
     for rows in isolation:
         with isolation:
             parts += _parse_good(parser, messages, rows, bad)
-    return parts, [
-        Problem(number, error, parser.ids_of(messages.only(np.array([number]))))
-        for number, error in (bad | isolation.errors).items()
-    ]
+    every = bad | isolation.errors
+    if not every:
+        return parts, []
+    numbers = np.array(sorted(every), np.int64)
+    ids = dict(zip(numbers.tolist(), parser.ids_of(messages.only(numbers)), strict=True))
+    return parts, [Problem(number, error, ids[number]) for number, error in every.items()]
 
 
 def _parse_good(
@@ -195,8 +198,10 @@ class Capture:
         """Return the operations of the messages, transactions chained on from ``state``.
 
         Never raises for a bad message: it is in ``problems``, with those that are known to
-        be ``unreadable`` already and have empty bodies.
+        be ``unreadable`` already and have empty bodies. Tombstones are none of these if the format has them.
         """
+        if self.options.has_tombstones:
+            unreadable = tuple(one for one in unreadable if one.error.problem != TOMBSTONE)
         state, holding = state or TransactionState(), self._parser.format
         if not isinstance(holding, Holding):
             return self._parse(messages, state, unreadable)

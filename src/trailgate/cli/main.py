@@ -1,6 +1,6 @@
 """The program ``trailgate``: find the command, run it, turn errors into exit codes.
 
-Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 130 interrupted.
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 4 applied but for what is named, 5 a target does not work now, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import trailgate
 from trailgate.cli.output import quiet_pipe, say
-from trailgate.errors import OptionError, TrailgateError, WriteError
+from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
 
 # Each command is the function ``command`` of a module here; only the given one is imported.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -79,8 +79,15 @@ Read, write and query GoldenGate trail files, and capture messages into them.
 
 trailgate --help lists all commands."""
 RENAME: Final = "Rename the file, or link to it by another name"
+HELP: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
 EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
-    {OptionError: 2, WriteError: 3, TrailgateError: 1, OSError: 3}
+    {
+        OptionError: 2,
+        WriteError: 3,
+        TargetUnavailableError: 5,
+        TrailgateError: 1,
+        OSError: 3,
+    }
 )
 
 
@@ -114,6 +121,7 @@ def run(arguments: list[str]) -> int:
             for line in FIRST_STEPS.splitlines():
                 say(line, indent=" " * 36)
             return 2
+        arguments = _without_verbs(arguments)
         code = _program(arguments)(arguments, prog_name="trailgate")
         return code if isinstance(code, int) else 0
     except SystemExit as done:
@@ -126,6 +134,13 @@ def run(arguments: list[str]) -> int:
         with suppress(OSError):  # stderr may be closed or full
             print(f"error: {_text(error)}", file=sys.stderr)
         return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
+
+
+def _without_verbs(arguments: list[str]) -> list[str]:
+    """Return ``help COMMAND`` and ``version``, as many programs have them, as options of this one."""
+    if arguments[:1] == ["help"]:
+        return [*arguments[1:2], "--help"]
+    return ["--version"] if arguments == ["version"] else arguments
 
 
 def _check_text(arguments: list[str]) -> None:
@@ -142,40 +157,52 @@ def _text(error: TrailgateError | OSError) -> str:
     return error.strerror if error.filename is None else f"{error.strerror} ({error.filename})"
 
 
-def _program(arguments: list[str]) -> Callable[..., object]:
-    """Return the program with all commands listed and the given one imported."""
+def program_for(arguments: list[str]) -> Any:
+    """Build the Click group of all commands, of which only the one that the arguments name is imported."""
     import typer  # noqa: PLC0415  no other module loads it
 
     program = typer.Typer(
         pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
         help="Read, write and query GoldenGate trail files, and capture messages into them.",
     )
     words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")
     for name, summary in COMMANDS.items():
         function, examples = _import(name) if name == asked else (_stub, "")
-        program.command(name, help=summary, epilog=examples)(function)
+        program.command(name, help=summary, epilog=examples, context_settings=HELP)(function)
     version = typer.Option(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
     )
 
-    @program.callback()
+    @program.callback(context_settings=HELP)
     def options(*, version: bool = version) -> None:
         """Take the options before a command."""
 
     made: Any = typer.main.get_command(program)
     for command in (made, *made.commands.values()):
-        for parameter in (*command.params, command.get_help_option(typer.Context(command))):
+        for parameter in (*command.params, command.get_help_option(typer.Context(command, **HELP))):
             if getattr(parameter, "is_flag", False):
                 parameter.metavar = ""  # the type of a switch is not shown
+            elif parameter.param_type_name == "argument":
+                parameter.display_type_rich = _no_type  # users need no <str> beside TRAIL
+    return made
+
+
+def _no_type(ctx: object) -> None:
+    """Return no type for the help to show."""
+
+
+def _program(arguments: list[str]) -> Callable[..., object]:
+    """Return a function that runs the command that the arguments name."""
+    import typer  # noqa: PLC0415  no other module loads it
+
+    made = program_for(arguments)
+    aliases = ALIASES.get(next((one for one in arguments if not one.startswith("-")), ""), {})
     usage: Any = typer.BadParameter.__base__  # whichever package it is from
 
     def running(given: list[str], prog_name: str) -> object:
         try:
-            return made(
-                _rename(given, ALIASES.get(asked, {})), prog_name=prog_name, standalone_mode=False
-            )
+            return made(_rename(given, aliases), prog_name=prog_name, standalone_mode=False)
         except usage as error:
             path = prog_name if error.ctx is None else error.ctx.command_path
             problem = error.format_message().rstrip(".")
@@ -201,10 +228,15 @@ def _complete() -> list[str]:
 
 
 def _import(name: str) -> tuple[Callable[..., object], str]:
-    """Return a command and its examples, one a line, which its help ends with."""
+    """Return a command, and its exit codes and examples, one a line, which its help ends with."""
     module = importlib.import_module(f"trailgate.cli.commands.{name}")
     function: Callable[..., object] = module.command
-    lines = ("Examples:", *module.EXAMPLES) if hasattr(module, "EXAMPLES") else ()
+    lines = [
+        line
+        for title, name in (("Exit codes:", "EXIT_CODES"), ("Examples:", "EXAMPLES"))
+        if hasattr(module, name)
+        for line in (title, *getattr(module, name), "")
+    ][:-1]
 
     @wraps(function)
     def printing(*arguments: object, **options: object) -> object:

@@ -9,10 +9,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import wraps
 from inspect import Parameter, signature
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, get_args, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
 
@@ -155,13 +165,27 @@ def _typer_option(name: str, annotation: Any) -> Any:
     if not isinstance(meaning, str):
         return annotation
     flag = next((one for one in given if isinstance(one, Flag)), Flag())
+    metavar, choices = flag.metavar, _choices(hint)
+    if choices:
+        # Words with bars between them would be wider than the column for metavars.
+        metavar = metavar or name.rpartition("_")[2].upper()
+        meaning = f"{meaning} Values: {', '.join(choices)}."
     return Annotated[
         hint,
         typer.Option(
             *(flag.name or flag_of(name)).split(),
-            metavar=flag.metavar,
+            metavar=metavar,
             help=meaning,
             min=flag.least,
             parser=flag.read,
         ),
     ]
+
+
+def _choices(hint: Any) -> list[str]:
+    """Return the values that a type allows, if it is a Literal or an enumeration of strings, or a list of these."""
+    if get_origin(hint) is Literal:
+        return [str(one) for one in get_args(hint)]
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return [str(one.value) for one in hint]
+    return next(filter(None, map(_choices, get_args(hint))), [])

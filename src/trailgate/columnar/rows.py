@@ -62,11 +62,11 @@ def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.
         dense = convert(values.drop_null())
     except DecodeError as error:
         record = error.where.record
-        raise DecodeError(
-            error.problem,
-            where=Where(record=int(np.flatnonzero(valid)[record or 0]), raw=error.where.raw),
-            hint=error.hint,
-        ) from None
+        rows = np.flatnonzero(valid)
+        where = Where(record=int(rows[record or 0]), raw=error.where.raw)
+        found = DecodeError(error.problem, where=where, hint=error.hint)
+        found.alike = rows[error.alike].tolist() if len(error.alike) else ()
+        raise found from None
     slots = np.cumsum(valid) - 1
     return dense.take(pa.array(slots, mask=~valid))
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Octets, Words
 from trailgate.columnar.gather import NO_NULLS, column
@@ -271,10 +272,12 @@ EPOCH_DIGITS: Final = (10, 17)
 UNFORMATTED: Final = (
     "Without a format of its own a date is year, month and day, and may have a time"
 )
+FINE_HINT: Final = "Timestamps hold microseconds. times=text reads the date times of a table as text with all their digits"
 _LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
 
 # A value of these lengths ends with a whole part: year, month, day, hour, minute, second.
 _WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
+TO_HOUR: Final = len("YYYY-MM-DD HH")
 _PARTS: Final = {part: number for number, part in enumerate(Part)}
 _MONTHS: Final = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"
 _NO_TIMES: Final = np.zeros(0, np.int64)
@@ -349,7 +352,14 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
     row = date_kernels.read_times(data, offsets, *tables, size, part, micros, iso)
     if row >= 0:
         hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configure(fmt)
-        raise row_error(_wrong(fmt), values, row, hint)
+        error = row_error(_wrong(fmt), values, row, hint)
+        error.alike, at = [], 0
+        while row >= 0:
+            error.alike.append(at + row)
+            at += row + 1
+            rest = offsets[at:]
+            row = date_kernels.read_times(data, rest, *tables, size, part, micros, iso)
+        raise error
     return int(part[date_kernels.CUT])
 
 
@@ -412,9 +422,11 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
         offsets, data = text_view(dense)
         found, part = np.empty(len(dense), np.int64), np.empty(7, np.int64)
         if date_kernels.read_iso(data, offsets, width, part, found) >= 0:
+            if width == TO_HOUR:  # the format of dates has minutes where it has hours
+                dense = pc.binary_join_element_wise(dense, ":00", "")
             found, cut = _microseconds(dense, DEFAULT_FORMAT)
             if cut >= 0:
-                hint = "Spark holds microseconds: read the column as text"
+                hint = FINE_HINT
                 raise row_error(_wrong(DEFAULT_FORMAT), dense, cut, hint)
         if width == 10:
             return pa.array((found // 86_400_000_000).astype(np.int32)).view(pa.date32())

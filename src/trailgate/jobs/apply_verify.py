@@ -26,6 +26,7 @@ from trailgate.apply.collisions import Collisions
 from trailgate.apply.modes import MODES
 from trailgate.apply.nets import Effect, Nets, key_codes
 from trailgate.apply.operations import Operations, concat
+from trailgate.apply.stored_types import spelled
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import short_position
 from trailgate.errors import OptionError, StorageError, Where
@@ -37,7 +38,7 @@ from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
 from trailgate.targets.duckdb import TableTarget as Scratch
-from trailgate.targets.target import Position, TablePosition, Target, open_target
+from trailgate.targets.target import CheckingTarget, Position, TablePosition, Target, open_target
 
 SCHEMA: Final = "trailgate_verify"
 ACTUAL: Final = "trailgate_actual"
@@ -106,6 +107,7 @@ class _Expected(Target):
     collisions: Collisions | None
     tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
     widens: bool = True
+    commits_alone: bool = False
 
     def position(self, table: TargetTable | None) -> Position | None:
         return self.scratch.position(table)
@@ -122,16 +124,20 @@ class _Expected(Target):
         flat = self._flat(table)
         found = self.scratch.held(flat)
         if found is None:
-            self.scratch.create(flat if theirs is None else replace(theirs, name=flat.name))
+            self.scratch.create(_bare(flat if theirs is None else replace(theirs, name=flat.name)))
             found = self.scratch.held(flat)
             assert found is not None
             if self.collisions is not None:
                 none = found.schema.empty_table().to_reader()
-                self.scratch.load(found, none if theirs is None else self.real.scan(theirs))
-        return found
+                self.scratch.load(found, none if theirs is None else _spelled(theirs, self.real))
+            self.scratch.keep_tables()  # a batch that is refused is rolled back
+        return found if theirs is None else _as_compared(found, theirs)
 
     def _flat(self, table: TargetTable) -> TargetTable:
         return replace(table, name=(SCHEMA, str(table)))
+
+    def planned(self, table: TargetTable) -> TargetTable:
+        return self.real.planned(table)
 
     def create(self, table: TargetTable) -> None:
         self.scratch.create(table)  # not called: held() creates a table
@@ -143,19 +149,25 @@ class _Expected(Target):
         self.scratch.widen(table, names)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        return self.scratch.rows(table, keys, keys_alone=keys_alone)
+        return self.scratch.rows(_bare(table), keys, keys_alone=keys_alone)
 
     def write(self, effects: Effects, at: Position) -> None:
-        if self.collisions is None:
-            self.scratch.write(effects, at)
-            return
         theirs = self.tables[effects.nets.table.name[1]][1]
+        if theirs is not None and isinstance(self.real, CheckingTarget):
+            real = replace(effects.nets.table, name=theirs.name)
+            try:
+                self.real.check_values(replace(effects, nets=replace(effects.nets, table=real)))
+            finally:
+                self.real.rollback()
+        bare = replace(effects, nets=replace(effects.nets, table=_bare(effects.nets.table)))
+        if self.collisions is None:
+            self.scratch.write(bare, at)
+            return
         if theirs is not None:
-            effects = replace(
-                effects, nets=_completed(effects.nets, partial(self.real.rows, theirs))
-            )
-        self.scratch.write(effects, at)
-        self.scratch.note_keys(effects)
+            nets = _completed(effects.nets, partial(_compared_rows, self.real, theirs))
+            bare = replace(bare, nets=replace(nets, table=bare.nets.table))
+        self.scratch.write(bare, at)
+        self.scratch.note_keys(bare)
 
     def commit(self, at: Position) -> None:
         self.scratch.commit(at)
@@ -168,6 +180,9 @@ class _Expected(Target):
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         return self.scratch.scan(table)
+
+    def release(self) -> None:
+        pass
 
     def close(self) -> None:
         self.scratch.close()
@@ -212,8 +227,9 @@ def verify_tables(
             scratch = Scratch(str(Path(folder, file)), given.group)
             expected = _Expected(scratch, real, whole, policy)
             expected.scratch.limit_memory(MEMORY, folder)
+            own = replace(given, discards=str(Path(folder, "discards.jsonl")))
             made = ApplyRun(
-                trail, to, given, definitions=definitions, reading=reading, target=expected
+                trail, to, own, definitions=definitions, reading=reading, target=expected
             )
             made.check_source(whole)
             return made, expected
@@ -258,7 +274,8 @@ def _compare(
     names = [name for name in names if name not in left_out]
     ours = MODES[mode].stored(ours)
     key = list(ours.key_names) or ["_position"]
-    rows = ours.schema.empty_table().to_reader() if theirs is None else expected.real.scan(theirs)
+    none = ours.schema.empty_table().to_reader()
+    rows = none if theirs is None else _spelled(theirs, expected.real)
     counts, differing = expected.scratch.compare(ours, rows, names, shown)
     if expected.collisions is not None:
         counts["untouched"] = expected.scratch.unnoted_rows(ours)
@@ -268,6 +285,56 @@ def _compare(
         rows=tuple(_difference(row, names, key) for row in differing),
         left_out=left_out,
     )
+
+
+def _bare(table: TargetTable) -> TargetTable:
+    """Return a table for the scratch file, whose columns have Arrow's types and take all values."""
+    columns = tuple(
+        replace(one, stored=None, extra=False, computed=False, on_insert=False)
+        for one in table.columns
+    )
+    return replace(table, columns=columns)
+
+
+def _as_compared(found: TargetTable, theirs: TargetTable) -> TargetTable:
+    """Return a table of the scratch file whose values are checked as those of the real one, and spelled as they are compared."""
+    columns = tuple(
+        replace(
+            own,
+            number=real.number,
+            stored=None if real.stored is None else replace(real.stored, canonical=True),
+            extra=real.extra,
+        )
+        for own, real in zip(found.columns, theirs.columns, strict=True)
+    )
+    return replace(found, columns=columns)
+
+
+def _spelled(table: TargetTable, real: Target) -> pa.RecordBatchReader:
+    """Return a reader of a table's rows, with values spelled as they are compared."""
+    rows = real.scan(table)
+    if all(one.stored is None for one in table.columns):
+        return rows
+    batches = (_spelled_batch(table, batch) for batch in rows)
+    return pa.RecordBatchReader.from_batches(rows.schema, batches)
+
+
+def _spelled_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatch:
+    stored = {one.name: one.stored for one in table.columns}
+    columns = [
+        spelled(batch[field.name], stored.get(field.name)).cast(field.type)
+        for field in batch.schema
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _compared_rows(
+    real: Target, table: TargetTable, keys: pa.Table, *, keys_alone: bool
+) -> pa.Table:
+    """Return the rows of the real table that have some keys, with values spelled as they are compared."""
+    rows = real.rows(table, keys, keys_alone=keys_alone)
+    batches = [_spelled_batch(table, batch) for batch in rows.to_batches()]
+    return pa.Table.from_batches(batches, schema=rows.schema)
 
 
 def _completed(nets: Nets, fetch: Callable[..., pa.Table]) -> Nets:

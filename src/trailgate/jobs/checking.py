@@ -17,7 +17,7 @@ import numpy as np
 from trailgate.arrays import CHUNK, Longs, Octets
 from trailgate.errors import DecodeError, TrailgateError, mask_logins
 from trailgate.model.kernels import BEGINS, UNDOES
-from trailgate.model.shapes import check_types
+from trailgate.model.shapes import check_types, fine_times
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import Fate, Followed
 from trailgate.storage.files.addresses import name_of
@@ -57,11 +57,15 @@ SOUGHT: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How records are read: the definitions, the character set of strings, and whether values are decoded."""
+    """How records are read: the definitions, the character set of strings, and whether values are decoded.
+
+    ``fine`` has the first date time of each table and column with more digits than a timestamp, in the records read so far.
+    """
 
     definitions: Definitions = field(default_factory=lambda: Definitions(()))
     charset: str = "utf-8"
     values: bool = False
+    fine: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def accepts(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> bool:
         """Return whether readers take all of these records; ``tables`` are those known before them."""
@@ -93,6 +97,10 @@ class Reading:
         if self.values:
             for block in found.batch.blocks:
                 check_types(block)
+                for column, error in fine_times(block):
+                    raw = error.where.raw or b""
+                    text = f"{block.table.name}, column {column}: {raw.decode(errors='replace')}"
+                    self.fine.setdefault((block.table.name, column), text)
 
 
 def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
@@ -184,7 +192,10 @@ class FileBegun:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Records that follow each other; ``base`` is the place of ``data`` in the file, ``tables`` are those known after them."""
+    """Records that follow each other; ``base`` is the place of ``data`` in the file, ``tables`` are those known after them.
+
+    ``fine`` are columns of date times with more digits than a timestamp, each with a value.
+    """
 
     number: int
     base: int
@@ -192,6 +203,7 @@ class Chunk:
     found: Inspected
     followed: Followed
     tables: TrailTables
+    fine: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +385,9 @@ def _chunk(number: int, source: TrailBytes, view: RecordView, place: _Place) -> 
     place.known = check_tables(found, source, place.known)
     if not accepted:
         place.reading.check(found, followed, source, tables)
-    return Chunk(number, source.base, source.data, found, followed, place.known.tables)
+    fine = tuple(place.reading.fine.values())
+    place.reading.fine.clear()
+    return Chunk(number, source.base, source.data, found, followed, place.known.tables, fine)
 
 
 AROUND: Final = 32  # bytes shown before damage
@@ -652,6 +666,8 @@ def tell(step: Step, file: TrailFile, findings: Findings) -> None:
             for row in shown.tolist():
                 findings.add(_finding(step, name, kind, row))
             findings.skip(name, kind.name, len(rows) - len(shown))
+        for detail in step.fine:
+            findings.add(Finding(kinds.FINE_TIMES.name, name, detail=detail))
 
 
 def _finding(step: Chunk, name: str, kind: Kind, row: int) -> Finding:

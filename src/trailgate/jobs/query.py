@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -17,6 +18,9 @@ from trailgate.storage.reading.trails import read_trail
 from trailgate.targets.target import is_target, table_rows
 
 ROWS: Final = 16_384  # of a batch of the answer
+# A query fetches no extension from the network.
+CLOSED_NETWORK: Final[dict[str, Any]] = {"autoinstall_known_extensions": "false"}
+NONE_MISSING: Final[Mapping[str, TrailgateError]] = MappingProxyType({})
 OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns, FROM 'delta:lake/hr/jobs' a Delta table, FROM 'duckdb:shop.duckdb/hr/jobs' one of a DuckDB file; DuckDB reads Parquet, CSV and JSON files"
 
 
@@ -41,10 +45,15 @@ def answer(
     """
     import duckdb  # noqa: PLC0415  20 ms, and nothing else needs it
 
-    connection, named = duckdb.connect(), list[Rows]()
+    connection, named = duckdb.connect(config=CLOSED_NETWORK), list[Rows]()
+    missing: dict[str, TrailgateError] = {}
     try:
         for name in dict.fromkeys(_relations(_tree(connection, sql))):
-            found = find(name)
+            try:
+                found = find(name)
+            except StorageError as error:  # DuckDB may know a file of that name
+                missing[name] = error
+                continue
             if found is not None:
                 named.append(found)
                 connection.register(name, found)
@@ -53,7 +62,7 @@ def answer(
         reader = connection.sql(sql).to_arrow_reader(ROWS)
     except duckdb.Error as error:
         connection.close()
-        raise _problem(error, named) from None
+        raise _problem(error, named, missing) from None
     except BaseException:
         connection.close()
         raise
@@ -68,12 +77,16 @@ class Rows:
         self.error: TrailgateError | None = None
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        rows = self._read()
+        try:
+            rows = self._read()
+        except TrailgateError as error:
+            self.error = error
+            raise
         noted = pa.RecordBatchReader.from_batches(rows.schema, self._note(rows))
         return noted.__arrow_c_stream__(requested_schema)
 
     def _note(self, rows: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        """Yield rows; an error is kept, since DuckDB gives its text alone."""
+        """Yield rows. Keep an error, because DuckDB passes on only its text."""
         try:
             yield from rows
         except TrailgateError as error:
@@ -108,15 +121,12 @@ def _relations(tree: object) -> Iterator[str]:
 
 
 def _found(name: str, definitions: Address | None) -> Rows | None:
-    """Return the rows of a trail, of a table of it, or of a target's table; None where the name is of something else."""
+    """Return the rows of a trail, of a table of it, or of a target's table; raises StorageError if there is no such trail."""
     if is_target(name):
         return Rows(partial(table_rows, name))
     prefix, colon, table = name.rpartition(":")
     named = bool(colon) and not {"/", "@"} & {*table}  # not a colon of an address
-    try:
-        trail = find_trail(prefix if named else name, definitions)
-    except StorageError:
-        return None
+    trail = find_trail(prefix if named else name, definitions)
     if named:
         find_table(trail, table)  # raises for one that nothing defines
     return Rows(partial(read_trail, trail, table=table if named else None))
@@ -134,11 +144,17 @@ def _batches(
         connection.close()
 
 
-def _problem(error: Exception, trails: Sequence[Rows]) -> TrailgateError:
-    """Return the error of the trail that could not be read, or DuckDB's in one line."""
+def _problem(
+    error: Exception, trails: Sequence[Rows], missing: Mapping[str, TrailgateError] = NONE_MISSING
+) -> TrailgateError:
+    """Return the error of the trail that could not be read or found, or DuckDB's in one line."""
     own = next((one.error for one in trails if one.error is not None), None)
     if own is not None:
         return own
     line = " ".join(str(error).partition("\n")[0].split()).rstrip("!.")
+    absent = next((one for name, one in missing.items() if f" {name} " in f"{line} "), None)
+    if absent is not None and "does not exist" in line:
+        hint = f"DuckDB knows no table or file of this name either. {OTHERS}"
+        return StorageError(absent.problem, where=absent.where, hint=hint)
     hint = OTHERS if "does not exist" in line else ""
     return OptionError(f"DuckDB refuses the statement: {line}", hint=hint)

@@ -12,7 +12,7 @@ from trailgate.definitions.defgen import complete
 from trailgate.errors import DefinitionError, Where
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.records import BadMessagesError
-from trailgate.model.tables import Definitions, Table
+from trailgate.model.tables import Definitions, Table, describe_type
 
 T = TypeVar("T")
 _HINT: Final = "Give definitions, or capture the messages before the change apart from those after it, into two trails"
@@ -53,7 +53,8 @@ def unite(known: Mapping[str, Table], table: Table) -> Table:
     for column in table.columns:
         earlier = own.setdefault(column.name.casefold(), column)
         if replace(earlier, fetch_offset=0) != replace(column, fetch_offset=0):
-            problem = f"column {column.name} of {table.name} is described in two ways by messages"
+            was, now = describe_type(earlier), describe_type(column)
+            problem = f"column {column.name} of {table.name} is described in two ways by messages: as {was}, and as {now}"
             where = Where(table=table.name, field=column.name)
             raise DefinitionError(problem, where=where, hint=_HINT)
     columns = tuple(replace(column, fetch_offset=0) for column in own.values())

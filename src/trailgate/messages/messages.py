@@ -6,6 +6,7 @@ are too long for memory are split into many that are captured apart.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, overload, runtime_checkable
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import byte_view
+from trailgate.columnar.rows import byte_view, octets
 from trailgate.errors import DecodeError
 from trailgate.messages.bounds import Problem
 from trailgate.messages.by_id import NOTHING_LATER, Later
@@ -177,6 +178,19 @@ class MessageBatch:
         ends = np.cumsum(lengths + len(between)) - len(between)
         return replace(self, data=data, starts=ends - lengths, ends=ends)
 
+    def without_marks(self) -> MessageBatch:
+        """Return the messages without the byte order mark of UTF-8 (EF BB BF) that editors put before text."""
+        filled = np.flatnonzero(self.ends - self.starts >= len(codecs.BOM_UTF8))
+        data, starts = octets(self.data), self.starts[filled]
+        if not (data[starts] == codecs.BOM_UTF8[0]).any():
+            return self
+        marked = np.ones(len(filled), bool)
+        for place, byte in enumerate(codecs.BOM_UTF8):
+            marked &= data[starts + place] == byte
+        moved = np.zeros(len(self), np.int64)
+        moved[filled[marked]] = len(codecs.BOM_UTF8)
+        return replace(self, starts=self.starts + moved)
+
     def header(self, name: str) -> pa.Array:
         """Return each message's value of a header, null where it has none.
 
@@ -226,6 +240,8 @@ RECEIVED: Final = pa.schema(
         pa.field("fault", pa.string()),
     ]
 )
+# Why a message of Kafka has no body: its value is null, which deletes the key in a topic that is compacted.
+TOMBSTONE: Final = "the message has no value (a tombstone)"
 FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a text message"
 
 

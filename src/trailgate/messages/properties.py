@@ -557,6 +557,11 @@ class MetadataOptions:
         return False
 
     @property
+    def has_tombstones(self) -> bool:
+        """Return whether a message without a body is a tombstone, which is not an operation; else it is an error."""
+        return False
+
+    @property
     def names_operations(self) -> bool:
         """Return whether properties name the values of operation types and indicators."""
         return True

@@ -213,6 +213,12 @@ FIXED: Final[tuple[PropertyRow, ...]] = (
         origin=OWN,
     ),
     _FIXED.choice("copybook.format", "which columns of a line hold text", "auto", "fixed", "free"),
+    _FIXED.row(
+        "constants",
+        TEXT,
+        "constants of conditional text in copybooks: `NAME=VALUE, NAME=OFF`",
+        origin=OWN,
+    ),
     _FIXED.choice(
         "binarysizes",
         "bytes of binary numbers: 2, 4 or 8, or as few as hold them",
@@ -275,14 +281,26 @@ JSON: Final[tuple[PropertyRow, ...]] = (
     *_JSON.userdefs(_INFERRED),
     _JSON.choice(
         "model",
-        "whether columns are members of `before` and `after`, or of the message itself",
+        "where columns are: `op`, in the members `before` and `after`; `row`, in the message itself; `flat`, in members such as `after.ID`",
         "op",
         "row",
+        "flat",
         origin=_JSON.origin,
     ),
-    _JSON.row("before", TEXT, "member with the before image", "before"),
-    _JSON.row("after", TEXT, "member with the after image", "after"),
-    _JSON.row("tokens", TEXT, "member with the tokens", "tokens"),
+    _JSON.row("before", TEXT, "member with the before image, or the path to it", "before"),
+    _JSON.row("after", TEXT, "member with the after image, or the path to it", "after"),
+    _OWN_JSON.row(
+        "row",
+        TEXT,
+        "with `model=row`: path to the object that has the columns; without it the message itself",
+    ),
+    _JSON.row(
+        "delimiter",
+        TEXT,
+        "with `model=flat`: what is between `after` and a column's name (flattenDelimiter)",
+        ".",
+    ),
+    _JSON.row("tokens", TEXT, "member with the tokens, or the path to it", "tokens"),
     _OWN_JSON.row(
         "binary",
         CHOICE,
@@ -336,6 +354,21 @@ DEBEZIUM: Final[tuple[PropertyRow, ...]] = (
         default="transaction.id|source.txId|source.gtid",
     ),
     *map(_OWN_DEBEZIUM.source, ("seqid", "txowner", "txname")),
+    _OWN_DEBEZIUM.choice(
+        "model",
+        "`event`: whole change events; `row`: rows that the transformation ExtractNewRecordState has made of them. Its metadata are the members `__op`, `__table` and so on, "
+        "which are the defaults of the properties above then",
+        "event",
+        "row",
+        origin=_OWN_DEBEZIUM.origin,
+    ),
+    PropertyRow(
+        "debezium.add.fields.prefix",
+        TEXT,
+        "with `model=row`: what names of members begin with that are not columns",
+        "Debezium, new record state extraction",
+        "__",
+    ),
     _CONNECTOR.row(
         "time.precision.mode",
         CHOICE,

@@ -7,17 +7,18 @@ a before image that is NULL is an error.
 
 from __future__ import annotations
 
+import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.columnar.rows import distinct
+from trailgate.columnar.rows import distinct, row_error
 from trailgate.columnar.temporal import DateFormat
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.bounds import Borders
@@ -48,7 +49,7 @@ def errors_by_row(
     coded = values.dictionary_encode()
     # Values that look alike are mostly bad together: sorted, they are neighbours.
     order = pc.array_sort_indices(coded.dictionary)
-    found = _refuse(convert, coded.dictionary.take(order))
+    found = find_errors(convert, coded.dictionary.take(order))
     if not found:
         raise error
     by_value = {order[at].as_py(): found[at] for at in found}
@@ -56,7 +57,53 @@ def errors_by_row(
     return {row: by_value[code] for row, code in codes if code in by_value}
 
 
-def _refuse(convert: Callable[[pa.Array], object], values: pa.Array) -> dict[int, DecodeError]:
+class Column(Protocol):
+    """Values that can be converted in parts, as Arrow's arrays can."""
+
+    def __len__(self) -> int: ...
+    def slice(self, at: int, count: int, /) -> Self:
+        """Return consecutive values."""
+        ...
+
+    def take(self, rows: pa.Array, /) -> Self:
+        """Return the values of some rows."""
+        ...
+
+
+C = TypeVar("C", bound=Column)
+
+
+def find_errors(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
+    """Return the error of each value that ``convert`` refuses.
+
+    An error names those that are like it (``alike``): they are left out then, and the rest is tried again. Only what is found in no other way is
+    tried in parts.
+    """
+    errors: dict[int, DecodeError] = {}
+    left = np.arange(len(values))
+    while len(left):
+        part = values if len(left) == len(values) else values.take(pa.array(left))
+        try:
+            convert(part)
+        except DecodeError as error:
+            if len(error.alike) < 2:
+                errors |= {int(left[at]): one for at, one in _refuse(convert, part).items()}
+                break
+            for at in error.alike:
+                errors[int(left[at])] = _as_row(error, part, at)
+            left = np.delete(left, error.alike)
+        else:
+            break
+    return errors
+
+
+def _as_row(error: DecodeError, values: Any, row: int) -> DecodeError:
+    """Return an error as that of another row."""
+    strings = values if isinstance(values, pa.Array) else values.strings
+    return row_error(error.problem, strings, row, error.hint)
+
+
+def _refuse(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
     errors = {}
     at, size = 0, len(values)
     while at < len(values):
@@ -226,6 +273,14 @@ def _error(group: RecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
 
 
 _HINT = "Convert the messages to UTF-8 before capture"
+_MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
+# Those of UTF-32 first: in little-endian order it begins as that of UTF-16 does.
+_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
 # What clients of a schema registry write before a value: a byte of zeros, and the number of its schema.
 _REGISTRY_HEAD = 5
 
@@ -239,6 +294,15 @@ def registry_hint(body: bytes) -> str:
         f"It begins as values of a schema registry do (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
         "let the producer's or a connector's converter write JSON, or decode them on Spark (from_avro)"
     )
+
+
+def other_encoding(body: bytes, where: Where) -> DecodeError | None:
+    """Return the error of a body that begins with the byte order mark of UTF-16 or UTF-32, None for others."""
+    for mark, name in _MARKS:
+        if body.startswith(mark):
+            problem = f"the message is not UTF-8 text: it begins with the byte order mark of {name}"
+            return DecodeError(problem, where=where, hint=_MARK_HINT.format(mark=name))
+    return None
 
 
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
@@ -280,5 +344,6 @@ def _bad_strings(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]
             raw = body[max(0, error.start - 8) : error.end + 8]
             where = Where(offset=error.start, raw=raw)
             own = registry_hint(body) or hint
-            errors[message] = DecodeError("the message is not UTF-8 text", where=where, hint=own)
+            found = DecodeError("the message is not UTF-8 text", where=where, hint=own)
+            errors[message] = other_encoding(body, where) or found
     return errors

@@ -6,7 +6,7 @@ change lacks is missing, and one of another type is an error, since all rows hav
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
@@ -32,10 +32,12 @@ from trailgate.model.operations_table import (
     letters,
     to_operations,
 )
-from trailgate.model.tables import TABLES, Column, Table
+from trailgate.model.tables import TABLES, Column, Table, describe_type
 from trailgate.model.types import Family
 from trailgate.model.values import Convert, parser_for, typed_for
 
+MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
+TEXT_TYPE: Final = 64  # text of varying length
 HINT: Final = "Read the general shape, or from this position on by fromPosition"
 
 
@@ -58,8 +60,9 @@ def _move(block: ChangeBlock, table: Table) -> ChangeBlock:
     places = []
     for column in block.table.columns:
         place = known.get(column.name.casefold())
-        if place is None or typed_for(column)[0] != typed_for(table.columns[place])[0]:
-            raise _change_error(block, column, is_new=place is None)
+        target = None if place is None else table.columns[place]
+        if place is None or target is None or typed_for(column)[0] != typed_for(target)[0]:
+            raise _change_error(block, column, target)
         places.append(place)
     before, after = (_order(image, places, table) for image in (block.before, block.after))
     return replace(block, table=table, before=before, after=after)
@@ -72,8 +75,10 @@ def _order(image: Image, places: Sequence[int], table: Table) -> Image:
     return tuple(columns)
 
 
-def _change_error(block: ChangeBlock, column: Column, *, is_new: bool) -> DefinitionError:
-    what = "is new" if is_new else "has another type"
+def _change_error(block: ChangeBlock, column: Column, target: Column | None) -> DefinitionError:
+    what = "is new"
+    if target is not None:
+        what = f"is {describe_type(column)} instead of {describe_type(target)}"
     position = block.position[0].as_py()
     problem = f"the trail defines the table anew: column {column.name} {what} at {position}"
     return DefinitionError(problem, where=Where(table=block.table.name), hint=HINT)
@@ -143,6 +148,21 @@ def check_types(block: ChangeBlock) -> None:
         convert = parser_for(column) if column.family is Family.DATETIME else typed_for(column)[1]
         for image in (block.before, block.after):
             _convert(block, number, image, convert)
+
+
+def fine_times(block: ChangeBlock) -> Iterator[tuple[str, DecodeError]]:
+    """Yield the columns of which a value has more digits than a timestamp holds, with the error of the first one."""
+    if block.table.guessed:
+        return
+    for number, column in enumerate(block.table.columns):
+        if column.family is not Family.DATETIME or column.external_length <= MICROSECONDS:
+            continue
+        for image in (block.before, block.after):
+            try:
+                _typed_column(block, number, image)
+            except DecodeError as error:
+                yield column.name, error
+                break
 
 
 def _typed_column(block: ChangeBlock, number: int, image: Image) -> pa.Array:
@@ -222,38 +242,62 @@ def names_of(schema: pa.Schema, columns: Iterable[str] | None) -> tuple[str, ...
     return tuple(known[name.casefold()] for name in wanted)
 
 
+@lru_cache(TABLES)
+def with_text_times(table: Table) -> Table:
+    """Return a table whose date times are columns of text, as blocks hold them anyway: ``2020-01-02 03:04:05.123456789``."""
+    columns = (
+        replace(column, data_type=TEXT_TYPE, sub_type=0)
+        if column.family is Family.DATETIME
+        else column
+        for column in table.columns
+    )
+    return replace(table, columns=tuple(columns))
+
+
 @dataclass(frozen=True, slots=True)
 class Projection:
     """Columns of the operations table, or of one table in its typed shape.
 
     ``needed`` are the columns of tables that have to be decoded, in lower case; None: all of them. ``table`` is
-    the table asked for with these columns alone, and ``whole`` with all of them.
+    the table asked for with these columns alone, and ``whole`` with all of them. With ``text_times`` date times of a table are text.
     """
 
     schema: pa.Schema
     needed: frozenset[str] | None = None
     table: Table | None = None
     whole: Table | None = None
+    text_times: bool = False
 
     @classmethod
-    def of(cls, table: Table | None, columns: Iterable[str] | None = None) -> Self:
+    def of(
+        cls,
+        table: Table | None,
+        columns: Iterable[str] | None = None,
+        *,
+        text_times: bool = False,
+    ) -> Self:
         """Return the projection to some columns, None for all; raises OptionError."""
+        if table is not None and text_times:
+            table = with_text_times(table)
         everything = OPERATIONS_SCHEMA if table is None else typed_schema(table)
         names = names_of(everything, columns)
         schema = pa.schema([everything.field(name) for name in names])
         if table is None:
             return cls(schema, None if {"before", "after"} & set(names) else frozenset())
         if "_missing" in names:
-            return cls(schema, None, table, table)
+            return cls(schema, None, table, table, text_times)
         own = [column for column in table.columns if column.name in names] or table.columns[:1]
         needed = frozenset(column.name.casefold() for column in own)
-        return cls(schema, needed, replace(table, columns=tuple(own)), table)
+        return cls(schema, needed, replace(table, columns=tuple(own)), table, text_times)
 
     def rows(self, changes: ChangeBatch, also: Iterable[str] = ()) -> pa.RecordBatch:
         """Return changes as rows of these columns, and of others by which rows are chosen."""
         names = [*self.schema.names, *(name for name in also if name not in self.schema.names)]
         if self.table is None or self.whole is None:
             return _select(to_operations(self._narrow(changes)), names)
+        if self.text_times:
+            blocks = [replace(one, table=with_text_times(one.table)) for one in changes.blocks]
+            changes = replace(changes, blocks=blocks)
         changes = in_columns_of(changes, self.whole)
         return _select(to_typed(self._narrow(changes), self.table), names)
 

@@ -95,6 +95,12 @@ class Column:
         return self.family is Family.DATETIME and self.external_length > NANOSECONDS
 
 
+def describe_type(column: Column) -> str:
+    """Return a column's type for error messages: ``BIN64_S (134) of length 8``, with its scale if it has one."""
+    scale = f" and scale {column.scale}" if column.scale else ""
+    return f"{column.type_row.name} ({column.data_type}) of length {column.external_length}{scale}"
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """One table definition: its name (SCHEMA.TABLE, see ``table_name``) and columns in order.

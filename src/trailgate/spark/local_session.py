@@ -11,6 +11,7 @@ import atexit
 import hashlib
 import importlib.util
 import os
+import pwd
 import re
 import shlex
 import shutil
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from trailgate.errors import MissingDependencyError, OptionError, install_command
 
+UNIX_SYSTEM: Final = Path(__file__).parent / "unix_system"
 OLDEST: Final = 17  # what Spark 4 asks for
 
 NO_VECTOR: Final = "--add-modules=jdk.incubator.vector"
@@ -184,7 +187,9 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging}",
+        "spark.driver.extraJavaOptions": " ".join(
+            (f"-Dlog4j2.configurationFile={logging}", *_user_options(scratch))
+        ),
         # Halves what a Python task costs to start.
         "spark.python.unix.domain.socket.enabled": "true",
         # Each row that goes to Python takes time in proportion to the rows of its batch before it, 10,000 by default.
@@ -198,6 +203,29 @@ def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> Sp
     for name, value in {**defaults, **conf}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()
+
+
+def _user_options(scratch: Path) -> tuple[str, ...]:
+    """Return the options of Java that name the user, if the system's user database does not.
+
+    Containers often run under a number without an entry (``docker run --user 1000``). Java then has "?" for the user's name and home, and Hadoop's login fails in
+    Java's class UnixSystem, which asks the database. The class in ``unix_system`` takes the name from a property instead.
+    """
+    uid = os.getuid()
+    with suppress(KeyError):
+        pwd.getpwuid(uid)
+        return ()
+    home = os.environ.get("HOME", "")
+    if not os.access(home, os.W_OK):
+        home = str(scratch)
+    # Spark splits the options at blanks.
+    return (
+        f"-Duser.name={os.environ.get('USER') or f'user{uid}'}",
+        shlex.quote(f"-Duser.home={home}"),
+        f"-Dtrailgate.uid={uid}",
+        f"-Dtrailgate.gid={os.getgid()}",
+        shlex.quote(f"--patch-module=jdk.security.auth={UNIX_SYSTEM}"),
+    )
 
 
 def register(spark: SparkSession) -> None:

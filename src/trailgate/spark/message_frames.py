@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
@@ -18,7 +19,7 @@ from trailgate.columnar.gather import gather_objects
 from trailgate.errors import DecodeError, OptionError, Where
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.publishing import plan, read_changes
-from trailgate.messages.messages import MessageBatch
+from trailgate.messages.messages import TOMBSTONE, MessageBatch
 from trailgate.messages.property_rows import SourceKind
 from trailgate.messages.publishing import Messages, PublishOptions, WholeTransactions
 from trailgate.model.changes import OPERATIONS_SCHEMA
@@ -66,7 +67,8 @@ def capture(  # noqa: PLR0913  one parameter an option
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         partition, row = TaskContext.get().partitionId(), 0
         for batch in gather_objects(batches):
-            parsed = parser.parse(messages_of_rows(batch, partition, row))
+            tombstones = parser.options.has_tombstones
+            parsed = parser.parse(messages_of_rows(batch, partition, row, tombstones=tombstones))
             if parsed.problems:
                 raise parsed.problems[0].error
             row += batch.num_rows
@@ -118,14 +120,25 @@ def _headers(held: Iterable[Any], row: int) -> dict[str, str]:
     return found
 
 
-def messages_of_rows(batch: pa.RecordBatch, partition: int, row: int) -> MessageBatch:
-    """Return a batch's rows as messages; raises DecodeError where a body is null."""
+def messages_of_rows(
+    batch: pa.RecordBatch, partition: int, row: int, *, tombstones: bool = False
+) -> MessageBatch:
+    """Return a batch's rows as messages; raises DecodeError if a body is null, unless the format has ``tombstones``."""
     body = batch.column("body").cast(pa.large_binary())
+    if tombstones:
+        body = body.fill_null(b"")
     if body.null_count:
         first = int(np.flatnonzero(body.is_null().to_numpy(zero_copy_only=False))[0])
         raise DecodeError("the body is null", where=Where(message=row + first))
     if FAULT in batch.schema.names and batch[FAULT].null_count < len(batch):
-        first = int(np.flatnonzero(np.asarray(batch[FAULT].is_valid()))[0])
+        faults = batch[FAULT]
+        if tombstones:
+            faults = pc.if_else(pc.equal(faults, TOMBSTONE), pa.scalar(None, faults.type), faults)
+        bad = np.flatnonzero(np.asarray(faults.is_valid()))
+    else:
+        bad = np.zeros(0, np.int64)
+    if len(bad):
+        first = int(bad[0])
         raise DecodeError(batch[FAULT][first].as_py(), where=Where(message=row + first))
     _, bounds, data = body.buffers()
     ends = np.frombuffer(bounds, np.int64)[body.offset : body.offset + len(body) + 1]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import Final
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from trailgate.apply.batch import Effects
@@ -16,6 +17,8 @@ from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
 from trailgate.spark.session_merge import ERRORS, line_of, merge, quoted, settings_of
 from trailgate.storage.files.addresses import absolute
 from trailgate.targets.delta import TableTarget
+from trailgate.targets.delta_errors import known_refusal
+from trailgate.targets.delta_statistics import has_rounded_statistics
 from trailgate.targets.target import Position
 
 APPLICATION: Final = "spark.databricks.delta.write.txnAppId"
@@ -45,7 +48,7 @@ class SessionTarget(TableTarget):
         target = f"delta.{quoted(str(absolute(path)))}"
         try:
             with settings_of(self._spark, settings):
-                done = merge(self._spark, target, effects)
+                done = merge(self._spark, target, effects, _has_exact_statistics)
         except ERRORS as error:
             raise _refusal(error, path) from None
         if not done:
@@ -54,13 +57,22 @@ class SessionTarget(TableTarget):
             )
 
 
+def _has_exact_statistics(kind: pa.DataType) -> bool:
+    """Return whether the statistics of a type are exact: delta-rs may have written those of a file."""
+    return not has_rounded_statistics(kind)
+
+
 def _refusal(error: Exception, path: str) -> TrailgateError:
     """Return the error of a MERGE that Spark refuses."""
-    if "[DELTA_CONCURRENT" in str(error):
+    text = str(error)
+    if "[DELTA_CONCURRENT" in text:
         return StorageError(
             f"another writer changed the table meanwhile: {line_of(error)}",
             where=Where(source=path),
             hint="Nothing is lost: apply again",
         )
+    known = known_refusal(text, path)
+    if known is not None:
+        return known
     problem = f"the session does not merge into the Delta table: {line_of(error)}"
-    return ApplyError(problem, where=Where(source=path), hint=NO_DELTA)
+    return ApplyError(problem, where=Where(source=path), hint="" if "[DELTA_" in text else NO_DELTA)

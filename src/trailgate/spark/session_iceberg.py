@@ -60,6 +60,7 @@ class SessionTarget:
     """The Iceberg tables of a catalog, or of a namespace in it."""
 
     widens = True
+    commits_alone = True
 
     def __init__(self, address: str, group: str, spark: SparkSession) -> None:
         if not re.fullmatch(r"[\w-]+", group):
@@ -120,6 +121,10 @@ class SessionTarget:
             if not self._spark.catalog.tableExists(name):
                 return None
             return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
+
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created: its types keep all that Arrow's do."""
+        return table
 
     def create(self, table: TargetTable) -> None:
         """Create a table, and its namespace."""
@@ -206,6 +211,9 @@ class SessionTarget:
 
     def rollback(self) -> None:
         """Do nothing: what was written is committed, and is left out when the batch is applied again."""
+
+    def release(self) -> None:
+        """Do nothing: nothing is open between batches."""
 
     def close(self) -> None:
         """Let go of nothing: the session is the caller's."""

@@ -5,7 +5,7 @@ Staged rows are a DataFrame of Arrow's columns, so a session over Spark Connect 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final
 from uuid import uuid4
@@ -28,6 +28,7 @@ except ImportError:  # the client of Spark Connect alone
 
 CAUSE: Final = "Caused by: "
 ERRORS: Final = (PySparkException, Py4JError)
+IsRanged = Callable[[pa.DataType], bool]
 RANGED: Final = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_date)
 
 
@@ -45,10 +46,15 @@ def quoted(*parts: str) -> str:
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
-def merge(spark: SparkSession, target: str, effects: Effects) -> list[Row]:
-    """Merge effects by key into a table; return what Spark states was changed, nothing where it leaves the statement out."""
+def merge(
+    spark: SparkSession, target: str, effects: Effects, is_ranged: IsRanged = lambda _: True
+) -> list[Row]:
+    """Merge effects by key into a table; return what Spark states was changed, nothing where it leaves the statement out.
+
+    Files are skipped by the range of keys whose type ``is_ranged``: their statistics are exact.
+    """
     with staged(spark, sql.staging_rows(effects)) as rows:
-        found: list[Row] = spark.sql(statement(effects, target, rows)).collect()
+        found: list[Row] = spark.sql(statement(effects, target, rows, is_ranged)).collect()
     return found
 
 
@@ -68,30 +74,39 @@ def frame_of(spark: SparkSession, rows: pa.Table) -> DataFrame:
     return spark.createDataFrame(rows, spark_schema(rows.schema))
 
 
-def statement(effects: Effects, target: str, rows: str) -> str:
+def statement(
+    effects: Effects, target: str, rows: str, is_ranged: IsRanged = lambda _: True
+) -> str:
     """Return the MERGE of staging rows into a table."""
     table, key = effects.nets.table, effects.nets.key
-    names = [quoted(column.name) for column in table.columns]
+    # Without a value a column that the source lacks gets its default, and a computed one is computed.
+    written = {
+        at: quoted(column.name)
+        for at, column in enumerate(table.columns)
+        if not column.computed and not (column.extra and effects.nets.values[at].values is None)
+    }
     values = ", ".join(
         f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
-        for at, name in enumerate(names)
+        for at, name in written.items()
         if at not in table.key
     )
-    inserted = ", ".join(f"s.c{at}" for at in range(len(names)))
+    inserted = ", ".join(f"s.c{at}" for at in written)
     parts = [
-        f"MERGE INTO {target} AS t USING {rows} AS s ON {match(table, key)}",
+        f"MERGE INTO {target} AS t USING {rows} AS s ON {match(table, key, is_ranged)}",
         f"WHEN MATCHED AND s.e = {Effect.DELETE:d} THEN DELETE",
         f"WHEN MATCHED AND s.e = {Effect.PATCH:d} THEN UPDATE SET {values}" if values else "",
-        f"WHEN NOT MATCHED AND s.e = {Effect.INSERT:d} THEN INSERT ({', '.join(names)}) VALUES ({inserted})",
+        f"WHEN NOT MATCHED AND s.e = {Effect.INSERT:d} THEN INSERT ({', '.join(written.values())}) VALUES ({inserted})",
     ]
     return " ".join(filter(None, parts))
 
 
-def match(table: TargetTable, key: Sequence[pa.Array]) -> str:
+def match(table: TargetTable, key: Sequence[pa.Array], is_ranged: IsRanged = lambda _: True) -> str:
     """Return the condition that a row has the key of a staged one, and one within the bounds of all keys: files without such rows are not read."""
-    found = [sql.match(table, "t", "s", quoted)]
+    equal = "IS NOT DISTINCT FROM" if table.keyless else "="
+    found = [f"(t.{quoted(table.columns[at].name)} {equal} s.c{at})" for at in table.key]
     for at, values in zip(table.key, key, strict=True):
-        if len(values) and not values.null_count and any(fits(values.type) for fits in RANGED):
+        ranged = any(fits(values.type) for fits in RANGED) and is_ranged(values.type)
+        if len(values) and not values.null_count and ranged:
             bounds = pc.min_max(values)
             low, high = (_literal(bounds[one]) for one in ("min", "max"))
             found.append(f"t.{quoted(table.columns[at].name)} BETWEEN {low} AND {high}")

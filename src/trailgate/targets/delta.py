@@ -7,23 +7,40 @@ between begins there, and each table leaves out what it has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from dataclasses import replace
+from functools import reduce
+from operator import and_
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import deltalake
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileSelector, PyFileSystem
 
-from trailgate.apply.batch import Effects, whole_rows
+from trailgate.apply.batch import Effects
 from trailgate.apply.nets import Effect
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import long_position, parse_position
-from trailgate.errors import ApplyError, OptionError, StorageError, TrailgateError, Where
+from trailgate.errors import OptionError, StorageError, Where
 from trailgate.targets import sql
-from trailgate.targets.target import Position, TablePosition
+from trailgate.targets.delta_errors import opening, refusing
+from trailgate.targets.delta_rows import (
+    bounds_of,
+    check_partitions,
+    computed_columns,
+    match,
+    named_rows,
+    new_rows,
+    reader,
+)
+from trailgate.targets.delta_statistics import statistics_settings
+from trailgate.targets.target import GroupPosition, Position, TablePosition, moved_on
 
 STATE: Final = "_trailgate"
 OFFSET_BITS: Final = 33
@@ -42,19 +59,19 @@ CHECKPOINT: Final = pa.schema(
 )
 REFUSED: Final = frozenset("[]^|\\")
 
-Result = TypeVar("Result")
-
 
 class TableTarget:
     """The Delta tables below a folder, on a disk or in a store that delta-rs knows."""
 
     widens = False
+    commits_alone = True
 
     def __init__(self, root: str, group: str) -> None:
         self._root, self._group = root.rstrip("/"), group
         _check_name(root if "://" in root else str(Path(root).absolute()))
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
+        self._versions: dict[str, int | None] = {}  # of the transactions that this run knows
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> Position | None:
@@ -63,6 +80,7 @@ class TableTarget:
             return self._checkpoint()
         found = self._open(table)
         version = None if found is None else found.transaction_version(self._app)
+        self._versions[self._path(table)] = version
         if version is None:
             return None
         number, offset = divmod(version, 1 << OFFSET_BITS)
@@ -81,7 +99,7 @@ class TableTarget:
         if found is None:
             return []
         found.update_incremental()
-        rows: list[dict[str, Any]] = found.to_pyarrow_table().to_pylist()
+        rows: list[dict[str, Any]] = reader(found).read_all().to_pylist()
         return rows
 
     def positions(self) -> list[TablePosition]:
@@ -92,7 +110,10 @@ class TableTarget:
             number = None if table is None else table.transaction_version(self._app)
             if table is not None and number is not None:
                 position = long_position(*divmod(number, 1 << OFFSET_BITS))
-                found.append(TablePosition(name.replace("/", "."), position, table.version()))
+                shown = name.replace("/", ".")
+                found.append(
+                    TablePosition(shown, position, table.version(), *_stated(table, position))
+                )
         return found
 
     @property
@@ -102,12 +123,32 @@ class TableTarget:
     def held(self, table: TargetTable) -> TargetTable | None:
         """Return the table as it is in the folder; None where there is none."""
         found = self._open(table)
-        return None if found is None else table.as_held(table.name, pa.schema(found.schema()))
+        if found is None:
+            return None
+        held, computed = (
+            table.as_held(table.name, pa.schema(found.schema())),
+            computed_columns(found),
+        )
+        columns = tuple(replace(one, computed=one.name in computed) for one in held.columns)
+        return replace(held, columns=columns).without_computed()
+
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created: its types keep all that Arrow's do."""
+        return table
 
     def create(self, table: TargetTable) -> None:
         """Create a table."""
         path = self._path(table)
-        made = _refusing(path, lambda: DeltaTable.create(path, table.schema))
+        settings = statistics_settings(table.schema, {})
+        made = refusing(
+            path,
+            lambda: DeltaTable.create(
+                path,
+                table.schema,
+                configuration=settings,
+                storage_options=storage_options(path),
+            ),
+        )
         self._tables[path] = made
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
@@ -115,56 +156,47 @@ class TableTarget:
         path = self._path(table)
         added = pa.schema([table.schema.field(name) for name in names])
         fields = deltalake.Schema.from_arrow(added).fields
-        _refusing(path, lambda: self._tables[path].alter.add_columns(fields))
+        refusing(path, lambda: self._tables[path].alter.add_columns(fields))
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Do nothing: delta-rs changes no type."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
-        found = self._open(table)
+        path, found = self._path(table), self._open(table)
         assert found is not None
+        self._check_own(table, found)
         names = list(table.key_names if keys_alone else table.schema.names)
-        chosen = None
-        for name in table.key_names:
-            own = keys[name].combine_chunks()
-            field = pc.field(name)
-            one = field.isin(own.unique())
-            if own.null_count == 0 and len(own):
-                bounds = pc.min_max(own)
-                one = one & (field >= bounds["min"]) & (field <= bounds["max"])
-            chosen = one if chosen is None else chosen & one
-        path = self._path(table)
-        return _refusing(
-            path, lambda: found.to_pyarrow_dataset().to_table(columns=names, filter=chosen)
-        ).cast(pa.schema([table.schema.field(name) for name in names]))
+        schema = pa.schema([table.schema.field(name) for name in names])
+        own = {name: keys[name].combine_chunks() for name in table.key_names}
+        chosen = [pc.field(name).isin(values.unique()) for name, values in own.items()]
+        bounds = " AND ".join(filter(None, map(bounds_of, own, own.values()))) or None
+
+        def read() -> pa.Table:
+            rows = reader(found, schema, bounds)
+            return ds.Scanner.from_batches(rows, filter=reduce(and_, chosen)).to_table()
+
+        return refusing(path, read)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
         found = self._open(table)
         assert found is not None
-        path = self._path(table)
-        reader: pa.RecordBatchReader = _refusing(
-            path, lambda: found.to_pyarrow_dataset().scanner().to_reader()
-        )
-        return reader
+        return refusing(self._path(table), lambda: reader(found))
 
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table, and commit it with the position."""
         nets, table = effects.nets, effects.nets.table
         path, found = self._path(table), self._open(table)
         assert found is not None
-        known = found.transaction_version(self._app)
-        _, version = self._transaction(at)
-        if known is not None and known >= version:
-            raise StorageError(
-                "somebody else applies the same trail to this table", where=Where(source=path)
-            )
+        self._check_own(table, found)
+        _leave_out_rounded_statistics(path, found)
         properties = self._properties(at)
         if effects.emptied:
             inserted = nets.where(nets.effect != Effect.DELETE)
-            rows = pa.table([one.values for one in whole_rows(inserted)], schema=table.schema)
-            _refusing(
+            rows = new_rows(inserted)
+            check_partitions(path, found, rows)
+            refusing(
                 path,
                 lambda: write_deltalake(
                     found, rows, mode="overwrite", commit_properties=properties
@@ -173,40 +205,58 @@ class TableTarget:
         elif effects.closing is not None:
             closing = effects.closing
             updates = {name: sql.literal(one) for name, one in closing.values.items()}
-            _refusing(
+            refusing(
                 path,
                 lambda: found.update(
                     updates, predicate=sql.is_open(closing), commit_properties=properties
                 ),
             )
         elif effects.appended:
-            rows = pa.table([one.values for one in whole_rows(nets)], schema=table.schema)
-            _refusing(
+            rows = new_rows(nets)
+            check_partitions(path, found, rows)
+            refusing(
                 path,
                 lambda: write_deltalake(found, rows, mode="append", commit_properties=properties),
             )
         elif len(nets):
-            _refusing(path, lambda: self._merge(effects, at))
+            refusing(path, lambda: self._merge(effects, at))
         else:
             return
         found.update_incremental()
+        _, version = self._transaction(at)
+        # An UPDATE that finds no row commits nothing.
+        own = (self._versions.get(path), version)
+        self._versions[path] = found.transaction_version(self._app)
+        if self._versions[path] not in own:
+            raise moved_on(self._group, path)
         self._names.add("/".join(table.name))
+
+    def _check_own(self, table: TargetTable, found: DeltaTable) -> None:
+        """Raise TargetConflictError if another run of this group has written a table since."""
+        path = self._path(table)
+        if found.transaction_version(self._app) != self._versions.get(path):
+            raise moved_on(self._group, path)
 
     def _merge(self, effects: Effects, at: Position) -> None:
         """Write effects by key, and commit them with the position."""
         table = effects.nets.table
         found = self._open(table)
         assert found is not None
-        names = [sql.quoted(column.name) for column in table.columns]
-        inserted = {name: f"s.c{at}" for at, name in enumerate(names)}
-        updated = {
-            name: f"CASE WHEN s.m{at} THEN t.{name} ELSE s.c{at} END"
-            for at, name in enumerate(names)
-            if at not in table.key
-        }
+        staging = sql.staging_rows(effects)
+        check_partitions(self._path(table), found, named_rows(table, staging))
+        # A computed column that is set to NULL is computed again.
+        updated = {sql.quoted(name): "NULL" for name in computed_columns(found)}
+        inserted = {}
+        for number, column in enumerate(table.columns):
+            if column.computed:
+                continue
+            name = sql.quoted(column.name)
+            inserted[name] = f"s.c{number}"
+            if number not in table.key:
+                updated[name] = f"CASE WHEN s.m{number} THEN t.{name} ELSE s.c{number} END"
         merger = found.merge(
-            sql.staging_rows(effects),
-            sql.match(table, "t", "s"),
+            staging,
+            match(table),
             source_alias="s",
             target_alias="t",
             streamed_exec=False,
@@ -232,13 +282,23 @@ class TableTarget:
             schema=CHECKPOINT,
         )
         # The table of an earlier version has fewer columns.
-        _refusing(
+        refusing(
             self._state,
-            lambda: write_deltalake(self._state, row, mode="overwrite", schema_mode="overwrite"),
+            lambda: write_deltalake(
+                self._state,
+                row,
+                mode="overwrite",
+                schema_mode="overwrite",
+                storage_options=storage_options(self._state),
+            ),
         )
 
     def rollback(self) -> None:
         """Do nothing: what was written is committed, and is left out when the batch is applied again."""
+
+    def release(self) -> None:
+        """Forget the snapshots: the next batch reads those that others have committed by then."""
+        self._tables.clear()
 
     def close(self) -> None:
         """Let go of the tables."""
@@ -252,7 +312,12 @@ class TableTarget:
 
     def _metadata(self, at: Position) -> dict[str, str]:
         """Return the position in words, for who reads the history of a table."""
-        names = {"trail": at.trail, "position": at.position, "csn": at.csn or ""}
+        names = {
+            "trail": at.trail,
+            "position": at.position,
+            "csn": at.csn or "",
+            "op_ts": "" if at.op_ts is None else str(at.op_ts),
+        }
         return {f"trailgate.{name}": value for name, value in names.items()}
 
     def _transaction(self, at: Position) -> tuple[str, int]:
@@ -273,12 +338,27 @@ class TableTarget:
     def _opened(self, path: str) -> DeltaTable | None:
         if path not in self._tables:
             try:
-                self._tables[path] = DeltaTable(path)
+                self._tables[path] = DeltaTable(path, storage_options=storage_options(path))
             except TableNotFoundError:
                 return None
             except (DeltaError, OSError) as error:
-                raise StorageError(_line(error), where=Where(source=path)) from None
+                raise opening(error, path) from None
         return self._tables[path]
+
+
+def _leave_out_rounded_statistics(path: str, table: DeltaTable) -> None:
+    """Set the properties of a table that others created, before delta-rs writes to it."""
+    settings = statistics_settings(pa.schema(table.schema()), table.metadata().configuration)
+    if settings:
+        refusing(path, lambda: table.alter.set_table_properties(settings))
+
+
+def storage_options(path: str) -> dict[str, str] | None:
+    """Return what delta-rs needs beside the environment: without it, it refuses a store of S3's protocol at an http address."""
+    names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    address = next(filter(None, map(os.environ.get, names)), "")
+    is_plain = path.startswith(("s3://", "s3a://")) and address.startswith("http://")
+    return {"aws_allow_http": "true"} if is_plain else None
 
 
 def _check_name(path: str) -> None:
@@ -292,9 +372,37 @@ def _check_name(path: str) -> None:
 def table_rows(path: str) -> pa.RecordBatchReader:
     """Return a reader of a table by its folder."""
     try:
-        return DeltaTable(path).to_pyarrow_dataset().scanner().to_reader()
+        return reader(DeltaTable(path, storage_options=storage_options(path)))
     except (DeltaError, OSError) as error:
-        raise StorageError(_line(error), where=Where(source=path)) from None
+        raise opening(error, path) from None
+
+
+def group_positions(root: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables below a folder, or in a store."""
+    root = root.rstrip("/")
+    if "://" not in root and not Path(root).is_dir():
+        raise StorageError("there is no such folder", where=Where(source=root))
+    try:
+        folder = PyFileSystem(DeltaStorageHandler(root))
+        found = folder.get_file_info(FileSelector(STATE, allow_not_found=True))
+    except (DeltaError, OSError) as error:
+        raise opening(error, root) from None
+    targets = [
+        (one.base_name, TableTarget(root, one.base_name)) for one in found if not one.is_file
+    ]
+    return [GroupPosition(name, one.position(None), one.positions()) for name, one in targets]
+
+
+STATED: Final = 100  # commits that are searched for the one of a position
+
+
+def _stated(table: DeltaTable, position: str) -> tuple[str | None, int | None]:
+    """Return the CSN and the commit time that the commit of a position states. Commits of others, such as OPTIMIZE, may have followed it."""
+    for commit in table.history(STATED):
+        if commit.get("trailgate.position") == position:
+            op_ts = commit.get("trailgate.op_ts")
+            return commit.get("trailgate.csn") or None, int(op_ts) if op_ts else None
+    return None, None
 
 
 def _version(position: str) -> int:
@@ -306,23 +414,3 @@ def _version(position: str) -> int:
             hint="It holds file numbers below 2^30 and offsets below 2^33",
         )
     return number << OFFSET_BITS | offset
-
-
-def _refusing(path: str, act: Callable[[], Result]) -> Result:
-    """Return what delta-rs returns; its errors are ours."""
-    try:
-        return act()
-    except CommitFailedError as error:
-        raise StorageError(
-            f"another writer changed the table meanwhile: {_line(error)}",
-            where=Where(source=path),
-            hint="Nothing is lost: apply again",
-        ) from None
-    except TrailgateError:
-        raise
-    except (DeltaError, pa.ArrowException, OSError, ValueError) as error:
-        raise ApplyError(f"delta-rs refuses: {_line(error)}", where=Where(source=path)) from None
-
-
-def _line(error: Any) -> str:
-    return " ".join(str(error).partition("\n")[0].split())

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import duckdb
@@ -10,20 +15,61 @@ import pyarrow as pa
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL
+from trailgate.apply.stored_types import Rule, StoredType
 from trailgate.apply.tables import TargetColumn, TargetTable
-from trailgate.errors import ApplyError, OptionError, StorageError, Where
+from trailgate.errors import (
+    ApplyError,
+    OptionError,
+    StorageError,
+    TargetConflictError,
+    TargetLockedError,
+    TrailgateError,
+    Where,
+    WriteError,
+)
 from trailgate.targets import sql
-from trailgate.targets.target import Position, RowRefusedError, TablePosition
+from trailgate.targets.checkpoints import STATUS, group_positions_of
+from trailgate.targets.faults import DISK, Sign, fault_of
+from trailgate.targets.target import (
+    GroupPosition,
+    Position,
+    RowRefusedError,
+    TablePosition,
+    moved_on,
+)
 
 STAGING: Final = "trailgate_staging"
 WHOLE: Final = "trailgate_whole_rows"
 DATABASE: Final = "trailgate_target"
 EVERY: Final = ""  # the table's name in the row of all tables
+SIGNS: Final = (
+    Sign(duckdb.IOException, "could not set lock", TargetLockedError),
+    Sign(duckdb.TransactionException, "conflict", TargetConflictError),
+    *DISK,
+    Sign(duckdb.IOException, "permission denied", WriteError),
+)
+HOLDER: Final = re.compile(r"held in (.*) \(PID (\d+)\)")
+LOCKED: Final = (
+    "DuckDB's file is one process's: it is free between the batches of a run that follows a trail"
+)
 REFUSALS: Final = (
     ("Duplicate key", DUPLICATE),
     ("NOT NULL constraint failed", NULL),
     ("CHECK constraint failed", CHECK),
     ("Violates foreign key constraint", FOREIGN_KEY),
+)
+_AS_TEXT: Final = frozenset({Rule.INTEGER, Rule.PRINTED, Rule.PRINTED_KEY, Rule.UUID})
+DUCKDB: Final = sql.Dialect(staged=_AS_TEXT, read=_AS_TEXT, printed="CAST({} AS VARCHAR)")
+# The types that Arrow has too; of the others, those whose values are equal if their text is.
+ARROW_TYPES: Final = re.compile(
+    r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|DATE|TIMESTAMP(_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE|BLOB|VARCHAR"
+)
+RULES_OF_TYPES: Final = MappingProxyType(
+    {
+        **dict.fromkeys(("HUGEINT", "UHUGEINT", "BIGNUM", "VARINT"), Rule.INTEGER),
+        **dict.fromkeys(("TIME", "TIME_NS", "BIT", "JSON"), Rule.PRINTED_KEY),
+        "UUID": Rule.UUID,
+    }
 )
 
 
@@ -31,17 +77,28 @@ class TableTarget:
     """The tables of a DuckDB file."""
 
     widens = True
+    commits_alone = False
 
     def __init__(self, path: str, group: str) -> None:
         self._path, self._group = path, group
-        self._connection = _attached(path)
+        self._attached: duckdb.DuckDBPyConnection | None = None
+        self._open = self._known = False
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp VARCHAR, target VARCHAR, trail VARCHAR, "
-            "position VARCHAR, csn VARCHAR, op_ts BIGINT, digest VARCHAR, reached VARCHAR, PRIMARY KEY (grp, target))"
+            "position VARCHAR, csn VARCHAR, op_ts BIGINT, digest VARCHAR, reached VARCHAR, known_columns VARCHAR, PRIMARY KEY (grp, target))"
         )
         for name in sql.ADDED_COLUMNS:
             self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} VARCHAR")
-        self._open = False
+        self._at, self._known = self.position(None), True
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """Return the connection, opened again after ``release``."""
+        if self._attached is None:
+            self._attached = _attached(self._path)
+            if self._known and self.position(None) != self._at:
+                raise moved_on(self._group, self._path)
+        return self._attached
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table was applied, or with None how far all tables were."""
@@ -54,15 +111,56 @@ class TableTarget:
         """Return the table as it is in the file; None where there is none."""
         schema, name = _parts(table)
         rows = self._execute(
-            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = current_database() "
+            "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = current_database() "
             "AND lower(schema_name) = lower(?) AND lower(table_name) = lower(?)",
             [schema, name],
         )
         if not rows:
+            self._check_no_view(schema, name)
             return None
-        found = tuple(rows[0])
-        empty = self._arrow(f"SELECT * FROM {sql.quoted(*found)} LIMIT 0")
-        return table.as_held(found, empty.schema)
+        found, text = (rows[0][0], rows[0][1]), rows[0][2]
+        empty = self._arrow(f"SELECT * FROM {sql.quoted(*found)} LIMIT 0").schema
+        types = dict(
+            self._execute(
+                "SELECT column_name, data_type FROM duckdb_columns() WHERE database_name = current_database() "
+                "AND schema_name = ? AND table_name = ?",
+                list(found),
+            )
+        )
+        computed = self._computed(found)
+        stored = {one: _stored_type(one, kind, text) for one, kind in types.items()}
+        fields = [pa.field(one.name, _arrow_type(one.type, stored[one.name])) for one in empty]
+        held = table.as_held(found, pa.schema(fields))
+        columns = tuple(
+            replace(one, stored=stored[one.name], computed=one.name in computed)
+            for one in held.columns
+        )
+        held = replace(held, columns=columns).without_computed()
+        for (known,) in self._execute(sql.KNOWN_COLUMNS.format("?", "?"), [self._group, str(held)]):
+            sql.check_known_columns(table, held, known)
+        return sql.check_key_types(held)
+
+    def _check_no_view(self, schema: str, name: str) -> None:
+        rows = self._execute(
+            "SELECT view_name FROM duckdb_views() WHERE database_name = current_database() "
+            "AND lower(schema_name) = lower(?) AND lower(view_name) = lower(?)",
+            [schema, name],
+        )
+        if rows:
+            raise sql.not_a_table("a view", f"{schema}.{rows[0][0]}")
+
+    def _computed(self, name: tuple[str, str]) -> frozenset[str]:
+        """Return the names of a table's generated columns."""
+        rows = self._execute(
+            "SELECT column_name FROM information_schema.columns WHERE table_catalog = current_database() "
+            "AND table_schema = ? AND table_name = ? AND is_generated = 'ALWAYS'",
+            list(name),
+        )
+        return frozenset(one for (one,) in rows)
+
+    def planned(self, table: TargetTable) -> TargetTable:
+        """Return a table that is to be created: its types keep all that Arrow's do."""
+        return table
 
     def create(self, table: TargetTable) -> None:
         """Create a table, and its schema."""
@@ -101,15 +199,32 @@ class TableTarget:
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
         self._connection.register(STAGING, sql.key_columns(table, keys))
-        found = self._arrow(sql.selection(table, STAGING, keys_alone=keys_alone))
+        self._check_printed(table, table.key)
+        found = self._arrow(DUCKDB.selection(table, STAGING, keys_alone=keys_alone))
         self._connection.unregister(STAGING)
-        return found
+        return sql.spelled_keys(table, found)
+
+    def check_values(self, effects: Effects) -> None:
+        """Raise RowRefusedError for a value that a type would change, without writing anything."""
+        table = effects.nets.table
+        if any(one.stored is not None and one.stored.is_printed for one in table.columns):
+            self._connection.register(STAGING, sql.staging_rows(effects))
+            self._check_printed(table, range(len(table.columns)))
+            self._connection.unregister(STAGING)
+
+    def _check_printed(self, table: TargetTable, columns: Iterable[int]) -> None:
+        """Raise RowRefusedError for a staged value that DuckDB prints in another way than the trail."""
+        for column, text in DUCKDB.printed_values(table, STAGING, columns):
+            for own, theirs in self._execute(text, table=table):
+                raise sql.changed_value(table, column, own, theirs)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
         rows: pa.RecordBatchReader = (
             self._connection.cursor()
-            .sql(f"SELECT * FROM {DATABASE}.{sql.quoted(*_parts(table))}")
+            .sql(
+                f"SELECT {DUCKDB.select_list(table.columns)} FROM {DATABASE}.{sql.quoted(*_parts(table))} AS t"
+            )
             .to_arrow_reader()
         )
         return rows
@@ -161,14 +276,18 @@ class TableTarget:
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table."""
         self._begin()
-        table, rows = effects.nets.table, sql.staging_rows(effects)
+        table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
         if closing := sql.closing_statement(effects):
             self._execute(closing, table=table)
         self._connection.register(STAGING, rows)
-        for text, expected in sql.replacing_statements(effects, rows, STAGING, WHOLE):
+        self._check_printed(table, range(len(table.columns)))
+        for text, expected in sql.replacing_statements(effects, rows, STAGING, WHOLE, DUCKDB):
             ((changed,),) = self._execute(text, table=table)
             if changed != expected >= 0:
                 raise sql.changed_meanwhile(table, expected, changed)
+        for column, text in DUCKDB.computed_values(table, STAGING):
+            for own, theirs in self._execute(text, table=table):
+                raise sql.changed_value(table, column, own, theirs)
         self._connection.unregister(STAGING)
         self._note(table, at)
 
@@ -177,13 +296,26 @@ class TableTarget:
         self._begin()
         self._note(None, at)
         self._execute("COMMIT")
-        self._open = False
+        self._open, self._at = False, at
+
+    def keep_tables(self) -> None:
+        """Commit tables that were created and loaded, without a position."""
+        if self._open:
+            self._execute("COMMIT")
+            self._open = False
 
     def rollback(self) -> None:
         """Forget what was written since the last commit."""
-        if self._open:
-            self._execute("ROLLBACK")
-            self._open = False
+        if self._open and self._attached is not None:
+            # After a fault of the disk there may be no transaction, or no database, to roll back.
+            with suppress(duckdb.Error):
+                self._attached.execute("ROLLBACK")
+        self._open = False
+
+    def release(self) -> None:
+        """Close the file, so that others can open it until the next batch."""
+        self.rollback()
+        self.close()
 
     def positions(self) -> list[TablePosition]:
         """Return how far each table was applied."""
@@ -192,12 +324,16 @@ class TableTarget:
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        if self._attached is not None:
+            self._attached.close()
+        self._attached = None
 
     def _note(self, table: TargetTable | None, at: Position) -> None:
+        names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
+        position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
-            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {', '.join(sql.POSITION_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [self._group, _name(table), *(getattr(at, name) for name in sql.POSITION_COLUMNS)],
+            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [self._group, _name(table), *position, sql.known_columns(table)],
         )
 
     def _begin(self) -> None:
@@ -209,24 +345,21 @@ class TableTarget:
         try:
             found: pa.Table = self._connection.sql(text).to_arrow_reader().read_all()
         except duckdb.Error as error:
-            raise ApplyError(
-                f"DuckDB refuses: {_line(error)}", where=Where(source=self._path)
-            ) from None
+            raise _refusal(error, self._path) from None
         return found
 
     def _execute(
         self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
     ) -> list[Any]:
         """Return the rows of a statement; all of them are fetched, since a result that is not is in the way of the next one."""
+        where = Where(source=self._path, table=None if table is None else str(table))
         try:
             rows: list[Any] = self._connection.execute(text, values).fetchall()
+        except UnicodeDecodeError:  # the error's own text, in which a value is cut off
+            problem = "DuckDB refuses a value with other letters than those of ASCII"
+            raise RowRefusedError(problem, where=where) from None
         except duckdb.Error as error:
-            where = Where(source=self._path, table=None if table is None else str(table))
-            is_of_row = isinstance(error, duckdb.IntegrityError | duckdb.DataError)
-            kind = RowRefusedError if is_of_row else ApplyError
-            numbers = next((own for text, own in REFUSALS if text in str(error)), ())
-            problem = f"DuckDB refuses: {_line(error)}"
-            raise kind(problem, where=where).numbered(numbers) from None
+            raise _refusal(error, self._path, table) from None
         return rows
 
 
@@ -236,12 +369,65 @@ def _attached(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnectio
     quoted = path.replace("'", "''")
     how = " (READ_ONLY)" if read_only else ""
     try:
+        connection.execute("SET default_collation = ''").fetchall()
         connection.execute(f"ATTACH '{quoted}' AS {DATABASE}{how}").fetchall()
         connection.execute(f"USE {DATABASE}").fetchall()
     except duckdb.Error as error:
         connection.close()
-        raise StorageError(_line(error), where=Where(source=path)) from None
+        refusal = _refusal(error, path)
+        if isinstance(refusal, ApplyError):
+            refusal = StorageError(_line(error), where=Where(source=path))
+        raise refusal from None
     return connection
+
+
+def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -> TrailgateError:
+    """Return DuckDB's error as ours."""
+    where = Where(source=path, table=None if table is None else str(table))
+    fault = fault_of(error, SIGNS)
+    if fault is TargetLockedError:
+        holder = HOLDER.search(str(error))
+        by = f": {holder[1]}, process {holder[2]}" if holder else ""
+        return TargetLockedError(f"another process has the file open{by}", where=where, hint=LOCKED)
+    if fault is not None:
+        return fault(f"DuckDB refuses: {_line(error)}", where=where)
+    is_of_row = isinstance(error, duckdb.IntegrityError | duckdb.DataError)
+    kind = RowRefusedError if is_of_row else ApplyError
+    numbers = next((own for text, own in REFUSALS if text in str(error)), ())
+    return kind(f"DuckDB refuses: {_line(error)}", where=where).numbered(numbers)
+
+
+def group_positions(path: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables of a file."""
+    if not Path(path).exists():
+        raise StorageError("there is no such file", where=Where(source=path))
+    connection = _attached(path, read_only=True)
+    try:
+        found = connection.execute(STATUS)
+        names, rows = [column[0] for column in found.description or ()], found.fetchall()
+    except duckdb.CatalogException:
+        return []
+    except duckdb.Error as error:
+        raise _refusal(error, path) from None
+    finally:
+        connection.close()
+    return group_positions_of(names, rows)
+
+
+def _stored_type(name: str, kind: str, text: str) -> StoredType | None:
+    """Return what a column's type keeps beside its Arrow type; ``text`` is the statement that makes the table."""
+    if kind == "VARCHAR":
+        collated = rf'(?<![\w"])("?){re.escape(name)}\1 VARCHAR COLLATE (\w+)'
+        found = re.search(collated, text)
+        return StoredType(f"VARCHAR COLLATE {found[2]}", Rule.UNCASED) if found else None
+    if ARROW_TYPES.fullmatch(kind):
+        return None
+    rule = Rule.PRINTED_KEY if kind.startswith("ENUM") else Rule.PRINTED
+    return StoredType(kind, RULES_OF_TYPES.get(kind, rule))
+
+
+def _arrow_type(kind: pa.DataType, stored: StoredType | None) -> pa.DataType:
+    return kind if stored is None else pa.string()
 
 
 def table_rows(place: str) -> pa.RecordBatchReader:

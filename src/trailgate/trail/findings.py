@@ -62,6 +62,11 @@ UNREAD_TABLE = Kind(
 TABLE = Kind("table", ERROR, "the table has no definition")
 INDEX = Kind("index", ERROR, "no metadata record before it defines the record's table index")
 READING = Kind("reading", ERROR, "readers refuse the record")
+FINE_TIMES = Kind(
+    "fine times",
+    NOTE,
+    "a date time has digits beyond microseconds, which timestamps do not hold: read the table with times=text",
+)
 # Transactions.
 UNENDED = Kind("unended", ERROR, "the transaction is not ended when the next one begins")
 HEADLESS = Kind("headless", ERROR, "the record's transaction has no begin")

@@ -30,6 +30,7 @@ INTEGERS = {
     "io.debezium.time.MicroTimestamp", "io.debezium.time.NanoTimestamp",
 }  # fmt: skip
 ISO = {"io.debezium.time.ZonedTimestamp", "io.debezium.time.IsoDate", "io.debezium.time.IsoTimestamp"}  # fmt: skip
+STRUCTURES = {name for name, row in TYPES.items() if row is TYPES["struct"]}
 
 
 def decimal(raw: str, scale: int) -> str:
@@ -37,7 +38,11 @@ def decimal(raw: str, scale: int) -> str:
     return f"{Decimal(number).scaleb(-scale):f}"
 
 
-def documented(name: str, value: Any) -> str | None:
+def bits(raw: bytes) -> str:
+    return "".join(f"{byte:08b}" for byte in reversed(raw))
+
+
+def documented(name: str, value: Any) -> str | None:  # noqa: PLR0911  one a type
     """Return the value's text by Debezium's and Connect's documentation; None where they have no such value."""
     if name == "org.apache.kafka.connect.data.Decimal":
         if isinstance(value, str):
@@ -47,6 +52,10 @@ def documented(name: str, value: Any) -> str | None:
         if isinstance(value, dict) and isinstance(value["value"], str):
             return decimal(value["value"], value["scale"])
         return str(value) if type(value) is int else None
+    if name in STRUCTURES:
+        return json.dumps(value) if isinstance(value, (dict, list)) else None
+    if name == "io.debezium.data.Bits":
+        return bits(base64.b64decode(value, validate=True)) if isinstance(value, str) else None
     if name == "bytes":
         return base64.b64decode(value, validate=True).hex() if isinstance(value, str) else None
     assert not isinstance(value, (dict, list))

@@ -69,8 +69,6 @@ def test_files_are_joined_with_trails(tmp_path: Path) -> None:
         ("DROP TABLE x", "the statement is not a SELECT"),
         ("SELEC 1", "the statement cannot be understood: syntax error"),
         ("SELECT nope FROM 'ot'", 'DuckDB refuses the statement: Binder Error: .*"nope"'),
-        ("FROM 'dirdat/no'", "dirdat/no does not exist.*is a trail"),
-        ("FROM 'no:MY.ORDERS'", "does not exist"),
         ("SELECT * FROM read_csv('no+s3://KEY:SECRET@b/x')", r"s3://\*\*\*@b/x"),
         ("SELECT 1; SELECT 2", "one statement is answered, and there are 2"),
     ],
@@ -120,3 +118,25 @@ def test_the_command_prints_and_writes(tmp_path: Path, capsys: pytest.CaptureFix
     assert printed.splitlines()[:2] == ["ID  NAME", "1   name 1"]
     assert json.loads(lines[2]) == {"ID": "3", "NAME": "name 3"}
     assert pq.read_table(tmp_path / "rows.parquet")["NAME"].to_pylist()[0] == "name 1"
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("no:MY.ORDERS", r"no trail files here \(no\)"),
+        ("dirdat/zz", r"no trail files here \(dirdat/zz\)"),
+        ("missing.parquet", r"No files found.*missing.parquet"),
+        ("duckdb:b.duckdb/hr/jobs", r"b\.duckdb"),
+        ("delta:lake/hr/jobs", r"lake/hr/jobs"),
+    ],
+)
+def test_a_missing_name_is_in_the_error(
+    name: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(TrailgateError, match=problem) as caught:
+        trailgate.query(f"SELECT * FROM '{name}'").read_all()
+
+    assert "Catalog Error" not in str(caught.value)
+    assert "registered as" not in str(caught.value)

@@ -20,8 +20,8 @@ def command(
     action: Annotated[
         Literal["list", "show", "replay"],
         typer.Argument(
-            metavar="list|show|replay",
-            help="List its files, show its messages, or print its messages as lines to capture again.",
+            metavar="ACTION",
+            help="List its files, show its messages, or print its messages as lines to capture again. Values: list, show, replay.",
         ),
     ],
     path: Annotated[

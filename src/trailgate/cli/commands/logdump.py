@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -95,23 +94,13 @@ def _convert_type(stream: Iterable[str]) -> Iterator[str]:
 
 
 def _prompt(conversation: Conversation) -> Iterator[str]:
-    """Yield the lines typed at a terminal, up to the end of input."""
-    prompt = _prompt_session(conversation)
-    while True:
-        try:
-            yield prompt.prompt(conversation.prompt, default=conversation.edit)
-        except KeyboardInterrupt:
-            continue  # the line is dropped, the session continues
-        except EOFError:
-            return
-
-
-def _prompt_session(conversation: Conversation) -> Any:
-    """Return a function that reads lines with history and completion, for a terminal."""
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.history import FileHistory
-
+    """Return the lines typed at a terminal, up to the end of input."""
     from trailgate.cli.logdump_completion import completer
+    from trailgate.cli.typed_lines import typed_lines
 
-    history = FileHistory(str(Path(HISTORY).expanduser()))
-    return PromptSession(history=history, completer=completer(conversation.session))
+    return typed_lines(
+        HISTORY,
+        lambda: conversation.prompt,
+        default=lambda: conversation.edit,
+        completer=completer(conversation.session),
+    )

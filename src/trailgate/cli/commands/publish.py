@@ -37,8 +37,8 @@ class PublishArguments:
     target: Annotated[str, Flag("FOLDER", "--to"), "The folder to write the messages to."]
     format: Annotated[
         str,
-        Flag("delimited|xml|json|debezium"),
-        "IBM event publications (delimited, xml), or the JSON of GoldenGate or Debezium.",
+        Flag("FORMAT"),
+        "IBM event publications (delimited, xml), or the JSON of GoldenGate or Debezium. Values: delimited, xml, json, debezium.",
     ] = "delimited"
     definitions: DefinitionsFile = None
     tables: Tables = None

@@ -24,7 +24,7 @@ from trailgate.cli.options import (
     position_in,
     takes,
 )
-from trailgate.errors import DefinitionError
+from trailgate.errors import DefinitionError, OptionError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.options import Flag
 
@@ -52,7 +52,7 @@ PANELS: Final = {
         "undo",
         "open_transactions",
     ),
-    "How they are read": ("definitions", "charset", "threads"),
+    "How they are read": ("definitions", "charset", "times", "threads"),
 }
 
 
@@ -79,6 +79,10 @@ class ShowArguments:
     to_position: ToPosition = None
     from_csn: Annotated[str | None, Flag("CSN"), "Start at transactions with this CSN."] = None
     to_csn: Annotated[str | None, Flag("CSN"), "End at transactions with this CSN."] = None
+    times: Annotated[
+        Literal["timestamp", "text"],
+        "Show date times of a single table as timestamps, or as text with all digits.",
+    ] = "timestamp"
     undo: Annotated[
         Literal["show", "exclude"],
         "Show or exclude operations that back out earlier ones (NonStop).",
@@ -133,9 +137,10 @@ def _with_tables(
     options: ReadOptions, trail: TrailFiles, given: ShowArguments, *, typed: bool
 ) -> ReadOptions:
     """Return the options for these tables: one alone is read in the types of its columns, if ``typed``."""
+    from trailgate.storage.reading.options import AS_TEXT
     from trailgate.storage.reading.trail_file import find_table
 
-    table, tables = given.table, given.tables
+    table, tables, text_times = given.table, given.tables, given.times == AS_TEXT
     if typed and len(table) == 1 and not tables and options.records is None:
         try:
             find_table(trail, table[0])
@@ -143,7 +148,12 @@ def _with_tables(
             more = f"--tables {table[0]} gives operations without definitions"
             error.hint = f"{error.hint}. {more}" if error.hint else more
             raise
-        return replace(options, table=table[0])
+        return replace(options, table=table[0], times=given.times if text_times else None)
+    if text_times and typed:
+        raise OptionError(
+            "--times text is about the columns of a table: name one by --table",
+            hint="Other shapes have date times as text with all their digits",
+        )
     patterns = [_name(trail, name) for name in table]
     for text in tables or ():
         patterns += TablePatterns.read(text).patterns

@@ -103,7 +103,7 @@ def read_times(
     and where year to second are, -1 for none. The first layout counts whose digits, letters and literals fit. ``fields`` has part,
     start, width and whether it is letters; ``literals`` a place and the three bytes that are allowed there. ``shapes`` has nine words a
     layout: for each eight bytes a mask, what is left of them by it, and where digits are; all 0 for a layout that is not of pairs of digits. Blanks around a value do not count. With a ``size``, ISO text of
-    so many characters is written into ``iso``, which has ``SPARE`` bytes more, else microseconds since 1970. ``part`` has room for
+    so many characters is written into ``iso``, which has ``SPARE`` bytes more, else microseconds since 1970. 24:00:00 is the next day's midnight. ``part`` has room for
     ``PARTS`` numbers; microseconds are cut off after six digits, and part[CUT] becomes the first row where these are not all.
     """
     part[CUT] = -1
@@ -144,6 +144,9 @@ def read_times(
             part[YEAR], part[MONTH] = 100 * read_pair(century) + read_pair(years), read_pair(month)
             part[DAY], part[HOUR] = read_pair(day), read_pair(hour)
             part[MINUTE], part[SECOND], part[FRACTION] = read_pair(minute), read_pair(second), 0
+        if part[HOUR] == 24 and layouts[which + DAY] >= 0:
+            paired = False
+            carry_midnight(part)
         if not is_time(part):
             return row
         if size == 0:
@@ -340,6 +343,28 @@ def is_time(part: Longs) -> bool:
         if day > last:
             return False
     return bool(part[HOUR] < 24 and part[MINUTE] < 60 and part[SECOND] < 60)
+
+
+@inner
+def carry_midnight(part: Longs) -> None:
+    """Make 24:00:00 of a day 00:00:00 of the next one; other times with the hour 24 stay as they are, and are none.
+
+    Db2's largest time of day is 24.00.00, and XML Schema's is 24:00:00: both define it so. 9999-12-31 24:00:00 becomes no year.
+    """
+    if part[MINUTE] or part[SECOND] or part[FRACTION]:
+        return
+    part[HOUR] = 0
+    if not is_time(part):  # not a day of the calendar
+        part[HOUR] = 24
+        return
+    part[DAY] += 1
+    if is_time(part):
+        return
+    part[DAY] = 1
+    part[MONTH] += 1
+    if part[MONTH] > 12:
+        part[MONTH] = 1
+        part[YEAR] = part[YEAR] + 1 if part[YEAR] < 9999 else 0
 
 
 @inner

@@ -5,7 +5,9 @@ The options of change events that are written.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
 from trailgate.formats.json.options import MemberPaths
@@ -30,23 +32,42 @@ _UNDEFINED: Final = (
     "written with their schemas (value.converter.schemas.enable=true)"
 )
 
+ALTERNATIVES: Final = "|"
+# Debezium, new record state extraction: add.fields=op,table,source.ts_ms adds __op, __table and __source_ts_ms.
+ROW_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "schema": ("schema", "source_schema", "db", "source_db"),
+        "table": ("table", "source_table"),
+        "timestamp": ("source_ts_ms", "ts_ms"),
+        "txid": ("transaction_id", "txId", "source_txId", "gtid", "source_gtid"),
+    }
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumOptions(MetadataOptions):
     """How change events are read; see ``docs/properties.md`` for each property.
 
-    ``times``, ``decimals`` and ``binary`` are what values are where messages have no schema; empty: that is not known.
+    ``times``, ``decimals`` and ``binary`` are what values are where messages have no schema; empty: that is not known. With ``rows``
+    messages are rows of the transformation ExtractNewRecordState, whose members with the ``prefix`` are not columns.
     """
 
     times: str
     decimals: str
     binary: str
-    placeholder: str
+    placeholder: bytes
+    rows: bool
+    prefix: str
 
     @property
     def by_id(self) -> bool:
         """Return whether events of one transaction id that follow one another are a transaction."""
         return self.txid.kind is not SourceKind.TX_ID
+
+    @property
+    def has_tombstones(self) -> bool:
+        """Return that a message without a body is the tombstone after a delete."""
+        return True
 
     @property
     def names_operations(self) -> bool:
@@ -78,26 +99,60 @@ def debezium_tables(properties: Properties, files: DefinitionFiles) -> Definitio
 def debezium_options(properties: Properties) -> DebeziumOptions:
     """Return the options of the Debezium parser; raises OptionError that names line and property."""
     read = PropertyReader(properties, PARSER, MemberPaths(place="the event's members"))
+    rows, prefix = read.text("model").casefold() == "row", read.text("add.fields.prefix")
+
+    def source(name: str) -> ValueSource | None:
+        """Return where a value comes from: in rows, without a property, from the member that the transformation adds."""
+        if rows and read.entry(name) is None and name in ROW_MEMBERS:
+            members = (f"{prefix}{member}" for member in ROW_MEMBERS[name])
+            return ValueSource(SourceKind.FIELD, ALTERNATIVES.join(members))
+        return read.source(name)
+
+    def needed(name: str) -> ValueSource:
+        found = source(name)
+        assert found is not None, "its row has a default"
+        return found
+
     return DebeziumOptions(
         seqid=read.needed_source("seqid"),
-        timestamp=read.needed_source("timestamp"),
+        timestamp=needed("timestamp"),
         timestamp_format=None,
-        txid=read.needed_source("txid"),
+        txid=needed("txid"),
         txowner=read.source("txowner"),
         txname=read.source("txname"),
-        optype=ValueSource(SourceKind.FIELD, "op"),
+        optype=ValueSource(SourceKind.FIELD, f"{prefix}op" if rows else "op"),
         optype_values=OPERATIONS,
         schemaandtable=None,
-        schema=read.source("schema"),
-        table=(read.needed_source("table"),),
+        schema=source("schema"),
+        table=(needed("table"),),
         txind=None,
         txind_values=Lookup(),
         message_id=read.message_id(),
         times=read.text("time.precision.mode").casefold(),
         decimals=read.text("decimal.handling.mode").casefold(),
         binary=read.text("binary.handling.mode").casefold(),
-        placeholder=read.text("unavailable.value.placeholder"),
+        placeholder=_placeholder(read),
+        rows=rows,
+        prefix=prefix,
     )
+
+
+# Debezium, connector properties: the rest of a value that begins with hex: is the octets in hexadecimal digits.
+_HEX: Final = "hex:"
+
+
+def _placeholder(read: PropertyReader) -> bytes:
+    """Return the bytes of the value of columns that were not logged."""
+    text = read.text("unavailable.value.placeholder")
+    if not text.casefold().startswith(_HEX):
+        return text.encode()
+    try:
+        return bytes.fromhex(text[len(_HEX) :])
+    except ValueError:
+        name = "unavailable.value.placeholder"
+        raise read.error(
+            f"debezium.{name} is {text}, whose digits are not hexadecimal", name
+        ) from None
 
 
 PLACEHOLDER: Final = "placeholder"

@@ -19,7 +19,7 @@ from trailgate.columnar.digits import format_positions
 from trailgate.columnar.numbers import parse_integers
 from trailgate.definitions.defgen import complete
 from trailgate.errors import DecodeError
-from trailgate.formats.debezium.options import DebeziumOptions
+from trailgate.formats.debezium.options import ALTERNATIVES, DebeziumOptions
 from trailgate.formats.debezium.values import (
     Schema,
     column_of,
@@ -35,14 +35,23 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.messages.metadata import MetadataValues
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.records import MessageErrors
+from trailgate.messages.records import MessageErrors, errors_by_row
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, YEAR_1, YEAR_10000, Image
 from trailgate.model.tables import Column, Definitions, Table
 
-DEFAULT_TIME: Final = "source.ts_ms"
-ALTERNATIVES: Final = "|"
+# The members with the commit time: in microseconds, and in milliseconds.
+_EVENT_TIMES: Final = ("source.ts_us", "source.ts_ms")
+_ROW_TIMES: Final = ("source_ts_us|{0}ts_us", "source_ts_ms|{0}ts_ms")
+ROW_TOMBSTONES: Final = (
+    "tombstones have no row and were passed over. In a topic of flattened rows they may be all that there is of deletes: let the transformation write these as rows "
+    "(delete.tombstone.handling.mode=rewrite)"
+)
 TOMBSTONES: Final = (
     "tombstones, which delete a key in a topic, are not operations: they were passed over"
+)
+BEFORE_HINT: Final = (
+    "PostgreSQL logs no before values of a table without a key: ALTER TABLE ... REPLICA IDENTITY FULL. "
+    "In MySQL, binlog_row_image is to be FULL"
 )
 _MILLI: Final = 1000  # microseconds
 _MONGODB: Final = "an event of a MongoDB collection: its rows are documents, which have no columns"
@@ -69,7 +78,13 @@ class DebeziumRecords(JsonRecords):
         for other in others:
             if values.null_count:
                 values = pc.coalesce(values, self.text(other))
-        return self._transactions(values) if self._is_transaction(name) else values
+        if self._is_transaction(name):
+            return self._transactions(values)
+        assert self.options is not None
+        if self.options.rows and name == self.options.optype.name:
+            deleted = pc.equal(self.text(f"{self.options.prefix}deleted"), "true")
+            return pc.if_else(deleted.fill_null(False), "d", values)
+        return values
 
     def _is_transaction(self, name: str) -> bool:
         assert self.options is not None
@@ -78,7 +93,11 @@ class DebeziumRecords(JsonRecords):
 
     def _transactions(self, ids: pa.Array) -> pa.Array:
         """Return transaction ids; rows of a snapshot, and events without an id, are each a transaction of their own."""
-        snapshot = self.text("source.snapshot")
+        assert self.options is not None
+        member, prefix = "source.snapshot", self.options.prefix
+        if self.options.rows:
+            member = f"{prefix}snapshot|{prefix}source_snapshot"
+        snapshot = self.text(member)
         alone = ids.is_null()
         if snapshot.null_count < len(snapshot):
             changed = pc.is_in(snapshot.fill_null("false"), pa.array(["false"]))
@@ -93,15 +112,22 @@ class DebeziumRecords(JsonRecords):
         """Return the problem of an event without a member that is needed, and a hint."""
         if what == "table" and self.text("source.collection").null_count < len(self.message):
             return _MONGODB, "Capture a topic whose events are flattened to rows by the connector"
+        assert self.options is not None
+        if self.options.rows:
+            problem = JsonRecords.lacking(self, name, what)[0]
+            return problem, ROW_HINT.format(self.options.prefix)
         return JsonRecords.lacking(self, name, what)
 
     def times(self) -> Longs | None:
         """Return each event's commit time in microseconds since 1970 UTC, or None where another member has it."""
         assert self.options is not None
-        source = self.options.timestamp
-        if source.kind is not SourceKind.FIELD or source.name != DEFAULT_TIME:
+        source, members, prefix = self.options.timestamp, _EVENT_TIMES, self.options.prefix
+        if self.options.rows:
+            exact_name, rough_name = (f"{prefix}{name.format(prefix)}" for name in _ROW_TIMES)
+            members = exact_name, rough_name
+        if source.kind is not SourceKind.FIELD or source.name != members[1]:
             return None
-        exact, rough = self.text("source.ts_us"), self.text(DEFAULT_TIME)
+        exact, rough = map(self.text, members)
         if len(exact) and not exact.null_count:
             return self._micros(exact, 1)
         if rough.null_count:  # an error, as of any value that is needed
@@ -130,10 +156,50 @@ class DebeziumRecords(JsonRecords):
         try:
             found: Longs = parse_integers(values, 0, 8, signed=True).to_numpy()
         except DecodeError as error:
-            row = error.where.record or 0
-            problem = f"{values[row].as_py()!r} is not a time in whole numbers since 1970"
-            self.refuse(np.array([row]), lambda at: self.error(at, problem, field="source"))
+            errors = errors_by_row(
+                lambda part: parse_integers(part, 0, 8, signed=True), values, error
+            )
+
+            def error_at(row: int) -> DecodeError:
+                problem = f"{values[row].as_py()!r} is not a time in whole numbers since 1970"
+                return self.error(row, problem, field="source")
+
+            self.refuse(np.fromiter(errors, np.int64, len(errors)), error_at)
         return found
+
+
+ROW_HINT: Final = (
+    "Rows of ExtractNewRecordState have the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
+    "adds {0}op, {0}table and {0}source_ts_ms. Or set debezium.table, schema or timestamp"
+)
+
+
+def row_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
+    """Return the rows among documents; raises BadMessagesError for documents that are not objects."""
+    nodes = found.nodes
+    payload, schema = nodes.members(found.document, ["payload", "schema"])
+    wrapped = (payload >= 0) & (schema >= 0)  # by Connect's converter, with schemas.enable
+    holder = np.where(wrapped, payload, found.document)
+    kinds = nodes.kinds(holder)
+    empty = found.messages.starts == found.messages.ends
+    rows = np.flatnonzero(kinds != NULL)
+    tombstones = bool(empty.any()) or len(rows) < len(kinds)
+    records = DebeziumRecords(
+        found.messages,
+        found.message[rows],
+        found.offset[rows],
+        nodes,
+        document=found.document[rows],
+        holder=holder[rows],
+        options=options,
+        schema=np.where(wrapped, schema, NO_NODE)[rows],
+        passed_over=frozenset({ROW_TOMBSTONES} if tombstones else ()),
+    )
+    records.check_objects()
+    return records
+
+
+_FLATTENED: Final = frozenset({"__op", "__table", "__deleted", "__source_ts_ms", "__ts_ms"})
 
 
 def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
@@ -149,13 +215,18 @@ def event_records(found: JsonRecords, options: DebeziumOptions) -> DebeziumRecor
     odd = ~is_event & ~boundary & (kinds != NULL)
     if odd.any():
         hint = (
-            "An event has the member op; schema changes and heartbeats are in topics of their own"
+            "An event has the member op; schema changes and heartbeats are in topics of their own. "
+            "Rows that ExtractNewRecordState has made of events are read with debezium.model=row"
         )
+        if not _FLATTENED.isdisjoint(nodes.names):
+            hint = "It is a row, as ExtractNewRecordState makes it: set debezium.model=row"
         found.refuse(
             np.flatnonzero(odd), lambda row: found.error(row, "this is not a change event", hint)
         )
+    empty = found.messages.starts == found.messages.ends  # Kafka's null values
+    tombstones = bool(empty.any() or (kinds == NULL).any())
     notes = {
-        note for note, mask in ((TOMBSTONES, kinds == NULL), (BOUNDARIES, boundary)) if mask.any()
+        note for note, some in ((TOMBSTONES, tombstones), (BOUNDARIES, boundary.any())) if some
     }
     (message,) = nodes.members(holder, ["message"])
     logical = is_event & (message >= 0)
@@ -193,7 +264,10 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
 
     def records(self, messages: MessageBatch) -> DebeziumRecords:
         """Return the change events of the messages; raises BadMessagesError."""
-        return event_records(document_records(messages, self._scanner.scan(messages)), self.options)
+        found = document_records(messages, self._scanner.scan(messages))
+        if self.options.rows:
+            return row_records(found, self.options)
+        return event_records(found, self.options)
 
     def layouts(
         self,
@@ -227,6 +301,12 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         except DecodeError as error:
             group.refuse(error.problem, error.hint)
             return absent, absent
+        if self.options.rows:
+            if kind == TRUNCATE:
+                return absent, absent
+            others = self.others(records.nodes.names)
+            image = group.image(records.holder[rows], converters, others, keyed=True)
+            return (image, absent) if kind == DELETE else (absent, image)
         before, after = records.nodes.members(records.holder[rows], ["before", "after"])
         images: list[Image] = []
         for nodes, name, wanted, needed in (
@@ -238,9 +318,22 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
                 images.append(absent)
                 continue
             if needed:
-                group.check_images(nodes, name, wanted=True)
+                hint = BEFORE_HINT if name == "before" else ""
+                group.check_images(nodes, name, wanted=True, hint=hint)
             images.append(group.image(nodes, converters, keyed=needed))
         return images[0], images[1]
+
+    def others(self, names: Sequence[str]) -> frozenset[str]:
+        """Return the members of rows that are not columns: those with the prefix, and those that properties name."""
+        options = self.options
+        sources = (options.timestamp, options.txid, options.optype, options.schema, *options.table)
+        sources += (options.seqid, options.txowner, options.txname)
+        known = {f"{options.prefix}deleted"}
+        for source in sources:
+            if source is not None and source.kind is SourceKind.FIELD:
+                known.update(source.name.split(ALTERNATIVES))
+        prefix = options.prefix
+        return frozenset(known | {name for name in names if prefix and name.startswith(prefix)})
 
     def _converters_of(
         self, records: DebeziumRecords, table: Table, row: int
@@ -255,7 +348,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
             if len(self._schemas) > _KEPT:
                 self._schemas, self._converters = {_NO_SCHEMA: None}, {}
             if raw not in self._schemas:
-                self._schemas[raw] = read_schema(raw)
+                self._schemas[raw] = read_schema(raw, rows=self.options.rows)
             schema, options = self._schemas[raw], self.options
             found = tuple(converter_for(column, schema, options) for column in table.columns)
             self._converters[table.name, raw] = found
@@ -305,8 +398,11 @@ class InferredTables:
         """Return the columns that a schema has; none where it cannot be read."""
         if schema not in self._columns:
             try:
-                types = tuple(read_schema(schema).values())
+                types = tuple(read_schema(schema, rows=self._options.rows).values())
             except DecodeError:
                 types = ()
+            if self._options.rows:
+                others = self._format.others([kind.column for kind in types])
+                types = tuple(kind for kind in types if kind.column not in others)
             self._columns[schema] = tuple(map(column_of, types))
         return self._columns[schema]

@@ -13,21 +13,25 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Mask
 from trailgate.columnar.digits import to_hex
-from trailgate.columnar.gather import gather
-from trailgate.columnar.numbers import format_integers, parse_integers
-from trailgate.columnar.rows import over_nulls, row_error, text_view
+from trailgate.columnar.rows import row_error
 from trailgate.errors import DecodeError
+from trailgate.formats.debezium.bits import MOST_BITS, bit_bytes, bit_numbers, bit_strings
+from trailgate.formats.debezium.decimals import MOST_SCALE, decimal_strings, variable_decimals
 from trailgate.formats.debezium.options import DebeziumOptions
-from trailgate.formats.json.images import Converted, ConvertValues, Values, from_base64, to_base64
-from trailgate.formats.json.object_kernels import NO_NODE
-from trailgate.formats.json.scan_kernels import FALSE, NUMBER, OBJECT, STRING, TRUE
-from trailgate.model.changes import YEAR_1, YEAR_10000
+from trailgate.formats.debezium.placeholder import Placeholder
+from trailgate.formats.debezium.times import (
+    dates,
+    iso_strings,
+    times_of_day,
+    timestamps,
+    zoned_strings,
+)
+from trailgate.formats.json.images import Converted, ConvertValues, Values, from_base64
+from trailgate.formats.json.scan_kernels import ARRAY, FALSE, NUMBER, OBJECT, STRING, TRUE
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
 from trailgate.model.values import parser_for
@@ -48,12 +52,17 @@ class FieldType:
 Schema = Mapping[str, FieldType]
 
 
-def read_schema(text: bytes) -> Schema:
-    """Return the types of columns, in their order, by their names in lower case; raises DecodeError where they are not there."""
+def read_schema(text: bytes, *, rows: bool = False) -> Schema:
+    """Return the types of columns, in their order, by their names in lower case; raises DecodeError if there are none.
+
+    The schema is that of an event, or of flattened ``rows``.
+    """
     try:
         whole = json.loads(text)
     except ValueError as error:  # a number of thousands of digits
         raise DecodeError(f"the schema of the event cannot be read: {error}") from None
+    if rows:
+        return {kind.column.casefold(): kind for kind in map(_type, _fields(whole))}
     for row in _fields(whole):
         if row.get("field") in ("after", "before"):
             types = map(_type, _fields(row))
@@ -73,89 +82,10 @@ def _type(column: Members) -> FieldType:
     return FieldType(str(column.get("type")), name, parameters, own)
 
 
-MOST_SCALE: Final = 1000  # more digits than any database holds
-_MOST_BYTES: Final = 1000  # of an unscaled number: some 2,400 digits
-_WORD: Final = 8
-
-
-def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
-    """Return the digits of unscaled numbers, with ``scale`` of them after the point; null stays null."""
-
-    def convert(dense: pa.Array) -> pa.Array:
-        numbers = _small(dense)
-        if numbers is not None and 0 <= scale <= 18:
-            return _scale(numbers, scale)
-        raws = dense.to_pylist()
-        if b"" in raws:
-            raise row_error("a number has no bytes", dense, raws.index(b""))
-        sizes = [len(raw) for raw in raws]
-        if max(sizes, default=0) > _MOST_BYTES:
-            problem = f"a number has more than {_MOST_BYTES} bytes"
-            raise row_error(problem, dense, sizes.index(max(sizes)))
-        return pa.array([_text(raw, scale) for raw in raws], pa.string())
-
-    return over_nulls(convert, values)
-
-
-def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Return the numbers of at most eight bytes each; None where one has more, or none."""
-    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
-    sizes = np.diff(offsets)
-    if not len(sizes) or sizes.min() < 1 or sizes.max() > _WORD:
-        return None
-    data = np.frombuffer(values.buffers()[2], np.uint8)
-    found = (data[offsets[:-1]].astype(np.int8)).astype(np.int64)
-    for place in range(1, int(sizes.max())):
-        more = sizes > place
-        found[more] = found[more] << 8 | data[offsets[:-1][more] + place]
-    return found
-
-
-def _scale(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], scale: int) -> pa.StringArray:
-    pairs = np.empty((len(numbers), 2), np.int64)
-    pairs[:, 0], pairs[:, 1] = numbers, numbers >> 63
-    kind = pa.decimal128(19, scale)
-    return format_integers(pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(pairs)]))
-
-
-def _text(raw: bytes, scale: int) -> str:
-    number = int.from_bytes(raw, "big", signed=True)
-    if scale <= 0:
-        return str(number * 10**-scale)
-    digits = str(abs(number)).rjust(scale + 1, "0")
-    return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
-
-
-def variable_decimals(values: Values) -> pa.Array:
-    """Return the digits of numbers that have their scale beside them: ``{"scale": 2, "value": "BAA="}``; other values stay as they are.
-
-    Raises DecodeError, with the row as its record, for other objects.
-    """
-    nodes, kinds = values.nodes, values.kinds
-    objects = np.where(kinds == OBJECT, values.cells, NO_NODE).astype(np.int64)
-    scale, value = nodes.members(objects, ["scale", "value"])
-    odd = (nodes.kinds(scale) != NUMBER) | (nodes.kinds(value) != STRING)
-    odd &= kinds == OBJECT
-    if odd.any():
-        raise row_error("not a number with its scale", values.strings, int(np.argmax(odd)))
-    scales = parse_integers(nodes.strings(scale), 0, 2, signed=True)
-    if pc.any(pc.greater(pc.abs_checked(scales), MOST_SCALE)).as_py():
-        row = pc.index(pc.greater(pc.abs_checked(scales), MOST_SCALE), True).as_py()
-        raise row_error("not a scale", values.strings, row)
-    numbers = from_base64(nodes.strings(value))
-    found = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.strings)
-    for each in pc.unique(scales.drop_null()).to_pylist():
-        mine = pc.fill_null(pc.equal(scales, each), False)
-        own = pc.if_else(mine, numbers, pa.scalar(None, pa.binary()))
-        found = pc.coalesce(found, decimal_strings(own, each))
-    return found
-
-
 Decode = Callable[[Values], pa.Array]
-Encoding = Callable[[FieldType], Decode]
+Encoding = Callable[[FieldType, Column], Decode]
 MakeColumn = Callable[[FieldType], Column]
 
-DAY: Final = 86_400_000_000  # microseconds
 CONNECT: Final = "org.apache.kafka.connect.data."
 TIME: Final = "io.debezium.time."
 DATA: Final = "io.debezium.data."
@@ -176,98 +106,7 @@ def _strings(*kinds: int) -> Encoding:
             values.refuse_nested()
         return values.strings
 
-    return lambda _: decode
-
-
-def dates(values: Values) -> pa.Array:
-    """Return ISO dates of days since 1970."""
-    values.refuse_others(NUMBER)
-    return _times(values, lambda days: days * DAY, 10)
-
-
-def timestamps(units: int) -> Decode:
-    """Return what makes ISO date times of times since 1970, of which a millisecond has ``units``, at most nanoseconds."""
-
-    def decode(values: Values) -> pa.Array:
-        values.refuse_others(NUMBER)
-        if units <= 1000:
-            return _times(values, lambda numbers: numbers * (1000 // units), 26)
-        return _nanoseconds(values)
-
-    return decode
-
-
-def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -> pa.Array:
-    def convert(dense: pa.Array) -> pa.Array:
-        numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
-        with np.errstate(over="ignore"):
-            found = micros(numbers)
-        bad = (found < YEAR_1) | (found >= YEAR_10000) | (np.abs(numbers) > YEAR_10000)
-        if bad.any():
-            raise row_error("not a time in the years 1 to 9999", dense, int(np.argmax(bad)))
-        text = pc.cast(pa.array(found).view(pa.timestamp("us")), pa.string())
-        return text if width == 26 else pc.utf8_slice_codeunits(text, 0, width)
-
-    return over_nulls(convert, values.strings)
-
-
-def _nanoseconds(values: Values) -> pa.Array:
-    def convert(dense: pa.Array) -> pa.Array:
-        numbers = parse_integers(dense, 0, 8, signed=True)
-        return pc.cast(numbers.view(pa.timestamp("ns")), pa.string())
-
-    return over_nulls(convert, values.strings)
-
-
-def _times_of_day(units: int) -> Encoding:
-    """Return what makes HH:MI:SS.ffffff of times since midnight, of which a millisecond has ``units``."""
-
-    def decode(values: Values) -> pa.Array:
-        values.refuse_others(NUMBER)
-
-        def convert(dense: pa.Array) -> pa.Array:
-            numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
-            per_day = DAY // 1000 * units
-            bad = (numbers < 0) | (numbers >= per_day)
-            if bad.any():
-                raise row_error("not a time of day", dense, int(np.argmax(bad)))
-            kind = pa.time64("ns") if units > 1000 else pa.time64("us")
-            scaled = numbers if units >= 1000 else numbers * (1000 // units)
-            return pc.cast(pa.array(scaled).view(kind), pa.string())
-
-        return over_nulls(convert, values.strings)
-
-    return lambda _: decode
-
-
-def iso_strings(values: Values) -> pa.Array:
-    """Return ISO strings in UTC without the letter of their zone; raises DecodeError for one of another zone."""
-    values.refuse_others(STRING)
-
-    def convert(dense: pa.Array) -> pa.Array:
-        plain = _without_letter(dense)
-        if plain is not None:
-            return plain
-        bare = pc.replace_substring_regex(dense, r"(Z|[+-]00:00)$", "")
-        zoned = pc.match_substring_regex(bare, r"T.*[+-][0-9]{2}:?[0-9]{2}$")
-        if pc.any(zoned, min_count=0).as_py():
-            row = pc.index(zoned, True).as_py()
-            raise row_error("not a time in UTC", dense, row, "Debezium writes zoned times in GMT")
-        return bare
-
-    return over_nulls(convert, values.strings)
-
-
-def _without_letter(values: pa.Array) -> pa.Array | None:
-    """Return times without their last letter, a Z or none; None where other zones may be among them."""
-    offsets, data = text_view(values)
-    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
-    own = data[offsets[0] : offsets[-1]]
-    if (ends == starts).any() or (own == ord("+")).any():
-        return None
-    if np.count_nonzero(own == ord("-")) > 2 * len(values):  # those of dates
-        return None
-    return gather(data, starts, ends - (data[ends - 1] == ord("Z")), text=True, checked=True)
+    return _always(decode)
 
 
 def base64_bytes(values: Values) -> pa.Array:
@@ -314,7 +153,7 @@ def by_kind(values: Values, others: pa.Array, decoders: Mapping[int, Decode]) ->
     return found
 
 
-def _decimals(kind: FieldType) -> Decode:
+def _decimals(kind: FieldType, _: Column) -> Decode:
     """Return what makes digits of numbers with the scale of their schema; raises DecodeError for one without a scale."""
     scale = _parameter(kind, "scale", MOST_SCALE + 1)
     if abs(scale) > MOST_SCALE:
@@ -331,7 +170,43 @@ def _variable(values: Values) -> pa.Array:
 
 
 def _always(decode: Decode) -> Encoding:
-    return lambda _: decode
+    return lambda *_: decode
+
+
+def _bits(kind: FieldType, column: Column) -> Decode:
+    """Return the number in a column of numbers, the bytes in one of bytes, else digits 0 and 1."""
+    if column.family in _NUMBERS:
+        return bit_numbers
+    if column.family is Family.BYTES:
+        return bit_bytes
+    return bit_strings(_length(kind))
+
+
+def _length(kind: FieldType) -> int:
+    """Return the number of bits, or 0 if a text column has no room for them: those of bit varying without a length."""
+    text = kind.parameters.get("length", "")
+    length = int(text) if re.fullmatch("[0-9]{1,10}", text) else 0
+    return length if length <= MOST_BITS else 0
+
+
+def _structures(kind: FieldType, column: Column) -> Decode:
+    """Return the JSON text of objects and arrays in a column of text; other columns have no such values."""
+    if column.family is Family.TEXT:
+        return _take_structures
+    return _refusing(
+        f"a value of the type {kind.name or kind.type} is an object or an array, and only a column of text holds one",
+        "Define the column as text: its value is the JSON text",
+    )
+
+
+def _take_structures(values: Values) -> pa.Array:
+    values.refuse_others(OBJECT, ARRAY)
+    return values.strings
+
+
+def _iso(_: FieldType, column: Column) -> Decode:
+    """Return times in UTC, or with their zone for a column that has room for one."""
+    return zoned_strings if column.zoned else iso_strings
 
 
 _TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
@@ -343,6 +218,7 @@ _DIGITS: Final = 50  # characters of a number whose precision is not known, as D
 _SIGN_AND_POINT: Final = 2
 _DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
 _TIME_OF_DAY: Final = 18
+_LONG_TIME_OF_DAY: Final = 20  # -838:59:59.999999999
 
 
 def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
@@ -358,6 +234,10 @@ def _decimal_column(kind: FieldType) -> Column:
         return Column("", _BIN64, precision, scale=scale)
     length = max(precision, scale) + _SIGN_AND_POINT if precision > 0 else _DIGITS
     return Column("", _TEXT, length, scale=max(scale, 0), sub_type=_NUMBER_TEXT)
+
+
+def _bits_column(kind: FieldType) -> Column:
+    return Column("", _TEXT, _length(kind) or _MOST)
 
 
 def _parameter(kind: FieldType, name: str, default: int = 0) -> int:
@@ -377,7 +257,8 @@ _TEXT_COLUMN: Final = _column(_TEXT, _MOST)
 _PLAIN: Final = TypeRow(_strings())
 _NUMBER: Final = _strings(NUMBER, STRING)  # "NaN" is a string
 _DAYS: Final = TypeRow(_always(dates), _column(_DATETIME, _DATE))
-_UTC: Final = TypeRow(_always(iso_strings), _column(_DATETIME, _NANOS))
+_UTC: Final = TypeRow(_iso, _column(_DATETIME, _NANOS))
+_STRUCTURE: Final = TypeRow(_structures)
 _OF_DAY: Final = _column(_TEXT, _TIME_OF_DAY)
 _IN_MILLIS: Final = TypeRow(_always(timestamps(1)), _column(_DATETIME, _MILLIS))
 # By the name of the meaning, or, without one, Connect's type.
@@ -393,12 +274,14 @@ TYPES: Final[Mapping[str, TypeRow]] = MappingProxyType(
         "bytes": TypeRow(_always(base64_bytes), _column(_TEXT, _MOST - 1, _BINARY_TEXT)),
         CONNECT + "Decimal": TypeRow(_decimals, _decimal_column),
         CONNECT + "Date": _DAYS,
-        CONNECT + "Time": TypeRow(_times_of_day(1), _OF_DAY),
+        CONNECT + "Time": TypeRow(_always(times_of_day(1)), _OF_DAY),
         CONNECT + "Timestamp": _IN_MILLIS,
         TIME + "Date": _DAYS,
-        TIME + "Time": TypeRow(_times_of_day(1), _OF_DAY),
-        TIME + "MicroTime": TypeRow(_times_of_day(1000), _OF_DAY),
-        TIME + "NanoTime": TypeRow(_times_of_day(1_000_000), _OF_DAY),
+        TIME + "Time": TypeRow(_always(times_of_day(1)), _OF_DAY),
+        TIME + "MicroTime": TypeRow(_always(times_of_day(1000)), _OF_DAY),
+        TIME + "NanoTime": TypeRow(
+            _always(times_of_day(1_000_000)), _column(_TEXT, _LONG_TIME_OF_DAY)
+        ),
         TIME + "Timestamp": _IN_MILLIS,
         TIME + "MicroTimestamp": TypeRow(_always(timestamps(1000)), _column(_DATETIME, _MICROS)),
         TIME + "NanoTimestamp": TypeRow(_always(timestamps(1_000_000)), _column(_DATETIME, _NANOS)),
@@ -406,14 +289,34 @@ TYPES: Final[Mapping[str, TypeRow]] = MappingProxyType(
         TIME + "IsoDate": TypeRow(_always(iso_strings), _column(_DATETIME, _DATE)),
         TIME + "IsoTimestamp": _UTC,
         **dict.fromkeys(
-            (TIME + name for name in ("IsoTime", "ZonedTime", "Year", "Interval", "MicroDuration")),
+            (
+                *(TIME + name for name in ("IsoTime", "ZonedTime", "Year", "Interval")),
+                *(TIME + name for name in ("MicroDuration", "NanoDuration")),
+                DATA + "IsoTime",
+            ),
             _PLAIN,
         ),
         DATA + "VariableScaleDecimal": TypeRow(
             _always(_variable), _column(_TEXT, _DIGITS, _NUMBER_TEXT)
         ),
+        DATA + "Bits": TypeRow(_bits, _bits_column),
         **dict.fromkeys(
-            (DATA + name for name in ("Json", "Xml", "Uuid", "Enum", "EnumSet", "Ltree")), _PLAIN
+            (
+                DATA + name
+                for name in ("Json", "Xml", "Uuid", "Enum", "EnumSet", "Ltree", "Tsvector")
+            ),
+            _PLAIN,
+        ),
+        **dict.fromkeys(("struct", "array", "map"), _STRUCTURE),
+        **dict.fromkeys(
+            (DATA + "geometry." + name for name in ("Point", "Geometry", "Geography")), _STRUCTURE
+        ),
+        **dict.fromkeys(
+            (
+                DATA + name
+                for name in ("FloatVector", "DoubleVector", "SparseVector", "SparseDoubleVector")
+            ),
+            _STRUCTURE,
         ),
     }
 )
@@ -442,11 +345,13 @@ _SCALE_HINT: Final = (
 
 def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:
     """Return what makes values of a column from members."""
-    parse, decode = parser_for(column), _decoder(column, schema, options)
-    placeholder = _Placeholder(column, options)
+    kind = None if schema is None else schema.get(column.name.casefold())
+    parse, decode = parser_for(column), _decoder(column, schema, kind, options)
+    written = "" if kind is None else kind.type
+    placeholder = Placeholder(options.placeholder, column.family, written, options.binary)
 
     def convert(values: Values) -> Converted:
-        missing = placeholder.found(values)
+        missing = placeholder.find(values)
         if missing is not None:
             kept = pc.if_else(pa.array(missing), pa.scalar(None, pa.string()), values.strings)
             values = Values(values.nodes, kept, values.cells, values.nested)
@@ -455,26 +360,33 @@ def converter_for(column: Column, schema: Schema | None, options: DebeziumOption
     return convert
 
 
-def _decoder(column: Column, schema: Schema | None, options: DebeziumOptions) -> Decode:
+def _decoder(
+    column: Column, schema: Schema | None, kind: FieldType | None, options: DebeziumOptions
+) -> Decode:
     if schema is None:
         bare = BARE.get(column.family)
         return as_text if bare is None else bare(column, options)
-    kind = schema.get(column.name.casefold())
     if kind is None:
         return _refusing("the schema of the event does not have this column", "")
     found = TYPES.get(kind.name or kind.type)
     if found is None:
-        return _refuse_unknown(column, kind)
-    decode = found.encoding(kind)
+        return _unknown(column, kind)
+    decode = found.encoding(kind, column)
     return _with_truth(decode) if column.family in _NUMBERS else decode
 
 
-def _refuse_unknown(column: Column, kind: FieldType) -> Decode:
-    """Return what takes an unknown type's JSON text for columns of text, and refuses it for others."""
-    if column.family is Family.TEXT and kind.type in ("struct", "array", "map"):
-        return as_text
+def _unknown(column: Column, kind: FieldType) -> Decode:
+    """Return a decoder for a type that is not Debezium's or Connect's, as a custom converter writes it.
+
+    Its text, or the JSON text of its structure, is the value of a column of text. What else it means is not known.
+    """
+    if column.family is Family.TEXT and kind.type in ("string", "struct", "array", "map"):
+        return TYPES[kind.type].encoding(kind, column)
     named = kind.name or kind.type
-    return _refusing(f"it is not known how values of the type {named} are written", "")
+    return _refusing(
+        f"it is not known how values of the type {named} are written, in JSON {kind.type}",
+        "Debezium and Kafka Connect do not document it. Let the connector write one of their types, or text",
+    )
 
 
 def _refusing(problem: str, hint: str) -> Decode:
@@ -493,7 +405,8 @@ def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
 
     def decode(values: Values) -> pa.Array:
         values.refuse_nested()
-        return by_kind(values, values.strings, {NUMBER: numbers, STRING: iso_strings})
+        iso = zoned_strings if column.zoned else iso_strings
+        return by_kind(values, values.strings, {NUMBER: numbers, STRING: iso})
 
     return decode
 
@@ -566,29 +479,3 @@ BARE: Final[Mapping[Family, Callable[[Column, DebeziumOptions], Decode]]] = Mapp
         **dict.fromkeys(_NUMBERS, _bare_decimal),
     }
 )
-
-
-class _Placeholder:
-    """The text that is in the place of a value that was not logged."""
-
-    def __init__(self, column: Column, options: DebeziumOptions) -> None:
-        text = options.placeholder
-        raw = pa.array([text.encode()], pa.binary())
-        self.strings = pa.array([text])
-        if column.family is Family.BYTES:
-            encoded = to_base64(raw)[0].as_py()
-            url_safe = encoded.replace("+", "-").replace("/", "_")
-            digits = to_hex(raw)[0].as_py()
-            self.strings = pa.array([text, encoded, url_safe, digits, digits.lower()])
-        self.lengths = np.asarray(pc.binary_length(self.strings))
-
-    def found(self, values: Values) -> Mask | None:
-        """Return which values are missing, None where none is."""
-        # Mostly no value has the length of the placeholder.
-        if not np.isin(np.diff(text_view(values.strings)[0]), self.lengths).any():
-            return None
-        found = pc.is_in(values.strings, self.strings)
-        if not pc.any(found).as_py():
-            return None
-        mask: Mask = np.asarray(found) & (values.kinds == STRING)
-        return mask if mask.any() else None

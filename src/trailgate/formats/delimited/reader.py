@@ -434,9 +434,9 @@ class DelimitedFormat(MessageFormat[DelimitedRecords]):
 
     def records(self, messages: MessageBatch) -> DelimitedRecords:
         """Return the records of the messages, each with all header fields."""
-        data = octets(messages.data)
+        data, starts = octets(messages.data), messages.without_marks().starts
         try:
-            fields = index_fields(data, messages.starts, messages.ends, self.dialect)
+            fields = index_fields(data, starts, messages.ends, self.dialect)
         except BrokenQuotesError as quotes:
             raise BadMessagesError(quotes.bodies) from None
         owner = fields.body

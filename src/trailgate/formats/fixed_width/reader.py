@@ -214,6 +214,7 @@ def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> M
     return found
 
 
+ASCII_BLANK: Final = ord(" ")
 _SHORT = "Is the header the right one, or is the record cut off?"
 
 
@@ -233,6 +234,8 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
         fields = [slot.field for layout in (header, *options.records) for slot in layout.slots]
         binary = any(field.usage in BINARY for field in fields)
         self._characters = page.name == "utf-8" and not binary
+        # In EBCDIC, and where numbers are binary, the bytes of a byte order mark may be values.
+        self._is_text = not binary and self._blank == ASCII_BLANK
 
     @property
     def has_befores(self) -> bool:
@@ -241,6 +244,8 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
 
     def records(self, messages: MessageBatch) -> FixedWidthRecords:
         """Return the records of the messages, each with its whole header."""
+        if self._is_text:
+            messages = messages.without_marks()
         units = units_of(messages, characters=self._characters)
         message, starts, ends = units.records(self.options.framing)
         records = FixedWidthRecords(

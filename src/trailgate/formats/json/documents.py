@@ -399,7 +399,7 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
     Raises BadMessagesError where such a member is not an object, or has objects or arrays.
     """
     nodes = records.nodes
-    parents = nodes.members(records.holder, [name])[0]
+    parents = records.node_at(name)
     kinds = nodes.kinds(parents)
     odd = np.flatnonzero((kinds != OBJECT) & (kinds != 0) & (kinds != NULL))
     if len(odd):

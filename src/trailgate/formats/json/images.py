@@ -17,13 +17,13 @@ from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.digits import to_hex
 from trailgate.columnar.gather import NO_NULLS, column
 from trailgate.columnar.kernels.words import SPARE
-from trailgate.columnar.rows import Isolation, octets, over_nulls, row_error, text_view
+from trailgate.columnar.rows import octets, over_nulls, row_error, text_view
 from trailgate.errors import DecodeError, TrailgateError, did_you_mean
 from trailgate.formats.json import object_kernels as kernels
 from trailgate.formats.json.documents import CONTAINERS, KINDS, JsonRecords, Nodes
 from trailgate.formats.json.object_kernels import NO_NODE, PASSED_OVER, UNKNOWN, place_cells
 from trailgate.formats.json.scan_kernels import NULL, OBJECT
-from trailgate.messages.records import RecordGroup
+from trailgate.messages.records import RecordGroup, find_errors
 from trailgate.model.changes import ABSENT, Image, StateColumn
 from trailgate.model.tables import Column
 from trailgate.model.types import Family
@@ -100,6 +100,11 @@ class Values:
         strings = self.strings.slice(at, count)
         return Values(self.nodes, strings, self.cells[at : at + count], self.nested)
 
+    def take(self, rows: pa.Array) -> Values:
+        """Return the values of some rows."""
+        cells = self.cells[rows.to_numpy()]
+        return Values(self.nodes, self.strings.take(rows), cells, self.nested)
+
     def refuse_nested(self) -> None:
         """Raise DecodeError, with the row as its record, for an object or array."""
         if self.nested:
@@ -137,18 +142,19 @@ class JsonImages(RecordGroup[JsonRecords]):
         converters: Sequence[ConvertValues],
         passed_over: frozenset[str] = frozenset(),
         *,
+        prefix: str = "",
         keyed: bool,
     ) -> Image:
         """Return an image from an object of each record, ``NO_NODE`` where a record has none.
 
-        Members named ``passed_over`` are not columns, unless the table has them. With ``keyed`` a record without the value of a key is an error.
+        Members named ``passed_over`` are not columns, unless the table has them. With a ``prefix`` columns are the members whose names begin with it. With ``keyed`` a record without the value of a key is an error.
         """
         nodes, rows, columns = self.records.nodes, len(self.rows), self.table.columns
         size = len(columns) * rows
         cells, sizes = np.full(size, NO_NODE, np.int32), np.full(size, NO_NODE, np.int32)
         begins = np.zeros(size, np.int64)
         unknown, again = np.full(rows, NO_NODE), np.full(rows, NO_NODE)
-        numbers = self._columns_of(nodes.names, passed_over)
+        numbers = self._columns_of(nodes.names, passed_over, prefix)
         bad, nested = place_cells(
             np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
             numbers, len(columns), cells, begins, sizes, unknown, again,
@@ -183,13 +189,33 @@ class JsonImages(RecordGroup[JsonRecords]):
                 problem = f"such an operation has no {what}, found {found}"
             self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
-    def _columns_of(self, names: Sequence[str], passed_over: frozenset[str]) -> Longs:
+    def refuse_prefixed(self, parents: Longs, what: str, prefix: str) -> None:
+        """Add an error for each record that has members with a prefix: those of an image that its operation does not have."""
+        nodes = self.records.nodes
+        for name in nodes.names:
+            if name.casefold().startswith(prefix.casefold()):
+                kinds = nodes.kinds(nodes.members(parents, [name])[0])
+                problem = f"such an operation has no {what}, found the member {name}"
+                self._refuse(np.flatnonzero((kinds != 0) & (kinds != NULL)), problem, what)
+
+    def _columns_of(
+        self, names: Sequence[str], passed_over: frozenset[str], prefix: str = ""
+    ) -> Longs:
         """Return the column of each name, as ``place_cells`` takes it."""
         count = len(self.table.columns)
         known = {column.name.casefold(): i for i, column in enumerate(self.table.columns)}
         flags = {f"{name}{IS_MISSING}".casefold(): count + i for name, i in known.items()}
         others = dict.fromkeys((name.casefold() for name in passed_over), PASSED_OVER)
         meaning: Mapping[str, int] = {**others, **flags, **known}
+        if prefix:
+            start, folded = prefix.casefold(), [name.casefold() for name in names]
+            found = (
+                meaning.get(name.removeprefix(start), UNKNOWN)
+                if name.startswith(start)
+                else PASSED_OVER
+                for name in folded
+            )
+            return np.array([*found], np.int64)
         return np.array([meaning.get(name.casefold(), UNKNOWN) for name in names], np.int64)
 
     def _refuse_members(self, unknown: Longs, again: Longs) -> None:
@@ -209,14 +235,16 @@ class JsonImages(RecordGroup[JsonRecords]):
         try:
             made = convert(values)
         except DecodeError as error:
-            isolation = Isolation(len(values))
-            for rows in isolation:
-                with isolation:
-                    convert(values.slice(rows.start, len(rows)))
-            if not isolation.errors:
+            # Equal values of one kind are bad together.
+            coded = np.asarray(values.strings.dictionary_encode("encode").indices) * 256
+            _, first, which = np.unique(
+                coded + values.kinds, return_index=True, return_inverse=True
+            )
+            errors = find_errors(convert, values.take(pa.array(first)))
+            if not errors:
                 raise error from None
-            for at, found in isolation.errors.items():
-                self._add(at, found, self.table.columns[i].name)
+            for at in np.flatnonzero(np.isin(which, list(errors))).tolist():
+                self._add(at, errors[int(which[at])], self.table.columns[i].name)
             return ABSENT
         if made.missing is not None:
             missing = missing | made.missing

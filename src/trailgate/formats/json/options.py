@@ -5,6 +5,7 @@ The properties define the tables too. A header field is any member of a message,
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -33,6 +34,12 @@ class MemberPaths(HeaderFields):
 
 
 PARSER: Final = "json"
+ROW_MODEL: Final = "row"
+FLAT_MODEL: Final = "flat"
+SCHEMA: Final = (
+    "schema"  # Connect's converter writes it beside the payload; what is in it is not looked at
+)
+_LEAST_LEVELS: Final = 2  # a message's members, and those of its images and tokens
 # Members that the formatter writes; where columns are beside them, they are not columns (JSON formatter, metadata).
 METADATA: Final = frozenset(
     {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens"}
@@ -43,16 +50,21 @@ METADATA: Final = frozenset(
 class JsonOptions(MetadataOptions):
     """How GoldenGate's JSON messages are read; see ``docs/properties.md`` for each property.
 
-    With ``flat`` columns are members of the message itself, beside ``others``, which are none. ``binary`` is how bytes are
-    written, empty where that is not known.
+    ``before``, ``after`` and ``tokens`` are paths to members. In the model ``row`` columns are members of the object at the path ``row``, of the message
+    itself if that is empty, beside ``others``, which are none. In the model ``flat`` they are members of the message, named ``before`` or ``after``, the
+    ``delimiter`` and the column. ``binary`` is how bytes are written, empty where that is not known.
     """
 
-    flat: bool
+    model: str
     before: str
     after: str
+    row: str
+    delimiter: str
     tokens: str
     binary: str
     others: frozenset[str]
+    levels: int
+    opaque: str
 
     @property
     def by_id(self) -> bool:
@@ -83,25 +95,45 @@ def json_options(properties: Properties) -> JsonOptions:
     sources = [table, *(common[name] for name in ("seqid", "timestamp", "txid", "optype"))]
     sources += [common[name] for name in ("txowner", "txname", "txind")]
     named = {
-        source.name.partition(".")[0]
-        for source in sources
-        if source is not None and source.kind is SourceKind.FIELD
+        source.name for source in sources if source is not None and source.kind is SourceKind.FIELD
     }
-    before, after, tokens = (read.text(name) for name in ("before", "after", "tokens"))
+    names = ("before", "after", "row", "delimiter", "tokens")
+    before, after, row, delimiter, tokens = (read.text(name) for name in names)
+    model = read.text("model").casefold()
     if before == after:
         raise read.error(f"json.before and json.after are both {after}", "after")
+    if row and model != ROW_MODEL:
+        raise read.error(f"json.row is for json.model=row, and the model is {model}", "row")
+    if read.entry("delimiter") is not None and model != FLAT_MODEL:
+        raise read.error(
+            f"json.delimiter is for json.model=flat, and the model is {model}", "delimiter"
+        )
+    images = {"op": (before, after), ROW_MODEL: (row,), FLAT_MODEL: ()}[model]
+    paths = {*named, *images, tokens}
+    within = f"{row}." if row else ""
+    beside = {name.removeprefix(within).partition(".")[0] for name in {*named, tokens}}
     return JsonOptions(
         **common,
         schemaandtable=table,
         schema=None,
         table=(),
-        flat=read.text("model").casefold() == "row",
+        model=model,
         before=before,
         after=after,
+        row=row,
+        delimiter=delimiter,
         tokens=tokens,
         binary=read.text("binary").casefold(),
-        others=METADATA | named | {tokens},
+        others=METADATA | beside,
+        levels=_levels(paths, (*images, tokens)),
+        opaque="" if any(path.partition(".")[0] == SCHEMA for path in paths) else SCHEMA,
     )
+
+
+def _levels(paths: Iterable[str], images: Iterable[str]) -> int:
+    """Return how deep the members lie that are read: those of paths, and one below those of images and tokens."""
+    deepest = max((1 + path.count(".") for path in paths), default=0)
+    return max(_LEAST_LEVELS, deepest, *(2 + path.count(".") for path in images if path))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

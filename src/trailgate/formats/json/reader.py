@@ -15,14 +15,14 @@ import pyarrow as pa
 from trailgate.arrays import Longs
 from trailgate.formats.json.documents import JsonRecords, Scanner, document_records, text_maps
 from trailgate.formats.json.images import ConvertValues, JsonImages, converter_for
-from trailgate.formats.json.options import JsonOptions
+from trailgate.formats.json.options import FLAT_MODEL, ROW_MODEL, JsonOptions
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.parser import MessageFormat
 from trailgate.messages.records import MessageErrors
 from trailgate.model.changes import ABSENT, DELETE, INSERT, TRUNCATE, Image
 from trailgate.model.tables import Table
 
-_LEVELS: Final = 2  # a message's members, and those of its images and tokens
+ROW_MEMBERS: Final = frozenset({"__op", "__deleted"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,9 @@ class JsonOperations(JsonRecords):
 
 
 _ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
+_FLAT_HINT: Final = "The message has members such as {}: set json.model=flat"
+_PATH_HINT: Final = "The message has the member payload: give paths, as json.after=payload.after and json.optype=payload.op_type"
+_EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parser.type=debezium and debezium.model=row"
 
 
 class JsonFormat(MessageFormat[JsonOperations]):
@@ -44,7 +47,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
 
     def __init__(self, options: JsonOptions) -> None:
         self.options = options
-        self._scanner = Scanner(_LEVELS)
+        self._scanner = Scanner(options.levels, options.opaque)
         self._converters: dict[str, tuple[ConvertValues, ...]] = {}
 
     def records(self, messages: MessageBatch) -> JsonOperations:
@@ -69,21 +72,54 @@ class JsonFormat(MessageFormat[JsonOperations]):
         absent = (ABSENT,) * len(table.columns)
         group = JsonImages(records, table, rows, errors)
         converters = self._converters_of(table)
-        holders = records.holder[rows]
-        if self.options.flat:
+        options = self.options
+        if options.model == ROW_MODEL:
             if kind == TRUNCATE:
                 return absent, absent
-            image = group.image(holders, converters, self.options.others, keyed=True)
+            holders = records.node_at(options.row)[rows] if options.row else records.holder[rows]
+            if options.row:
+                group.check_images(holders, options.row, wanted=True)
+            image = group.image(holders, converters, options.others, keyed=True)
             return (image, absent) if kind == DELETE else (absent, image)
-        names = self.options.before, self.options.after
-        before, after = records.nodes.members(holders, names)
-        return self._images(group, kind, (before, after), converters)
+        if options.model == FLAT_MODEL:
+            return self._flat_images(group, kind, converters)
+        parents = tuple(records.node_at(path)[rows] for path in (options.before, options.after))
+        return self._images(group, kind, parents, converters)
+
+    def _flat_images(
+        self, group: JsonImages, kind: int, converters: Sequence[ConvertValues]
+    ) -> tuple[Image, Image]:
+        """Return the images of members that are named ``before.ID`` and ``after.ID``."""
+        holders, delimiter = group.records.holder[group.rows], self.options.delimiter
+        parts = (
+            (self.options.before, kind not in (INSERT, TRUNCATE), kind == DELETE),
+            (self.options.after, kind not in (DELETE, TRUNCATE), True),
+        )
+        for name, wanted, _ in parts:
+            if not wanted:
+                group.refuse_prefixed(holders, name, f"{name}{delimiter}")
+        before, after = (
+            group.image(holders, converters, prefix=f"{name}{delimiter}", keyed=needed)
+            if wanted
+            else (ABSENT,) * len(group.table.columns)
+            for name, wanted, needed in parts
+        )
+        return before, after
+
+    def _hint(self, names: Sequence[str]) -> str:
+        """Return what to try for a message without an image; ``names`` are those of the batch's members."""
+        for name in names:
+            if name.startswith(f"{self.options.after}."):
+                return _FLAT_HINT.format(name)
+        if not ROW_MEMBERS.isdisjoint(names):
+            return _EVENT_HINT
+        return _PATH_HINT if "payload" in names else _ROW_HINT
 
     def _images(
         self,
         group: JsonImages,
         kind: int,
-        parents: tuple[Longs, Longs],
+        parents: Sequence[Longs],
         converters: Sequence[ConvertValues],
     ) -> tuple[Image, Image]:
         images: list[Image] = []
@@ -97,7 +133,8 @@ class JsonFormat(MessageFormat[JsonOperations]):
                 images.append((ABSENT,) * len(group.table.columns))
                 continue
             if needed:
-                group.check_images(nodes, name, wanted=True, hint=_ROW_HINT)
+                hint = self._hint(group.records.nodes.names)
+                group.check_images(nodes, name, wanted=True, hint=hint)
             images.append(group.image(nodes, converters, keyed=needed))
         return images[0], images[1]
 

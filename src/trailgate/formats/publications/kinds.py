@@ -17,7 +17,7 @@ from trailgate.arrays import Longs, Octets
 from trailgate.columnar.rows import octets
 from trailgate.errors import DecodeError, TrailgateError, Where
 from trailgate.messages.messages import MessageBatch
-from trailgate.messages.records import BadMessagesError
+from trailgate.messages.records import BadMessagesError, other_encoding
 
 STRUCTURE_IDS: Final = (b"RFH ", "RFH ".encode("cp037"))
 _FIXED: Final = 36  # bytes of a version 2 header before its names and values
@@ -66,9 +66,10 @@ _BLANKS: Final = b" \t\r\n\x25\x40"  # those of EBCDIC too
 # A delimited record begins with a bare integer, an XML message with "<" or a mark of its encoding; in ASCII and in EBCDIC.
 _FIRST: Final = {
     DELIMITED: b"0123456789\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9",
-    XML: b"<\x4c\xef\xfe\xff",
+    XML: b"<\x4c\xfe\xff",
 }
 _KINDS: Final = tuple(_FIRST)
+_MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
 _WIDE: Final = "<".encode("utf-16-be")  # its mark may be missing
 _SHOWN: Final = 24
 _HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are for Q Apply alone"
@@ -80,7 +81,7 @@ def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:
     Raises BadMessagesError for those of another kind, and those that are of none.
     """
     data = octets(messages.data)
-    messages = _without_rfh(messages, data)
+    messages = _without_rfh(messages, data).without_marks()
     filled = np.flatnonzero(messages.ends > messages.starts)
     codes = _codes(data, messages, filled)
     known = codes[codes < len(_KINDS)]
@@ -100,7 +101,9 @@ def looks_delimited(messages: MessageBatch) -> bool:
     """Return whether the first message, which is not empty, begins as a delimited one."""
     if not len(messages) or messages.starts[0] == messages.ends[0]:
         return False
-    return octets(messages.data)[messages.starts[0]] in _FIRST[DELIMITED]
+    first = messages.slice(0, 1).without_marks()
+    body = octets(first.data)[first.starts[0] : first.ends[0]]
+    return len(body) > 0 and body[0] in _FIRST[DELIMITED]
 
 
 def _table() -> Octets:
@@ -123,6 +126,10 @@ def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
             first = _WIDE[1:]
         if first:
             codes[at] = _CODES[first[0]]
+    for at in np.flatnonzero(np.isin(data[messages.starts[rows]], _MARKS)).tolist():
+        body = data[messages.starts[rows[at]] : messages.ends[rows[at]]][:_SHOWN].tobytes()
+        if not body.decode("utf-16", "replace").lstrip().startswith("<"):
+            codes[at] = len(_KINDS)  # only XML states its encoding
     return codes
 
 
@@ -135,7 +142,8 @@ def _error(
     if code < len(_KINDS):
         problem = f"{_article(_KINDS[code])} message among {_KINDS[kind]} ones"
         return DecodeError(problem, where=where, hint="Capture the messages of each kind apart")
-    return DecodeError("the message is not a publication", where=where, hint=_HINT)
+    found = DecodeError("the message is not a publication", where=where, hint=_HINT)
+    return other_encoding(raw, where) or found
 
 
 def _article(kind: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from trailgate.errors import DecodeError, StorageError, Where
+from trailgate.messages.messages import TOMBSTONE
 from trailgate.storage.files.durable import writing
 
 
@@ -65,6 +66,9 @@ def _body(fields: dict[str, Any], line: bytes) -> bytes:
             return base64.b64decode(encoded, validate=True)
     except (UnicodeEncodeError, binascii.Error) as error:
         raise DecodeError(f"the body cannot be read: {error}", where=Where(raw=line)) from None
+    if "body" in fields and body is None and encoded is None:
+        hint = "Kafka's tombstones have a null value: they are passed over by parser.type=debezium"
+        raise DecodeError(TOMBSTONE, where=Where(raw=line), hint=hint)
     hint = 'A line is {"body": "...", "headers": {...}}'
     raise DecodeError("the line has no body", where=Where(raw=line), hint=hint)
 

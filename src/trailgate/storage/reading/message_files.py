@@ -180,7 +180,7 @@ def with_place(error: TrailgateError, files: MessageFiles, place: MessagePlace) 
     """Return the error with its file's name and, where that has more, its message's place."""
     where, path = error.where, files.files[place.file].path
     if files.is_lined(place.file):
-        error.where = replace(where, source=path, message=place.offset)
+        error.where = replace(where, source=path, message=None, begin=place.offset)
     else:  # the file is one message, or this is a part of it
         offset = where.offset if where.offset is None else where.offset + place.offset
         error.where = replace(where, source=path, message=None, offset=offset)

@@ -21,8 +21,9 @@ from trailgate.options import NAMES, TEXT, Kind, Options, choice, field_options,
 from trailgate.trail.values.codec import charset_named
 
 ALL_RECORDS: Final = "all"
-OF_OPERATIONS: Final = ("table", "from_csn", "to_csn", "undo", "open_transactions")
+OF_OPERATIONS: Final = ("table", "times", "from_csn", "to_csn", "undo", "open_transactions")
 EXCLUDE: Final = "exclude"
+AS_TEXT: Final = "text"
 
 
 def _patterns(value: Any) -> TablePatterns:
@@ -82,6 +83,11 @@ class ReadOptions:
         NAMES,
         "only these columns, comma-separated; others are not decoded",
     ] = None
+    times: Annotated[
+        str | None,
+        choice({"timestamp": None, AS_TEXT: AS_TEXT}),
+        "text: date times of the table as text with all their digits, where timestamps hold microseconds",
+    ] = None
     undo: Annotated[
         str | None,
         choice({"show": None, EXCLUDE: EXCLUDE}),
@@ -110,6 +116,11 @@ class ReadOptions:
             raise OptionError(
                 "table and tables are both given",
                 hint="table gives one table in its types, tables chooses some in the general shape",
+            )
+        if self.times is not None and self.table is None:
+            raise OptionError(
+                "times is about the types of a table's columns, and no table is given",
+                hint="Without table the values of operations are text as they are in the trail",
             )
 
 

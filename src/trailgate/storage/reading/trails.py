@@ -16,6 +16,7 @@ from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.options import (
+    AS_TEXT,
     OPTIONS,
     ReadOptions,
     choosing_columns,
@@ -68,6 +69,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     from_csn: str | None = None,
     to_csn: str | None = None,
     columns: str | Iterable[str] | None = None,
+    times: Literal["timestamp", "text"] = "timestamp",
     undo: Literal["show", "exclude"] | None = None,
     open_transactions: Literal["hold", "show"] = "hold",
     limit: int | None = None,
@@ -80,7 +82,8 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     ``records="all"`` each record is a row, with its header. ``definitions`` and ``charset`` are needed where the trail
     does not state its own. ``after``, ``from_position`` and ``to_position`` bound positions, ``from_csn`` and
     ``to_csn`` commit sequence numbers, both ends included except for ``after``. ``columns`` names the
-    columns to decode and return. ``undo="exclude"`` leaves out operations that back out an earlier one.
+    columns to decode and return. ``times="text"`` gives the table's date times as text with all their digits, where timestamps hold
+    microseconds. ``undo="exclude"`` leaves out operations that back out an earlier one.
     ``open_transactions="show"`` gives the last operation of a transaction that is open where a growing trail ends, of which
     more may follow. ``limit`` is the most rows; ``threads`` None reads with one thread a core.
 
@@ -147,7 +150,7 @@ def _of_split(
     if options.records is not None:
         yield from _chosen_records(trail, split, options, notices)
         return
-    projection = Projection.of(table or wanted_table(trail, options), options.columns)
+    projection = _projection(options, table or wanted_table(trail, options))
     named = projection.table
     tables = options.tables if named is None else TablePatterns((named.name,))
     also = choosing_columns(options, typed=named is not None)
@@ -235,4 +238,9 @@ def _schema(options: ReadOptions, table: Table | None) -> pa.Schema:
     if options.records is not None:
         names = names_of(RECORDS_SCHEMA, options.columns)
         return pa.schema([RECORDS_SCHEMA.field(name) for name in names])
-    return Projection.of(table, options.columns).schema
+    return _projection(options, table).schema
+
+
+def _projection(options: ReadOptions, table: Table | None) -> Projection:
+    """Return the projection to what the options ask for; ``table`` is the one that they name."""
+    return Projection.of(table, options.columns, text_times=options.times == AS_TEXT)

@@ -34,11 +34,14 @@ FormatRelease = Annotated[
     str | None, TEXT, Flag("RELEASE"), "The trail's format, as in FORMAT RELEASE; default 11.2."
 ]
 ByteOrderName = Annotated[
-    str | None, TEXT, Flag("big|little"), "The byte order; little needs release 12.1 or later."
+    str | None,
+    TEXT,
+    Flag("ORDER"),
+    "The byte order; little needs release 12.1 or later. Values: big, little.",
 ]
 UpdateFormatName = Annotated[
     str | None,
     TEXT,
-    Flag("separate|full|compact"),
-    "How updates with before values are written; full and compact need release 12.1 or later.",
+    Flag("FORMAT"),
+    "How updates with before values are written; full and compact need release 12.1 or later. Values: separate, full, compact.",
 ]

@@ -1,0 +1,92 @@
+"""Decimals of change events: unscaled two's complement numbers, big-endian, and a scale."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.columnar.numbers import format_integers, parse_integers
+from trailgate.columnar.rows import over_nulls, row_error
+from trailgate.formats.json.images import Values, from_base64
+from trailgate.formats.json.object_kernels import NO_NODE
+from trailgate.formats.json.scan_kernels import NUMBER, OBJECT, STRING
+
+MOST_SCALE: Final = 1000  # more digits than any database holds
+_MOST_BYTES: Final = 1000  # of an unscaled number: some 2,400 digits
+_WORD: Final = 8
+
+
+def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
+    """Return the digits of unscaled numbers, with ``scale`` of them after the point; null stays null."""
+
+    def convert(dense: pa.Array) -> pa.Array:
+        numbers = _small(dense)
+        if numbers is not None and 0 <= scale <= 18:
+            return _scale(numbers, scale)
+        raws = dense.to_pylist()
+        if b"" in raws:
+            raise row_error("a number has no bytes", dense, raws.index(b""))
+        sizes = [len(raw) for raw in raws]
+        if max(sizes, default=0) > _MOST_BYTES:
+            problem = f"a number has more than {_MOST_BYTES} bytes"
+            raise row_error(problem, dense, sizes.index(max(sizes)))
+        return pa.array([_text(raw, scale) for raw in raws], pa.string())
+
+    return over_nulls(convert, values)
+
+
+def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
+    """Return the numbers of at most eight bytes each; None where one has more, or none."""
+    offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
+    sizes = np.diff(offsets)
+    if not len(sizes) or sizes.min() < 1 or sizes.max() > _WORD:
+        return None
+    data = np.frombuffer(values.buffers()[2], np.uint8)
+    found = (data[offsets[:-1]].astype(np.int8)).astype(np.int64)
+    for place in range(1, int(sizes.max())):
+        more = sizes > place
+        found[more] = found[more] << 8 | data[offsets[:-1][more] + place]
+    return found
+
+
+def _scale(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], scale: int) -> pa.StringArray:
+    pairs = np.empty((len(numbers), 2), np.int64)
+    pairs[:, 0], pairs[:, 1] = numbers, numbers >> 63
+    kind = pa.decimal128(19, scale)
+    return format_integers(pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(pairs)]))
+
+
+def _text(raw: bytes, scale: int) -> str:
+    number = int.from_bytes(raw, "big", signed=True)
+    if scale <= 0:
+        return str(number * 10**-scale)
+    digits = str(abs(number)).rjust(scale + 1, "0")
+    return f"{'-' if number < 0 else ''}{digits[:-scale]}.{digits[-scale:]}"
+
+
+def variable_decimals(values: Values) -> pa.Array:
+    """Return the digits of numbers that have their scale beside them: ``{"scale": 2, "value": "BAA="}``; other values stay as they are.
+
+    Raises DecodeError, with the row as its record, for other objects.
+    """
+    nodes, kinds = values.nodes, values.kinds
+    objects = np.where(kinds == OBJECT, values.cells, NO_NODE).astype(np.int64)
+    scale, value = nodes.members(objects, ["scale", "value"])
+    odd = (nodes.kinds(scale) != NUMBER) | (nodes.kinds(value) != STRING)
+    odd &= kinds == OBJECT
+    if odd.any():
+        raise row_error("not a number with its scale", values.strings, int(np.argmax(odd)))
+    scales = parse_integers(nodes.strings(scale), 0, 2, signed=True)
+    if pc.any(pc.greater(pc.abs_checked(scales), MOST_SCALE)).as_py():
+        row = pc.index(pc.greater(pc.abs_checked(scales), MOST_SCALE), True).as_py()
+        raise row_error("not a scale", values.strings, row)
+    numbers = from_base64(nodes.strings(value))
+    found = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.strings)
+    for each in pc.unique(scales.drop_null()).to_pylist():
+        mine = pc.fill_null(pc.equal(scales, each), False)
+        own = pc.if_else(mine, numbers, pa.scalar(None, pa.binary()))
+        found = pc.coalesce(found, decimal_strings(own, each))
+    return found

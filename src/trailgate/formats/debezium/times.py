@@ -1,0 +1,185 @@
+"""Dates and times of change events: numbers since 1970 or midnight, and ISO text, made ISO text without a zone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs
+from trailgate.columnar.gather import gather
+from trailgate.columnar.numbers import parse_integers
+from trailgate.columnar.rows import over_nulls, row_error, text_view
+from trailgate.columnar.temporal import DEFAULT_FORMAT, parse_timestamps
+from trailgate.errors import DecodeError
+from trailgate.formats.json.images import Values
+from trailgate.formats.json.scan_kernels import NUMBER, STRING
+from trailgate.model.changes import YEAR_1, YEAR_10000
+
+Decode = Callable[[Values], pa.Array]
+DAY: Final = 86_400_000_000  # microseconds
+
+
+def dates(values: Values) -> pa.Array:
+    """Return ISO dates of days since 1970."""
+    values.refuse_others(NUMBER)
+    return _times(values, lambda days: days * DAY, 10)
+
+
+def timestamps(units: int) -> Decode:
+    """Return what makes ISO date times of times since 1970, of which a millisecond has ``units``, at most nanoseconds."""
+
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER)
+        if units <= 1000:
+            return _times(values, lambda numbers: numbers * (1000 // units), 26)
+        return _nanoseconds(values)
+
+    return decode
+
+
+def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -> pa.Array:
+    def convert(dense: pa.Array) -> pa.Array:
+        numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
+        with np.errstate(over="ignore"):
+            found = micros(numbers)
+        bad = (found < YEAR_1) | (found >= YEAR_10000) | (np.abs(numbers) > YEAR_10000)
+        if bad.any():
+            raise row_error("not a time in the years 1 to 9999", dense, int(np.argmax(bad)))
+        text = pc.cast(pa.array(found).view(pa.timestamp("us")), pa.string())
+        return text if width == 26 else pc.utf8_slice_codeunits(text, 0, width)
+
+    return over_nulls(convert, values.strings)
+
+
+def _nanoseconds(values: Values) -> pa.Array:
+    def convert(dense: pa.Array) -> pa.Array:
+        numbers = parse_integers(dense, 0, 8, signed=True)
+        return pc.cast(numbers.view(pa.timestamp("ns")), pa.string())
+
+    return over_nulls(convert, values.strings)
+
+
+_HOUR: Final = 3_600_000  # milliseconds
+# MySQL's TIME is a span too: from -838:59:59 to 838:59:59 (MySQL reference, the TIME type).
+_MOST_HOURS: Final = 838
+_RANGE: Final = "It is from -838:59:59 to 838:59:59, as MySQL's TIME"
+
+
+def times_of_day(units: int) -> Decode:
+    """Return a decoder to HH:MI:SS.ffffff of times since midnight, of which a millisecond has ``units``.
+
+    A time of MySQL may be negative or longer than a day: ``-01:30:00.000000``, ``25:00:00.000000``.
+    """
+
+    def decode(values: Values) -> pa.Array:
+        values.refuse_others(NUMBER)
+        return over_nulls(convert, values.strings)
+
+    def convert(dense: pa.Array) -> pa.Array:
+        numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
+        hour = _HOUR * units
+        most = (_MOST_HOURS + 1) * hour
+        bad = (numbers <= -most) | (numbers >= most)
+        if bad.any():
+            raise row_error("not a time of day", dense, int(np.argmax(bad)), _RANGE)
+        spans = (numbers < 0) | (numbers >= 24 * hour)
+        if not spans.any():
+            return _clock(numbers, units)
+        size = np.abs(numbers)
+        hours = pc.utf8_lpad(pc.cast(pa.array(size // hour), pa.string()), 2, "0")
+        signs = pc.if_else(pa.array(numbers < 0), "-", "")
+        rest = pc.utf8_slice_codeunits(_clock(size % hour, units), 2)
+        return pc.binary_join_element_wise(signs, hours, rest, "")
+
+    return decode
+
+
+def _clock(numbers: Longs, units: int) -> pa.Array:
+    """Return HH:MI:SS.ffffff of times within a day, with nine digits of fraction for nanoseconds."""
+    kind = pa.time64("ns") if units > 1000 else pa.time64("us")
+    scaled = numbers if units >= 1000 else numbers * (1000 // units)
+    return pc.cast(pa.array(scaled).view(kind), pa.string())
+
+
+# The offset of a zone at the end of an ISO time, as Java writes it: Z, +05:30, -11:00, +01:02:03.
+_OFFSET: Final = (
+    r"(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?:?(?P<seconds>[0-9]{2})?$"
+)
+_ZONED: Final = r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?P<fraction>\.[0-9]+)?" + _OFFSET  # fmt: skip
+_MOST_OFFSET: Final = 18 * 3600  # seconds: Java has none beyond
+_SECOND: Final = 1_000_000
+
+
+def iso_strings(values: Values) -> pa.Array:
+    """Return ISO strings in UTC without the letter of their zone; a time of another zone is converted."""
+    values.refuse_others(STRING)
+
+    def convert(dense: pa.Array) -> pa.Array:
+        plain = _without_letter(dense)
+        if plain is not None:
+            return plain
+        bare = pc.replace_substring_regex(dense, r"(Z|[+-]00:00)$", "")
+        zoned = np.asarray(pc.match_substring_regex(bare, _ZONED))
+        if not zoned.any():
+            return bare
+        rows = np.flatnonzero(zoned)
+        converted = _in_utc(bare, rows)
+        return pc.replace_with_mask(bare, pa.array(zoned), converted)
+
+    return over_nulls(convert, values.strings)
+
+
+def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
+    """Return the times of these rows, which have an offset, in UTC.
+
+    The fraction stays as it is written: offsets are whole seconds.
+    """
+    part = pc.extract_regex(values.take(pa.array(rows)), _ZONED)
+    hours, minutes, seconds = (
+        pc.cast(_or_zero(part.field(name)), pa.int64()).to_numpy()
+        for name in ("hours", "minutes", "seconds")
+    )
+    offset = hours * 3600 + minutes * 60 + seconds
+    try:
+        local, _ = parse_timestamps(part.field("time"), DEFAULT_FORMAT)
+    except DecodeError as error:
+        raise row_error(error.problem, values, int(rows[error.where.record or 0])) from None
+    east = np.asarray(pc.equal(part.field("sign"), "+"))
+    micros = local - np.where(east, offset, -offset) * _SECOND
+    bad = (offset > _MOST_OFFSET) | (minutes > 59) | (seconds > 59)
+    bad |= (micros < YEAR_1) | (micros >= YEAR_10000)
+    if bad.any():
+        problem = "not a time with the offset of a zone, in the years 1 to 9999"
+        raise row_error(problem, values, int(rows[np.argmax(bad)]))
+    whole = pc.cast(pa.array(micros).view(pa.timestamp("us")), pa.string())
+    return pc.binary_join_element_wise(
+        pc.utf8_slice_codeunits(whole, 0, 19), part.field("fraction"), ""
+    )
+
+
+def _or_zero(values: pa.StringArray) -> pa.StringArray:
+    return pc.if_else(pc.equal(values, ""), "0", values)
+
+
+def zoned_strings(values: Values) -> pa.Array:
+    """Return ISO strings with a blank before the time and before the zone: ``2020-01-02 03:04:05.5 -11:00``."""
+    values.refuse_others(STRING)
+    spaced = pc.replace_substring_regex(values.strings, r"^(.{10})T", r"\1 ")
+    named = pc.replace_substring_regex(spaced, "Z$", "+00:00")
+    return pc.replace_substring_regex(named, r"(:[0-9.]+)([+-][0-9:]+)$", r"\1 \2")
+
+
+def _without_letter(values: pa.Array) -> pa.Array | None:
+    """Return times without their last letter, a Z or none; None where other zones may be among them."""
+    offsets, data = text_view(values)
+    starts, ends = offsets[:-1].astype(np.int64), offsets[1:].astype(np.int64)
+    own = data[offsets[0] : offsets[-1]]
+    if (ends == starts).any() or (own == ord("+")).any():
+        return None
+    if np.count_nonzero(own == ord("-")) > 2 * len(values):  # those of dates
+        return None
+    return gather(data, starts, ends - (data[ends - 1] == ord("Z")), text=True, checked=True)

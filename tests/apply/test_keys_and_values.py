@@ -1,0 +1,88 @@
+"""Whatever the types of its keys and values, a table has the rows of its source after each of several runs, in every target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from apply.postgresql_server import running
+from apply.value_histories import FORMS, History, run_histories
+from apply.value_table import TARGETS, VALUES
+from laws import WHOLE, chance, examples
+from trailgate import apply_trail
+from trailgate.model.types import INTERVAL_TYPES, TYPES, Family
+
+TABLES = 6  # of a trail
+HISTORIES = 5_000 if WHOLE else 12
+EMBEDDED = ("delta", "duckdb")
+Run = Callable[[str, str], None]
+
+
+def test_every_type_has_values() -> None:
+    readable = {code for code, row in TYPES.items() if row.family is not Family.UNSUPPORTED}
+    known = {one.column.data_type for one in VALUES}
+    assert readable - known < INTERVAL_TYPES
+
+
+@pytest.mark.timeout(0 if WHOLE else 300)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_a_table_has_the_sources_rows(name: str, form: str, tmp_path: Path) -> None:
+    """Each history has a key of one type, of a pair of types, or none; some have more than a hundred keys."""
+    _run(name, form, tmp_path)
+
+
+@pytest.mark.servers
+@pytest.mark.timeout(0 if WHOLE else 300)
+@pytest.mark.parametrize("form", FORMS)
+def test_so_has_one_of_a_server(server: str, form: str, tmp_path: Path) -> None:
+    _run("postgresql", form, tmp_path, server)
+
+
+@pytest.mark.timeout(0 if WHOLE else 300)
+@pytest.mark.parametrize("name", ["delta", "duckdb", "parquet"])
+def test_a_table_of_operations_has_each_with_its_values(name: str, tmp_path: Path) -> None:
+    _run(name, "pair", tmp_path, mode="append")
+
+
+@pytest.mark.timeout(0 if WHOLE else 300)
+@pytest.mark.parametrize("mode", ["soft-delete", "history"])
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_rows_that_are_current_in_other_modes_are_the_sources(
+    name: str, mode: str, tmp_path: Path
+) -> None:
+    _run(name, "pair", tmp_path, mode=mode)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running(tmp_path_factory.mktemp("postgresql")) as address:
+        yield address
+
+
+def _run(name: str, form: str, tmp_path: Path, server: str = "", mode: str = "current") -> None:
+    target, own = TARGETS[name], chance(f"values {name} {form} {mode}")
+    count = HISTORIES if WHOLE else examples(HISTORIES)
+    for number in range(-(-count // TABLES)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        types = own.sample(VALUES, TABLES)
+        histories = [
+            History.drawn(own, f"T{at}", form, target, key, many=at == 0)
+            for at, key in enumerate(types)
+        ]
+        address = _database(server, f"{form}{number}") if server else ""
+        run_histories(folder, histories, target, _applied(mode), own, address=address, mode=mode)
+
+
+def _applied(mode: str) -> Callable[[Path, str, int], object]:
+    return lambda trail, to, size: apply_trail(trail, to, batch_bytes=size, mode=mode)  # type: ignore[arg-type]
+
+
+def _database(server: str, name: str) -> str:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return f"{server.rpartition('/')[0]}/{name}"
