@@ -198,6 +198,9 @@ def cuts(own: random.Random, log: Sequence[Operation]) -> list[Sequence[Operatio
     return [log[begin:end] for begin, end in pairwise(chosen)]
 
 
+Apply = Callable[[random.Random, Path, "Case", Place], ApplyError | None]
+
+
 def applied(own: random.Random, folder: Path, case: Case, where: Place) -> ApplyError | None:
     """Apply what the trail has in runs of which some are killed; return the error of an operation that stopped the last one."""
     while True:
@@ -235,8 +238,10 @@ class Tried:
             assert found == wanted, (name, found, wanted)
 
 
-def check(own: random.Random, folder: Path, case: Case, kind: str) -> Tried:
-    """Try one history."""
+def check(
+    own: random.Random, folder: Path, case: Case, kind: str, apply: Apply = applied
+) -> Tried:
+    """Try one history, which ``apply`` applies part by part."""
     made = history(own, damage=case.damage)
     where = place(kind, folder, case.options(folder, 1).mode)
     make = {
@@ -252,7 +257,7 @@ def check(own: random.Random, folder: Path, case: Case, kind: str) -> Tried:
     errors = []
     for part in cuts(own, made.log):
         write(folder / "ot", made, part)
-        errors.append(applied(own, folder, case, where))
+        errors.append(apply(own, folder, case, where))
 
     assert (errors[-1] is None) == fits, (errors, made.log)
     numbers = positions(folder / "ot")
