@@ -42,7 +42,9 @@ def delivered(own: random.Random, folder: Path, case: Case, where: Place) -> App
         ends = [*cuts[1:], len(ids)]
         rows = np.array(own.sample(range(cuts[begin], ends[begin]), ends[begin] - cuts[begin]))
         parts = np.array_split(rows, own.randint(1, 3))
-        tasks = [table.take(pa.array(part)).combine_chunks().to_batches() for part in parts if len(part)]
+        tasks = [
+            table.take(pa.array(part)).combine_chunks().to_batches() for part in parts if len(part)
+        ]
         batches = [one for task in tasks for one in to_changes(definitions, task)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(apply_tables, "open_target", opened)
