@@ -62,7 +62,7 @@ class Replay:
         self.ignored = 0
         self._begin = frozenset[Key]()
         if rows is not None:
-            columns = [_values(rows[column.name]) for column in table.columns]
+            columns = [python_values(rows[column.name]) for column in table.columns]
             for values in zip(*columns, strict=True):
                 key = tuple(values[at] for at in table.key)
                 self._rows.setdefault(key, []).append(_Row(list(values)))
@@ -73,7 +73,7 @@ class Replay:
 
         The transaction ``unended`` has more operations after these, a truncate first: its keys may hold two rows.
         """
-        own = _lists(operations.key), _lists(operations.old_key)
+        own = key_lists(operations.key), key_lists(operations.old_key)
         values = [
             [NOT_LOGGED] * len(operations) if one.values is None else one.values.to_pylist()
             for one in operations.values
@@ -277,7 +277,7 @@ def replay_operations(
 
 def keys_of(operations: Operations) -> list[Key]:
     """Return the keys that operations name, before and after, each once in order of occurrence."""
-    both = zip(_lists(operations.old_key), _lists(operations.key), strict=True)
+    both = zip(key_lists(operations.old_key), key_lists(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
@@ -289,14 +289,15 @@ def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> Sta
     return StateColumn(values, missing if missing.any() else None)
 
 
-def _lists(columns: Sequence[pa.Array]) -> list[Key]:
-    return list(zip(*map(_values, columns), strict=True))
+def key_lists(columns: Sequence[pa.Array]) -> list[Key]:
+    """Return the rows of a key's columns."""
+    return list(zip(*map(python_values, columns), strict=True))
 
 
 NAN: Final = float("nan")
 
 
-def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return values as Python has them. NaN is always the same object, so that keys which have it are equal."""
     found: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):

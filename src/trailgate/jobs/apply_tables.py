@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.batch import Effects, key_table
-from trailgate.apply.collisions import Collisions
+from trailgate.apply.collisions import NAMES, Collisions
 from trailgate.apply.column_types import ColumnTypes
 from trailgate.apply.exclusions import standing_errors
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
@@ -118,6 +118,10 @@ class _Change:
     is_new: bool = False
     added: tuple[str, ...] = ()
     wider: tuple[str, ...] = ()
+
+
+MOST_SOUGHT: Final = 1 << 20  # operations of a batch among which a refused one is looked for
+GONE_HINT: Final = "Restore the table, or apply the trail by another --group to a new one. What was applied to it before is not applied again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +249,16 @@ class TargetTables:
         """Raise StorageError if a table that is there already would be written from a further source: its position would hide what lies before it."""
         for one in joining:
             target = one.partition(" to ")[2].partition(":")[0]
-            for name, position, _ in self._target.positions() if target else ():
-                if "*" not in target and TablePatterns((target,)).fits_end(name):
-                    problem = f"{name} is applied up to position {short_position(position)}, and {one} joins it"
+            for known in self._target.positions() if target else ():
+                if "*" not in target and TablePatterns((target,)).fits_end(known.table):
+                    at = short_position(known.position)
+                    problem = f"{known.table} is applied up to position {at}, and {one} joins it"
                     hint = "Give the new source a target of its own"
                     raise StorageError(problem, where=Where(source=to), hint=hint)
+
+    def release(self) -> None:
+        """Let others use the target until the next batch."""
+        self._target.release()
 
     def close(self) -> None:
         """Let go of the target."""
@@ -337,7 +346,10 @@ class TargetTables:
                 self._check_mode(held)
             if held is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
-            at = None if held is None else self._target.position(held)
+            at = self._target.position(wanted if held is None else held)
+            if held is None and at is not None and self._bound is None:
+                problem = "the target's table is gone, and it was applied to before"
+                raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
             if not self.by_position:
@@ -471,7 +483,7 @@ class TargetTables:
             return self._apply(batch, policy)
         except RowRefusedError as error:
             if self._responses.stops(error):
-                raise
+                raise self._placed(batch, policy, error) from None
             refusal = error
         middle = _middle(batch)
         if middle is not None:
@@ -483,6 +495,29 @@ class TargetTables:
             return replace(done, batches=1)
         refused = self._refused(batch, policy, refusal)
         return self._apply_parts(replace(batch, errors={**batch.errors, **refused}), policy)
+
+    def _placed(
+        self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
+    ) -> TrailgateError:
+        """Return the error of a refused row with the position, table and key of its operation, which is found by trying parts of the batch."""
+        if batch.rows > MOST_SOUGHT:
+            return refusal
+        refused = self._refused(batch, policy, refusal)
+        if len(refused) != 1:
+            return refusal
+        ((number, error),) = refused.items()
+        for own in batch.operations.values():
+            for row in np.flatnonzero(own.order == number).tolist():
+                key = (
+                    f"{NAMES.get(int(own.op_type[row]), 'operation')} of {own.shown_key(row)}: "
+                    if own.key
+                    else ""
+                )
+                where = replace(error.where, source=own.place(row), table=str(own.table))
+                hint, numbers = error.hint, error.numbers
+                made = type(error)(f"{key}{error.problem}", where=where, hint=hint)
+                return made.numbered(numbers)
+        return error
 
     def _refused(
         self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError

@@ -181,6 +181,9 @@ class _Expected(Target):
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         return self.scratch.scan(table)
 
+    def release(self) -> None:
+        pass
+
     def close(self) -> None:
         self.scratch.close()
 

@@ -215,6 +215,9 @@ class FileEditor:
     def __init__(self, assignments: Sequence[str], options: WritingOptions) -> None:
         chosen = options.records
         self._framing, self._kinds = chosen.framing, None
+        if chosen.framing.kind is FrameKind.MICRO_FOCUS:
+            hint = "Read it, change the table, and write a new file"
+            raise OptionError("fields of files of Micro Focus are not set", hint=hint)
         parsed = [Assignment.parse(text) for text in assignments]
         names: Sequence[str | None] = [chosen.record]
         if chosen.kinds is not None:
@@ -229,7 +232,7 @@ class FileEditor:
                 hint = did_you_mean(one.field, known)
                 raise OptionError(f"no field {one.field} in the copybook's records", hint=hint)
             fields = {item.field.name.upper() for item in targets}
-            if chosen.kinds is not None and chosen.kinds.field.upper() in fields:
+            if chosen.kinds is not None and fields & _key_items(layouts, chosen.kinds.fields):
                 raise OptionError(f"{one.field} chooses the kinds of records, and is not set")
 
     def edit_file(self, file: RecordFile, splits: Sequence[RecordSplit], to: IO[bytes]) -> int:
@@ -338,3 +341,15 @@ def edit_records(
             parts.append(WrittenPart(count, tuple(made)))
             records += count
     return records, len(files)
+
+
+def _key_items(layouts: Sequence[Layout], names: Sequence[str]) -> set[str]:
+    """Return the names, in capitals, of the items that choose the kinds of records, or are in a group that does."""
+    wanted = {name.upper() for name in names}
+    groups = (field for layout in layouts for field in layout.root.walk())
+    return {
+        item.name.upper()
+        for group in groups
+        if group.name.upper() in wanted
+        for item in group.walk()
+    }

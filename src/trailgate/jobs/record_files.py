@@ -5,6 +5,7 @@ The options (``record_options``) become one frozen value for all front ends.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -13,6 +14,7 @@ from typing import Any, Final, Self, Unpack
 import numpy as np
 import pyarrow as pa
 
+from trailgate.arrays import CHUNK
 from trailgate.cobol.copybook.items import counter_keys
 from trailgate.cobol.copybook.layouts import (
     Dialect,
@@ -80,7 +82,15 @@ _DIALECT: Final = (
     "floats",
     "signs",
     "decimal_comma",
+    "constants",
 )
+
+
+_ASCII_ENDS: Final = (
+    None,
+    b"\n",
+    b"\r\n",
+)  # of lines that are text in ASCII, unless a code page is given
 
 
 Decoder = RecordDecoder | KindsDecoder | SegmentDecoder
@@ -103,7 +113,10 @@ class CopybookOptions:
     orphans: Orphans = Orphans.ERROR
 
     def check_names(self) -> None:
-        """Raise OptionError where folders and items have a name in common."""
+        """Raise OptionError where folders and items have a name in common, and for a name that is not Unicode."""
+        for name in self.partitions:
+            if any("\ud800" <= character <= "\udfff" for character in name):
+                raise OptionError(f"partitions: the name {name!r} is not Unicode")
         names = self.decoder().schema.names if self.partitions else []
         for name in self.partitions:
             if names.count(name) > 1:
@@ -233,6 +246,9 @@ class CopybookOptions:
 def _dialect(given: Mapping[str, Any]) -> Dialect:
     """Return the dialect of the options: what is not stated is as the compiler has it."""
     stated = {name: given[name] for name in _DIALECT if given[name] is not None}
+    if given["record_format"] is FrameKind.LINE and given["delimiter"] in _ASCII_ENDS:
+        # A line feed is no character of EBCDIC text, whose lines end with X'15' or X'25'.
+        stated = {"code_page": "ascii", **stated}
     return Dialect(**{**(given["compiler"] or {}), **stated})
 
 
@@ -328,6 +344,8 @@ def read_records(
     To ``counts``, a ``collections.Counter``, is added as the reader is read what the options of values decided on, by option, record and field:
     ``("padding=left", "ACCOUNT", "AMOUNT")``.
     """
+    if counts is not None and not isinstance(counts, Counter):
+        raise OptionError(f"counts must be a collections.Counter, not {type(counts).__name__}")
     chosen = CopybookOptions.of({"copybook": copybook, **options})
     return read_all_records(path, chosen, tally=counts)
 
@@ -408,13 +426,24 @@ def record_schemas(named: Mapping[str, Any], *, shape: Shape = Shape.TREE) -> di
     return found
 
 
+# Each column of a batch has a cost of its own, so a batch of long records is larger: with the usual number of bytes it would have a few rows, and as
+# many columns as a record is long, which made the cost of a value grow with the number of columns.
+_ROWS_OF_BATCH: Final = 512
+_MOST_CHUNK: Final = 32 << 20
+
+
+def _chunk_bytes(length: int) -> int:
+    """Return how many bytes are decoded at once of records of a length: ``CHUNK``, but more for records of more than some thousand bytes."""
+    return max(CHUNK, min(_ROWS_OF_BATCH * length, _MOST_CHUNK))
+
+
 def records_of_split(
     split: RecordSplit, options: CopybookOptions, tally: PolicyCounts
 ) -> Iterator[RecordBytes]:
     """Yield the records of one split, not decoded; ``tally`` counts those that are skipped for their lengths."""
     framing = options.framing
     texts = {FILE_COLUMN: mask_logins(split.file.path), **dict(split.file.partitions)}
-    for chunk in read_record_split(split, framing):
+    for chunk in read_record_split(split, framing, _chunk_bytes(framing.length)):
         found = records_at(chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base)
         found = replace(found, texts=texts, places=chunk.places)
         others = framing.others(found.starts, found.ends) if framing.skips else None

@@ -16,7 +16,7 @@ from trailgate.cobol.records.record_lengths import (
     mapped_lengths,
     stated_lengths,
 )
-from trailgate.cobol.records.segments import layout_named
+from trailgate.cobol.records.segments import layout_named, written_layout
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.errors import OptionError
 from trailgate.options import Options
@@ -57,7 +57,7 @@ def _length(given: Mapping[str, Any], layouts: Sequence[Layout]) -> int:
         found = ", ".join(f"{name} {size}" for name, size in sizes.items())
         hint = "State recordLength, or a recordFormat in which each record has its own length"
         raise OptionError(f"the kinds of records differ in length: {found} bytes", hint=hint)
-    return next(iter(sizes.values()))
+    return max(sizes.values())
 
 
 # The options that a record at an end of a file, given by its name, becomes.
@@ -98,7 +98,9 @@ def _lengths(
             raise OptionError("lengthMap is given without lengthField, whose values it is about")
         return None
     names = [given["record"]] if kinds is None else kinds.records
-    own = [layout_named(layouts, name) for name in names]
+    # A segment ends with its own last item, if nothing follows it in its record.
+    named = written_layout if is_layout and given["segment_length"] else layout_named
+    own = [named(layouts, name) for name in names]
     if is_layout:
         if given["depending"] is Depending.MOST:
             problem = "depending=most, and records as long as the elements that they have"

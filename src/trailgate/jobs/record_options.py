@@ -27,6 +27,7 @@ from trailgate.cobol.records.nested_kinds import Children, Orphans
 from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding
 from trailgate.jobs.record_framing import LENGTH_WIDTH
 from trailgate.jobs.record_texts import (
+    CONSTANTS,
     COUNTS,
     DELIMITER,
     ELEMENTS,
@@ -38,6 +39,7 @@ from trailgate.jobs.record_texts import (
     PAGES,
     PARENTS,
     RENAMED,
+    SEGMENT_LENGTHS,
     TRIM,
 )
 from trailgate.options import (
@@ -77,7 +79,7 @@ class CopybookKeywords(TypedDict, total=False):
     blank: Literal["error", "null", "zero"]
     low_values: Literal["error", "null", "zero"]
     padding: Literal["left", "zeros", "trim", "error"]
-    code_page: str
+    code_page: str | None
     code_pages: str | Mapping[str, str]
     integers: Literal["int64", "decimal", "text"]
     numbers: Literal["value", "text"]
@@ -89,6 +91,7 @@ class CopybookKeywords(TypedDict, total=False):
     signs: Literal["strict", "lenient"]
     compiler: Literal["ibm", "micro-focus", "gnucobol", "fujitsu"] | None
     decimal_comma: bool
+    constants: str | Mapping[str, str | int | bool | None]
     names: Literal["cobol", "sql"]
     filler: Literal["drop", "keep", "bytes"]
     rename: str | Mapping[str, str]
@@ -107,6 +110,7 @@ class RecordKeywords(CopybookKeywords, total=False):
     record_format: Literal[
         "fixed",
         "line",
+        "micro-focus",
         "rdw",
         "bdw",
         "spanned",
@@ -117,8 +121,22 @@ class RecordKeywords(CopybookKeywords, total=False):
         "V",
         "VB",
         "VBS",
+        "FA",
+        "FM",
+        "FS",
+        "FBA",
+        "FBM",
+        "FBS",
+        "VA",
+        "VM",
+        "VS",
+        "VBA",
+        "VBM",
+        "VBSA",
+        "VBSM",
     ]
     record_length: int | None
+    segment_length: Literal["own", "record"]
     delimiter: str | bytes | None
     little_endian: bool
     adjustment: int
@@ -172,7 +190,7 @@ OPTIONS: Final = Options(
         Option("blank", choice(Blank), "a number of only blanks: error, null, zero", Blank.ERROR),
         Option("low_values", choice(Blank), "a number of only low-values, alike", Blank.ERROR),
         Option("padding", choice(Padding), "blanks beside a number's digits", Padding.LEFT),
-        Option("code_page", TEXT, "of text and DISPLAY numbers, as cp037", _COBOL.code_page),
+        Option("code_page", TEXT, "of text and DISPLAY numbers: cp037, of lines ascii"),
         Option("code_pages", PAGES, "of single items: ITEM=PAGE, ITEM=PAGE", {}),
         Option("integers", choice(Integers), "what whole numbers become", Integers.INT64),
         Option("numbers", choice(Numbers), "value, or always text", Numbers.VALUE),
@@ -188,6 +206,7 @@ OPTIONS: Final = Options(
             "sizes and orders of a compiler: ibm, micro-focus, gnucobol, fujitsu",
         ),
         Option("decimal_comma", FLAG, "true: DECIMAL-POINT IS COMMA", False),
+        Option("constants", CONSTANTS, "of conditional text: NAME=VALUE, NAME=OFF", ()),
         Option("names", choice(Names), "of columns: cobol, or sql with _ for each -", Names.COBOL),
         Option("filler", choice(Filler), "columns of FILLER: drop, keep or bytes", Filler.DROP),
         Option("rename", RENAMED, "other names: ITEM=NAME, ITEM_2=NAME", {}),
@@ -196,6 +215,12 @@ OPTIONS: Final = Options(
         Option("source_format", choice(SourceFormat), "of the copybook", _COBOL.source_format),
         Option("record_format", FORMAT, "how records are separated", FrameKind.FIXED),
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
+        Option(
+            "segment_length",
+            SEGMENT_LENGTHS,
+            "bytes of a segment: its own, or the whole record's",
+            True,
+        ),
         Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),
         Option("adjustment", WHOLE, "added to lengths: 4 where an RDW does not count itself", 0),

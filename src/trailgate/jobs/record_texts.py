@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from trailgate.cobol.copybook.conditional_text import passed_constants, read_constants
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.kind_rules import RecordKinds
 from trailgate.cobol.values.codec import Trim
@@ -42,6 +43,23 @@ def _new_names(text: str) -> dict[str, str]:
     return read_pairs(text, "ITEM=NAME")
 
 
+def _named_texts(pairs: Any) -> dict[str, str]:
+    """Return a mapping of texts to texts; raises ValueError for another one."""
+    is_text = instance(str)
+    return {is_text(name): is_text(text) for name, text in instance(Mapping)(pairs).items()}
+
+
+def _element_lists(names: Any) -> dict[str, tuple[str, ...]]:
+    """Return a mapping of items to the names of their elements; raises ValueError for another one."""
+    is_text = instance(str)
+    found = {}
+    for item, own in instance(Mapping)(names).items():
+        if isinstance(own, str | bytes):
+            raise ValueError  # noqa: TRY004  becomes an OptionError
+        found[is_text(item)] = tuple(map(is_text, instance(Sequence)(own)))
+    return found
+
+
 def _element_names(text: str) -> dict[str, tuple[str, ...]]:
     """Read ``ITEM=NAME|NAME, ITEM=NAME|NAME``."""
     pairs = read_pairs(text, "ITEM=NAME|NAME").items()
@@ -63,7 +81,8 @@ def _numbered(counts: Any) -> dict[str, dict[str, int]]:
     """Return the counts of values as numbers; raises ValueError for another one."""
     found: dict[str, dict[str, int]] = {}
     for item, pairs in instance(Mapping)(counts).items():
-        texts = {str(value).strip(): str(count) for value, count in pairs.items()}
+        own = instance(Mapping)(pairs).items()
+        texts = {str(value).strip(): str(count) for value, count in own}
         if not all(text.isascii() and text.isdigit() for text in texts.values()):
             raise ValueError
         found[str(item)] = {value: int(text) for value, text in texts.items()}
@@ -117,25 +136,31 @@ def _delimiter(text: str) -> bytes:
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
-# What RECFM of a data set means in a file that was copied from it.
-RECFM: Final = {
+# What RECFM of a data set means in a file that was copied from it. The control character of A and M is the first byte of a record.
+_RECFM: Final = {
     "f": FrameKind.FIXED,
     "fb": FrameKind.FIXED,
     "v": FrameKind.RDW,
     "vb": FrameKind.BDW,
+    "vs": FrameKind.SPANNED,
     "vbs": FrameKind.SPANNED,
+    "fs": FrameKind.FIXED,
+    "fbs": FrameKind.FIXED,
 }
+RECFM: Final = {name + mark: kind for name, kind in _RECFM.items() for mark in ("", "a", "m")}
 FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replace(
-    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, RECFM)])
+    words=", ".join([*(kind.value for kind in FrameKind), *map(str.upper, _RECFM)])
 )
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
-PARENTS: Final = Kind("kinds and their parents", _parents, instance(Mapping))
+PARENTS: Final = Kind("kinds and their parents", _parents, _named_texts)
 LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
-INDICATORS: Final = Kind("items and their indicators", _indicators, instance(Mapping))
+CONSTANTS: Final = Kind("constants as NAME=VALUE or NAME=OFF", read_constants, passed_constants)
+INDICATORS: Final = Kind("items and their indicators", _indicators, _named_texts)
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
+SEGMENT_LENGTHS: Final = choice({"own": True, "record": False})
 OTHERS: Final = choice({"error": False, "skip": True})
-RENAMED: Final = Kind("names and new ones", _new_names, instance(Mapping))
-ELEMENTS: Final = Kind("items and names of elements", _element_names, instance(Mapping))
+RENAMED: Final = Kind("names and new ones", _new_names, _named_texts)
+ELEMENTS: Final = Kind("items and names of elements", _element_names, _element_lists)
 COUNTS: Final = Kind("values of counters and their counts", _counts, _numbered)
 DELIMITER: Final = Kind("characters and escapes", _delimiter, instance(bytes))

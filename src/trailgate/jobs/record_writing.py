@@ -5,17 +5,19 @@ A file is written under another name, which it loses when it is complete. Parts 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO, Any, Final, Literal, Protocol, Self, Unpack
+from typing import IO, Any, Final, Protocol, Self, Unpack
 
 import pyarrow as pa
 from pyarrow import fs
 
 from trailgate.cobol.copybook.layouts import Usage
 from trailgate.cobol.records.encoding import (
+    FILLED,
     ONE_A_BLOCK,
     Blocks,
     RecordEncoder,
@@ -23,7 +25,7 @@ from trailgate.cobol.records.encoding import (
     whole_blocks,
 )
 from trailgate.cobol.records.fields import RecordBytes, records_of_length
-from trailgate.cobol.records.framing import FrameKind
+from trailgate.cobol.records.framing import FrameKind, header_of
 from trailgate.cobol.records.kinds_encoding import KindsEncoder
 from trailgate.cobol.records.nested_encoding import NestedEncoder
 from trailgate.cobol.records.nested_kinds import Children, NestedDecoder
@@ -31,13 +33,20 @@ from trailgate.cobol.records.nulls import NullAs, null_policies
 from trailgate.cobol.records.record_kinds import KindsDecoder
 from trailgate.cobol.records.segments import layout_named, written_layout
 from trailgate.columnar.gather import gather_objects
-from trailgate.errors import EncodeError, OptionError, StorageError, TrailgateError, Where
+from trailgate.errors import (
+    EncodeError,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    Where,
+    mask_logins,
+)
 from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder
 from trailgate.jobs.record_files import CopybookOptions
 from trailgate.jobs.record_framing import check_formats
 from trailgate.jobs.record_options import OPTIONS, RecordKeywords, with_base
 from trailgate.jobs.record_texts import read_pairs
-from trailgate.options import COUNT, Kind, Option, Options, choice, instance, list_names
+from trailgate.options import COUNT, Kind, Option, Options, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.opened_file import codec_of
@@ -48,7 +57,6 @@ class WritingKeywords(RecordKeywords, total=False):
     """How records are written."""
 
     nulls: str | Mapping[str, str] | None
-    segment_length: Literal["own", "record"]
     block_length: int | None
     block_records: int | None
 
@@ -63,13 +71,15 @@ NULLS: Final = Kind(
     _nulls,
     lambda given: null_policies(instance(Mapping)(given)),
 )
-LENGTHS: Final = choice({"own": True, "record": False})
 # Those of writing alone.
 OWN: Final = (
     Option("nulls", NULLS, "what NULL is written as: TYPE=VALUE, TYPE=VALUE; else an error"),
-    Option("segment_length", LENGTHS, "bytes of a segment: its own, or the whole record's", True),
-    Option("block_length", COUNT, "the most bytes of a block, with its word"),
-    Option("block_records", COUNT, "the most records of a block; 1 without block_length"),
+    Option(
+        "block_length",
+        COUNT,
+        "the most bytes of a block, with its word; else 32760, or of one longer record",
+    ),
+    Option("block_records", COUNT, "the most records of a block; else as many as fit"),
 )
 WRITING: Final = Options("copybook", (*OPTIONS, *OWN))
 NO_RECORDS: Final = records_of_length(b"", 1)
@@ -124,7 +134,7 @@ class WritingOptions:
         if in_place and (length or records):
             raise OptionError("blocks stay as they are where fields are set")
         check_formats(given, WRITING)
-        blocks = ONE_A_BLOCK if length is None and records is None else Blocks(records, length)
+        blocks = FILLED if length is None and records is None else Blocks(records, length)
         chosen = CopybookOptions.of_values(given)
         return cls(chosen, given["nulls"] or {}, given["segment_length"], blocks)
 
@@ -164,6 +174,7 @@ def write_to(
     """Write columns as records, and return how many; an error names ``source`` and the number of the record in it."""
     encoder, framing, blocks = options.encoder(), options.records.framing, options.blocks
     written, held = 0, NO_RECORDS  # those of the last block, which has room
+    file.write(header_of(framing))
     for batch in chain(gather_objects(batches), [None]):
         at = written
         try:
@@ -198,30 +209,79 @@ def new_file(path: Address) -> Iterator[IO[bytes]]:
     if codec_of(str(path)) is not None:
         raise OptionError(f"compressed files are not written: {path}", hint="Leave out the suffix")
     store, place = locate(path)
-    if store.get_file_info(place).type != fs.FileType.NotFound:
-        raise StorageError("the file is there already", where=Where(source=str(path)))
+    if not place.strip("./"):
+        raise OptionError(f"{os.fspath(path)!r} is not the name of a file")
+    with _storage_errors(path):
+        if store.get_file_info(place).type != fs.FileType.NotFound:
+            raise StorageError("the file is there already", where=Where(source=str(path)))
+        opened = store.open_output_stream(place + _UNFINISHED)
     try:
-        with store.open_output_stream(place + _UNFINISHED) as file:
+        with opened as file:
             yield file
+        with _storage_errors(path):
+            store.move(place + _UNFINISHED, place)
     except BaseException:
-        store.delete_file(place + _UNFINISHED)
+        with suppress(OSError):
+            store.delete_file(place + _UNFINISHED)
         raise
-    store.move(place + _UNFINISHED, place)
+
+
+@contextmanager
+def _storage_errors(path: Address) -> Iterator[None]:
+    """Raise StorageError for an error of the store."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(mask_logins(str(error)), where=Where(source=str(path))) from None
 
 
 @list_names(WritingKeywords, WRITING)
 def write_records(
-    batches: Iterable[pa.RecordBatch],
+    batches: Iterable[pa.RecordBatch] | pa.Table | pa.RecordBatch,
     path: Address,
     copybook: Addresses | None = None,
     **options: Unpack[WritingKeywords],
 ) -> int:
     """Write columns as a new file of records, and return how many.
 
-    The columns are flat, or a tree. ``options`` are those of ``read_records``, which reads the file with them again, and ``nulls``. Raises
+    ``batches`` is a table, a batch, a reader, or any iterable of batches; also a frame of another library that exports Arrow streams. The columns are flat, or a tree. ``options`` are those of ``read_records``, which reads the file with them again, and ``nulls``. Raises
     EncodeError with file, record, field and value for a value that does not fit; there is no file then.
     """
-    return write_file(batches, path, WritingOptions.of({"copybook": copybook, **options}))
+    chosen = WritingOptions.of({"copybook": copybook, **options})
+    return write_file(batches_of(batches), path, chosen)
+
+
+_ROWS_HINT: Final = "Make a table of rows with pa.Table.from_pylist(rows, schema=...): read_records(...).schema is the schema of a file"
+
+
+def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
+    """Return the batches of a table, a batch, a reader, an Arrow stream, or an iterable of batches; raises OptionError for anything else."""
+    if isinstance(given, pa.RecordBatch):
+        return iter([given])
+    if isinstance(given, pa.Table):
+        return iter(given.to_batches())
+    if hasattr(given, "__arrow_c_stream__") and not isinstance(given, type):
+        try:
+            return iter(pa.RecordBatchReader.from_stream(given))
+        except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
+            raise OptionError(f"batches is not a stream of record batches: {error}") from None
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        problem = f"batches must be Arrow record batches or a table, not {type(given).__name__}"
+        raise OptionError(problem, hint=_ROWS_HINT)
+    return _checked_batches(given)
+
+
+def _checked_batches(given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    for number, batch in enumerate(given, 1):
+        if isinstance(batch, pa.Table):
+            yield from batch.to_batches()
+        elif isinstance(batch, pa.RecordBatch):
+            yield batch
+        else:
+            problem = (
+                f"batches has a {type(batch).__name__} in place {number}, not an Arrow record batch"
+            )
+            raise OptionError(problem, hint=_ROWS_HINT)
 
 
 def write_file(batches: Iterable[pa.RecordBatch], path: Address, options: WritingOptions) -> int:

@@ -213,6 +213,12 @@ FIXED: Final[tuple[PropertyRow, ...]] = (
         origin=OWN,
     ),
     _FIXED.choice("copybook.format", "which columns of a line hold text", "auto", "fixed", "free"),
+    _FIXED.row(
+        "constants",
+        TEXT,
+        "constants of conditional text in copybooks: `NAME=VALUE, NAME=OFF`",
+        origin=OWN,
+    ),
     _FIXED.choice(
         "binarysizes",
         "bytes of binary numbers: 2, 4 or 8, or as few as hold them",

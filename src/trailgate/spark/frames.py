@@ -23,6 +23,7 @@ from trailgate.jobs.record_files import CopybookOptions
 from trailgate.jobs.record_options import OPTIONS, CopybookKeywords, RecordKeywords
 from trailgate.options import list_names
 from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
+from trailgate.spark.options import checked_session
 from trailgate.spark.sources import Source, map_parts, spark_schema
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
@@ -117,7 +118,7 @@ def record_counts(spark: SparkSession) -> Accumulator[Tally]:
     which has none.
     """
     try:
-        context = spark.sparkContext
+        context = checked_session(spark).sparkContext
     except PySparkException as error:
         problem = "Spark Connect has no accumulators"
         hint = "Observe the column _errors, or let trailgate.verify_records count"
@@ -132,6 +133,7 @@ def _frame(
     options: Mapping[str, Any],
     counts: Accumulator[Tally] | None = None,
 ) -> DataFrame:
+    checked_session(spark)
     # Planned in this process, so relative paths are from its working folder, over Spark Connect too.
     source: Any = kind({"paths": addresses_of(path), **options})
     schema = source.schema()

@@ -37,6 +37,7 @@ from trailgate.jobs.record_verify import (
 from trailgate.options import list_names
 from trailgate.spark.copybook import FileOptions, pack_splits
 from trailgate.spark.local_session import session
+from trailgate.spark.options import checked_session
 from trailgate.spark.sources import map_parts
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
@@ -51,7 +52,7 @@ REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
 def on_session(spark: SparkSession | str) -> Iterator[SparkSession]:
     """Give a session, or one made for this master, which is stopped again if none was running."""
     if not isinstance(spark, str):
-        yield spark
+        yield checked_session(spark)
         return
     running = SparkSession.getActiveSession() is not None
     made = session(spark)

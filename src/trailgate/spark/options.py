@@ -118,3 +118,13 @@ def _list(paths: Any) -> Any:
     if not isinstance(found, list) or not all(isinstance(path, str) for path in found):
         raise OptionError(f"paths must be a list of paths as JSON, not {paths!r}")
     return found
+
+
+def checked_session(spark: Any) -> Any:
+    """Return a session, of Spark Connect too; raises OptionError for anything else."""
+    # The class of Spark Connect's sessions is another one, whose packages may not be installed.
+    if isinstance(spark, type) or not (
+        hasattr(spark, "createDataFrame") and hasattr(spark, "conf")
+    ):
+        raise OptionError(f"spark must be a session, not {type(spark).__name__}")
+    return spark

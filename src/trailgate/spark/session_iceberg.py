@@ -212,6 +212,9 @@ class SessionTarget:
     def rollback(self) -> None:
         """Do nothing: what was written is committed, and is left out when the batch is applied again."""
 
+    def release(self) -> None:
+        """Do nothing: nothing is open between batches."""
+
     def close(self) -> None:
         """Let go of nothing: the session is the caller's."""
 

@@ -98,7 +98,7 @@ def test_replace_also_adds_to_what_is_replaced_until_last_off() -> None:
     assert [field.name for field in items(text)] == ["ONE-1", "ONE-2", "TWO-3", "ONE-4", "PLAIN"]
 
 
-def test_parts_of_words_are_replaced_as_copy_replaces_them() -> None:
+def test_parts_of_words_are_replaced_by_the_first_rule_that_matches() -> None:
     text = """
        REPLACE LEADING ==OLD-== BY ==NEW-==.
        01 R.
@@ -108,7 +108,7 @@ def test_parts_of_words_are_replaced_as_copy_replaces_them() -> None:
        REPLACE LAST OFF.
            05 OLD-C-X PIC X.
 """
-    assert [field.name for field in items(text)] == ["NEW-A", "NEW-B-Y", "NEW-C-X"]
+    assert [field.name for field in items(text)] == ["NEW-A", "OLD-B-Y", "NEW-C-X"]
 
 
 @pytest.mark.parametrize("statement", ["++INCLUDE KEYS", "-INC KEYS", "++INCLUDE KEYS."])

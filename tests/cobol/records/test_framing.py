@@ -30,8 +30,8 @@ COUNTED = RecordLengths(
         ),
         LengthRule(5),
     ),
-    key=(0, 1),
-    values=(b"f", b"2", b"t"),
+    places=(0,),
+    values=((ord("f"),), (ord("2"),), (ord("t"),)),
     chosen=(1, 1, 1),
 )
 FRAMINGS = {

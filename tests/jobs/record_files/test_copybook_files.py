@@ -12,6 +12,7 @@ from framed_files import split_rows
 from trailgate.cobol.records.decoding import Depending, Shape
 from trailgate.errors import DecodeError, DefinitionError, OptionError
 from trailgate.jobs.record_files import read_records
+from trailgate.jobs.record_writing import write_records
 
 COPYBOOK = """
        01  HEADER.
@@ -227,7 +228,10 @@ def test_national_text_has_the_byte_order_that_its_code_page_states(tmp_path: Pa
         ({"record": "DETAIL", "kinds": "KIND: D=DETAIL"}, "record and kinds are both given"),
         ({"kinds": "KIND"}, "kinds are written"),
         ({"kinds": "KIND: D"}, "VALUE=RECORD was expected"),
-        ({"kinds": "AMOUNT: D=DETAIL,H=HEADER", "record_format": "rdw"}, "be in each of them"),
+        (
+            {"kinds": "AMOUNT: D=DETAIL,H=HEADER", "record_format": "rdw"},
+            "the record HEADER has no field AMOUNT",
+        ),
         ({"kinds": "KIND: D=DETAIL,H=HEADER"}, "differ in length: DETAIL 8, HEADER 9 bytes"),
         ({"record": "DETAIL", "columns": "AMUONT"}, "no field AMUONT"),
         ({"record": "DETAIL", "code_page": "cp99999"}, "cp99999"),
@@ -394,3 +398,49 @@ def test_a_file_that_is_named_in_two_ways_is_read_once(
     for ways in ([n, m] for n in [*names, "in", "in/*", "link/a"] for m in names):
         found = read_records(ways, copybook, record="DETAIL").read_all()
         assert found.num_rows == (2 if ways[0] in ("in", "in/*") else 1)
+
+
+@pytest.mark.parametrize(
+    ("raw", "options", "expected"),
+    [
+        (b"01abc\n02de\n", {}, ["abc", "de"]),
+        (b"01abc\r\n02de\r\n", {}, ["abc", "de"]),
+        (b"01abc\n02de\n", {"delimiter": "\\n"}, ["abc", "de"]),
+        ("01abc\x8502de\x85".encode("cp037"), {"delimiter": "\\x15"}, ["abc", "de"]),
+        (b"\xf0\xf1\x81\x82\x83\n", {"code_page": "cp037"}, ["abc"]),
+        (b"01abc|02de|", {"delimiter": "|", "code_page": "ascii"}, ["abc", "de"]),
+    ],
+)
+def test_lines_are_ascii_unless_they_end_as_those_of_ebcdic(
+    raw: bytes, options: dict[str, Any], expected: list[str], tmp_path: Path
+) -> None:
+    how: dict[str, Any] = {
+        "copybook_text": "01 R. 05 A PIC 99. 05 B PIC X(3).",
+        "record_format": "line",
+        **options,
+    }
+    (tmp_path / "data").write_bytes(raw)
+
+    found = read_records(tmp_path / "data", **how).read_all()
+    write_records(found.to_batches(), tmp_path / "again", **how)
+
+    assert found["B"].to_pylist() == expected
+    assert read_records(tmp_path / "again", **how).read_all() == found
+
+
+def test_other_bytes_in_lines_are_an_error(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(b"01\x81\x82\x83\n")
+    with pytest.raises(DecodeError, match=r"field B"):
+        read_records(
+            tmp_path / "data",
+            copybook_text="01 R. 05 A PIC 99. 05 B PIC X(3).",
+            record_format="line",
+        ).read_all()
+
+
+@pytest.mark.parametrize(("length", "least"), [(80, 2000), (20_000, 500), (60_000, 500)])
+def test_a_batch_of_long_records_has_many_rows(length: int, least: int, tmp_path: Path) -> None:
+    """The cost of a column in each batch would make wide records slow otherwise."""
+    (tmp_path / "data").write_bytes(b"\x40" * length * 2000)
+    reader = read_records(tmp_path / "data", copybook_text=f"01 R. 05 A PIC X({length}).")
+    assert next(iter(reader)).num_rows >= least

@@ -147,7 +147,7 @@ def test_kinds_are_a_mapping_too(tmp_path: Path, copybook: Path) -> None:
         ("ID: O=OWNER, 2=PART", "does not distinguish|cannot have the value 'O'"),
         ("SEG O=OWNER", "kinds are written FIELD"),
         ("@nowhere.txt", "nowhere.txt"),
-        ({"A": {}, "B": {}}, "with one field"),
+        ({"A": {}, "B": {}}, "with one key"),
         ({"SEG": ["O"]}, "the kinds by SEG"),
     ],
 )

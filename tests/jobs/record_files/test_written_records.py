@@ -82,7 +82,8 @@ def test_blocks_are_as_full_as_they_can_be_whatever_batches_hold(
             data = data[size:]
         return found
 
-    assert blocks() == [14, 12, 14, 12, 14, 12]
+    assert blocks() == [58]
+    assert blocks(block_records=1) == [14, 12, 14, 12, 14, 12]
     assert blocks(block_records=4) == [40, 22]
     assert blocks(block_length=31) == [22, 22, 22]
     assert blocks(block_length=32) == [32, 30]

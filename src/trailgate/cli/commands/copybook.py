@@ -12,6 +12,7 @@ import typer
 from trailgate.cli import output
 from trailgate.cli.layout import print_rows
 from trailgate.cli.options import named_values, takes
+from trailgate.cobol.copybook.conditional_text import read_constants
 from trailgate.cobol.copybook.layouts import (
     COMPILERS,
     BinarySizes,
@@ -56,6 +57,11 @@ class CopybookArguments:
         Literal["ibm", "micro-focus", "gnucobol", "fujitsu"],
         "The compiler whose sizes and alignment to use.",
     ] = "ibm"
+    constant: Annotated[
+        list[str],
+        Flag("NAME=VALUE"),
+        "A constant of conditional text ($IF, >>IF), or NAME=OFF for one that is not defined; repeatable.",
+    ] = field(default_factory=list)
     decimal_comma: Annotated[bool, "Read pictures with DECIMAL-POINT IS COMMA."] = False
     dialects: Annotated[
         bool, "Show only the items whose offset or length depends on the compiler."
@@ -103,6 +109,7 @@ def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list
     own: dict[str, Any] = {
         "source_format": given.source_format,
         "decimal_comma": given.decimal_comma,
+        "constants": _constants(given.constant),
     }
     if given.binary_sizes is not None:
         own["binary_sizes"] = given.binary_sizes
@@ -113,6 +120,15 @@ def _read(paths: Sequence[str], given: CopybookArguments, compiler: str) -> list
         for path in paths
         for layout in read_copybook(read_source(path), source=path, dialect=dialect, member=members)
     ]
+
+
+def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the constants of conditional text; raises OptionError."""
+    try:
+        return read_constants(",".join(given))
+    except ValueError:
+        problem = f"--constant is NAME=VALUE or NAME=OFF, not {', '.join(given)}"
+        raise OptionError(problem) from None
 
 
 def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[Layout]]:
@@ -145,6 +161,7 @@ def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> s
         "binary_sizes": given.binary_sizes,
         "compiler": None if given.compiler == "ibm" else given.compiler,
         "decimal_comma": given.decimal_comma or None,
+        "constants": ",".join(given.constant) or None,
     }
     named = OPTIONS.match_names(named_values(given.option))
     for name in OPTIONS.match_names(flags).keys() & named.keys():

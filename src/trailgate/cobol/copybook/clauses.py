@@ -27,6 +27,8 @@ from trailgate.cobol.copybook.entries import (
 )
 from trailgate.cobol.copybook.layouts import UNBOUNDED, Condition, Layout, Occurs, Sign, Usage
 from trailgate.cobol.copybook.source import Token, TokenKind
+from trailgate.cobol.copybook.sql_types import BYTES, describe_sql_type
+from trailgate.errors import OptionError
 
 # Spellings of USAGE without variants of hyphens; sizes are computed by layout_passes.
 USAGES: Final[Mapping[str, str]] = MappingProxyType(
@@ -252,6 +254,9 @@ class _Cursor:
     def usage_is(self, entry: Entry, token: Token) -> None:
         self._skip("IS")
         named = self._expect("a usage", token)
+        if named.upper == "SQL":
+            self.sql_type(entry, named)
+            return
         if named.upper in self._types:
             entry.type = named.upper
             return
@@ -263,6 +268,23 @@ class _Cursor:
         entry.usage = USAGES[token.upper]
         if entry.usage in BYTES_OF and not self._skip("SIGNED"):
             entry.unsigned = self._skip("UNSIGNED")
+
+    def sql_type(self, entry: Entry, token: Token) -> None:
+        """Read ``SQL TYPE IS CLOB(100)``, which the Db2 precompiler replaces by items."""
+        self._skip("TYPE")
+        self._skip("IS")
+        words = [self._expect("a type of SQL", token)]
+        while (word := self._word()) is not None and not self._at_entry():
+            if word.upper in _CLAUSES:
+                break
+            words.append(word)
+            self._place += 1
+        try:
+            describe_sql_type(entry, " ".join(word.text for word in words))
+        except OptionError as error:
+            raise words[0].error(error.problem, error.hint) from None
+        except PictureError as error:
+            raise words[0].error(str(error)) from None
 
     def type_is(self, entry: Entry, token: Token) -> None:
         self._skip("TO")
@@ -423,6 +445,7 @@ _CLAUSES: Final[Mapping[str, _Clause]] = MappingProxyType(
         "PIC": _Cursor.picture,
         "PICTURE": _Cursor.picture,
         "USAGE": _Cursor.usage_is,
+        "SQL": _Cursor.sql_type,
         "GROUP-USAGE": _Cursor.group_usage,
         "TYPE": _Cursor.type_is,
         "TYPEDEF": _Cursor.typedef,
@@ -469,5 +492,6 @@ USAGE_OF: Final[Mapping[str, Usage]] = MappingProxyType(
         "POINTER": Usage.RAW,
         "PROCEDURE-POINTER": Usage.RAW,
         "INDEX": Usage.RAW,
+        BYTES: Usage.RAW,
     }
 )

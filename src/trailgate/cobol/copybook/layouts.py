@@ -21,6 +21,13 @@ class SourceFormat(Enum):
     FREE = "free"  # the whole line
 
 
+class TextWords(Enum):
+    """What COPY REPLACING and REPLACE compare."""
+
+    SEPARATED = "separated"  # what is between blanks, parentheses and colons
+    CHARACTERS = "characters"  # names and numbers, and each other character alone (GnuCOBOL)
+
+
 class BinarySizes(Enum):
     """How many bytes a binary number of so many digits has."""
 
@@ -56,6 +63,8 @@ class Endian(Enum):
 class Dialect:
     """Choices of a compiler and a platform; the defaults are IBM Enterprise COBOL on z/OS.
 
+    ``constants`` are those of conditional text by their names in capitals, OFF for one that is not defined. ``group_sync``: SYNC of a group is that of the items in it, and slack bytes
+    that the first item of a group needs are before the group.
     ``decimal_comma`` is DECIMAL-POINT IS COMMA. ``code_page`` is that of text and DISPLAY numbers. ``native`` is the order of COMP-5, of which ``binary``
     is the order of COMP and COMP-4. A binary number has at most ``binary_digits``, and SYNC moves it to a multiple of at most ``boundary`` bytes.
     """
@@ -71,6 +80,9 @@ class Dialect:
     decimal_comma: bool = False
     binary_digits: int = 18
     boundary: int = 4
+    group_sync: bool = True
+    text_words: TextWords = TextWords.SEPARATED
+    constants: tuple[tuple[str, str], ...] = ()
 
 
 # What a compiler does where nothing else is asked for; its code page is that of the machine.
@@ -79,7 +91,13 @@ COMPILERS: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
     {
         "ibm": {},
         "micro-focus": {"binary_sizes": BinarySizes.SMALLEST, "binary_digits": 38, **_PC},
-        "gnucobol": {"binary_sizes": BinarySizes.POWERS, "boundary": 8, **_PC},
+        "gnucobol": {
+            "binary_sizes": BinarySizes.POWERS,
+            "boundary": 8,
+            "group_sync": False,
+            "text_words": TextWords.CHARACTERS,
+            **_PC,
+        },
         "fujitsu": _PC,  # assumed: fujitsu-binary-sizes
     }
 )

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 from trailgate.cobol.copybook.clauses import BYTES_OF, USAGE_OF, parse_entries
+from trailgate.cobol.copybook.conditional_text import constants_of
 from trailgate.cobol.copybook.entries import (
     CONDITION,
     RECORD,
@@ -35,7 +36,9 @@ from trailgate.cobol.copybook.layouts import (
     Sign,
     Usage,
 )
-from trailgate.cobol.copybook.source import Token, expand, read_lines, scan
+from trailgate.cobol.copybook.replacing import CopybookText
+from trailgate.cobol.copybook.source import SourceLine, read_lines
+from trailgate.cobol.copybook.sql_types import BYTES
 from trailgate.errors import DefinitionError, Where
 
 MAX_DIGITS: Final = 38  # what a decimal column holds
@@ -69,6 +72,8 @@ def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
         entries = [Entry(RECORD, name, entries[0].token, children=entries)]
     for entry in entries:
         inherit(entry)
+        if dialect.group_sync:
+            synchronize(entry)
         _find_counters(entry)
     _bound(entries)
     return [Layout(_field(entry, dialect, 0)) for entry in entries]
@@ -146,6 +151,13 @@ def inherit(entry: Entry, usage: str | None = None, sign: Sign | None = None) ->
         inherit(child, entry.usage, entry.sign)
 
 
+def synchronize(entry: Entry, *, sync: bool = False) -> None:
+    """Give a group's SYNC to the items in it."""
+    entry.sync = entry.sync or sync
+    for child in entry.children:
+        synchronize(child, sync=entry.sync)
+
+
 def _takes(picture: Picture, usage: str | None) -> bool:
     """Return whether a group's usage can be that of an item with this picture."""
     return usage in (None, "DISPLAY", "NATIONAL") or picture.category is Category.NUMBER
@@ -175,6 +187,8 @@ def _form_of_usage(entry: Entry, usage: Usage | None, dialect: Dialect) -> _Form
     if usage in (Usage.FLOAT, Usage.DOUBLE):
         size = 4 if usage is Usage.FLOAT else 8
         return _Form(usage, size, alignment=size)
+    if entry.usage == BYTES:
+        return _Form(Usage.RAW, entry.byte_length or 0)
     if usage is Usage.RAW:
         size = dialect.pointer_bytes * (2 if entry.usage == "PROCEDURE-POINTER" else 1)
         return _Form(usage, size, alignment=dialect.pointer_bytes)
@@ -302,6 +316,8 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
             offset += -offset % form.alignment
         children: tuple[Field, ...] = ()
     else:
+        if dialect.group_sync and not entry.redefines:
+            offset += -offset % _first_alignment(entry, dialect)
         children, size = _children(entry, dialect, offset)
         form = _Form(Usage.GROUP, size)
     stride = form.size
@@ -330,6 +346,14 @@ def _field(entry: Entry, dialect: Dialect, offset: int) -> Field:
         conditions=tuple(entry.conditions),
         comma=entry.picture is not None and entry.picture.comma,
     )
+
+
+def _first_alignment(group: Entry, dialect: Dialect) -> int:
+    """Return the boundary of a group whose first item SYNC moves: IBM's slack bytes are before the group then, GnuCOBOL's are in it."""
+    first = group
+    while first.children:
+        first = first.children[0]
+    return _form(first, dialect).alignment if _aligns(first, dialect) else 1
 
 
 def _alignment(entry: Entry, dialect: Dialect) -> int:
@@ -378,23 +402,23 @@ def read_copybook(
     file, line and column.
     """
 
-    def tokens_of(content: str, name: str) -> list[Token]:
-        return scan(read_lines(content, dialect.source_format), name)
-
-    def members(name: str) -> list[Token] | None:
+    def members(name: str) -> tuple[list[SourceLine], str] | None:
         content = member(name)
-        return None if content is None else tokens_of(content, name)
+        return None if content is None else (read_lines(content, dialect.source_format), name)
 
     def measure(entries: list[Entry]) -> list[Layout]:
         own = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
         if not own:
             return []
-        if own[-1].picture is None and own[-1].type is None and not _states_size(own[-1]):
+        last = own[-1]
+        described = last.picture or last.type or last.children
+        if not described and not _states_size(last):
             own[-1].picture = NOTHING  # a group whose first item follows
         return build(with_types(tree(own)), dialect, stem)
 
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
-    tokens = expand(tokens_of(text, source), members)
+    copybook = CopybookText(members, dialect, constants_of(dialect.constants))
+    tokens = copybook.tokens(read_lines(text, dialect.source_format), source)
     entries = parse_entries(tokens, measure, comma=dialect.decimal_comma)
     if not entries:
         raise DefinitionError("the copybook has no item", where=Where(source=source))

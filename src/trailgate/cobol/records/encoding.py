@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -31,9 +31,9 @@ from trailgate.cobol.records.decoding import (
     counts_of,
 )
 from trailgate.cobol.records.fields import RecordBytes
-from trailgate.cobol.records.framing import FrameKind, Framing, find_frames
+from trailgate.cobol.records.framing import FrameKind, Framing, find_frames, word_width
 from trailgate.cobol.records.kept_bytes import KeptBytes
-from trailgate.cobol.records.kernels import DESCRIPTOR
+from trailgate.cobol.records.kernels import DATA, DESCRIPTOR
 from trailgate.cobol.records.nulls import NullAs, NullPolicies, with_nulls
 from trailgate.cobol.records.trees import is_tree, tree_columns
 from trailgate.cobol.values.codec import Blank, Encoder
@@ -309,17 +309,21 @@ def _count(
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How many records are in a block, and how many bytes it has with its word, at most; without ``length`` any number."""
+    """How many records are in a block, and how many bytes it has with its word, at most; without ``length`` any number.
+
+    A longer record is an error if the length is ``strict``, else it has a block of its own.
+    """
 
     records: int | None = 1
     length: int | None = None
+    strict: bool = True
 
     def begins(self, sizes: Longs) -> Longs:
         """Return the numbers of the records that begin blocks, of records that take so many bytes; raises EncodeError for one that is too long."""
         if self.length is None:
             return np.arange(0, len(sizes), self.records or 1)
         room = self.length - DESCRIPTOR
-        if (sizes > room).any():
+        if self.strict and (sizes > room).any():
             row = int(np.argmax(sizes > room))
             problem = f"a record of {sizes[row]} bytes with its word, and blocks of {self.length}"
             raise EncodeError(problem, where=Where(record=row + 1), hint="blockLength is too small")
@@ -327,12 +331,13 @@ class Blocks:
         while at < len(sizes):
             found.append(at)
             before = int(ends[at] - sizes[at])
-            end = int(np.searchsorted(ends, before + room, side="right"))
+            end = max(at + 1, int(np.searchsorted(ends, before + room, side="right")))
             at = end if self.records is None else min(end, at + self.records)
         return np.array(found, np.int64)
 
 
 ONE_A_BLOCK: Final = Blocks()
+FILLED: Final = Blocks(records=None, length=32_760, strict=False)  # the largest block of z/OS
 _BLOCKED: Final = (FrameKind.SPANNED, FrameKind.BDW)
 
 
@@ -348,6 +353,8 @@ def frame(records: RecordBytes, framing: Framing, blocks: Blocks = ONE_A_BLOCK) 
 
     Raises EncodeError for a record that would not be read as it was written: a delimiter in it, a wrong length.
     """
+    if framing.kind is FrameKind.MICRO_FOCUS:
+        return _frame_typed(records, framing)
     lengths = records.ends - records.starts
     own, outer = framing.words.reshape(2, 3).tolist()
     heads = np.zeros((len(lengths), 0), np.uint8)
@@ -373,6 +380,28 @@ def frame(records: RecordBytes, framing: Framing, blocks: Blocks = ONE_A_BLOCK) 
     if len(records):
         made[body] = records.data[int(records.starts[0]) : int(records.ends[-1])]
     _check_found_again(made, begins, begins + lengths, framing)
+    return made
+
+
+def _frame_typed(records: RecordBytes, framing: Framing) -> Octets:
+    """Return records as a file of Micro Focus has them: after words with their type and length, padded to a multiple of four bytes."""
+    width, lengths = word_width(framing), records.ends - records.starts
+    if len(lengths) and int(lengths.max()) > framing.length:
+        row = int(lengths.argmax())
+        problem = f"a record of {lengths[row]} bytes, and the longest of the copybook has {framing.length}"
+        raise EncodeError(problem, where=Where(record=row + 1))
+    padded = np.maximum(8, (lengths + width + 3) & ~3)
+    ends = np.cumsum(padded)
+    begins = ends - padded + width
+    made = np.full(int(ends[-1]) if len(ends) else 0, ord(" "), np.uint8)
+    words = (lengths | DATA << (8 * width - 4)).astype(">u4").view(np.uint8).reshape(-1, 4)
+    made[(begins - width)[:, None] + np.arange(width)] = words[:, 4 - width :]
+    if len(records):
+        inside = np.repeat(begins - records.starts, lengths) + np.arange(
+            int(records.starts[0]), int(records.ends[-1])
+        )
+        made[inside] = records.data[int(records.starts[0]) : int(records.ends[-1])]
+    _check_found_again(made, begins, begins + lengths, replace(framing, left=width))
     return made
 
 

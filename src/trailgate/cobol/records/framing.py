@@ -23,6 +23,7 @@ from trailgate.cobol.records.kernels import (
     NO_RECORD,
     NO_RULE,
     NO_SEGMENT,
+    NO_TYPE,
     OVERRUN,
     common_place,
     computed_records,
@@ -30,6 +31,7 @@ from trailgate.cobol.records.kernels import (
     descriptor_records,
     line_records,
     spanned_records,
+    typed_records,
 )
 from trailgate.cobol.records.record_lengths import RecordLengths, field_lengths
 from trailgate.columnar.gather import gather
@@ -46,6 +48,7 @@ _PROBLEMS: Final[Mapping[int, str]] = MappingProxyType(
         NO_LENGTH: "a length field of {} ends before its own end",
         NO_RULE: "the value of the field that distinguishes records is not one of those that have a length",
         NO_SEGMENT: "a segment of a spanned record that is not the next one of its record: length {}",
+        NO_TYPE: "no record of a sequential file of Micro Focus: type {}",
         NO_NUMBER: "a field that a record's length depends on does not hold a number that it can",
     }
 )
@@ -60,6 +63,9 @@ class FrameKind(Enum):
     BDW = "bdw"  # blocks with a descriptor word, of records with theirs
     SPANNED = "spanned"  # such blocks, of segments of records, which may continue in later blocks
     LENGTH_FIELD = "length-field"  # a number inside the record, or a value that has a length
+    MICRO_FOCUS = (
+        "micro-focus"  # a header of 128 bytes, and a word with type and length before each
+    )
     LAYOUT = (
         "layout"  # nothing but the records, each as long as its layout with the elements it has
     )
@@ -75,7 +81,7 @@ class Framing:
     4 where it does not. ``twisted`` descriptor words have the length in their second half. Those of blocks have the form of
     those of records unless ``block_little``, ``block_adjustment`` and ``block_twisted`` state another one.
     A record has ``least`` to ``most`` bytes; others are errors, or to be left out (``skips``) by who reads them. ``field_offset`` and ``field_width`` place a binary length field in
-    the record, ``lengths`` are other rules. ``left`` are the bytes that are left of the block in which data begins. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
+    the record, ``lengths`` are other rules. ``left`` are the bytes that are left of the block in which data begins; of a file of Micro Focus the bytes of its words, 0 where the file begins. ``skip_first`` and ``skip_last`` are the records of a file's header and trailer,
     after and before its bytes that are not of records.
     """
 
@@ -287,6 +293,59 @@ def _spanned(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: A
     return Frames(np.append(0, ends[:-1]), ends, end, joined, begins[first], left)
 
 
+def _typed(data: Octets, framing: Framing, finish: bool) -> Frames:
+    width = framing.left or _width_of_words(data)
+    if not width:
+        return Frames(np.zeros(0, np.int64), np.zeros(0, np.int64), 0)
+    starts, ends = np.empty((2, len(data) // 4 + 1), np.int64)
+    found = _check(data, starts, ends, typed_records(data, width, finish, starts, ends))
+    return found._replace(left=width)
+
+
+def _width_of_words(data: Octets) -> int:
+    """Return the bytes of a word before a record, by the header of a file of Micro Focus; 0 if the header is not whole.
+
+    Raises DecodeError for another header, and for a file that is not a sequential one without compression.
+    """
+    head = data[:HEADER_BYTES].tobytes()
+    width = next((width for width, word in _HEADERS.items() if head.startswith(word)), 0)
+    where = Where(offset=0, raw=head[:64])
+    if not width and len(head) >= DESCRIPTOR:
+        problem = "no header of a file of Micro Focus, which begins with 30 7E 00 00 or 30 00 00 7C"
+        raise DecodeError(problem, where=where, hint=_HINT)
+    if len(head) < HEADER_BYTES:
+        return 0
+    if head[39] != 1 or head[41]:
+        what = "is compressed" if head[41] else f"has the organization {head[39]}"
+        problem = f"the file of Micro Focus {what}"
+        hint = "Sequential files (organization 1) without compression are read: unload it"
+        raise DecodeError(problem, where=where, hint=hint)
+    return width
+
+
+def header_of(framing: Framing) -> bytes:
+    """Return what a file begins with before its first record."""
+    if framing.kind is not FrameKind.MICRO_FOCUS:
+        return b""
+    head = bytearray(HEADER_BYTES)
+    head[:4] = _HEADERS[word_width(framing)]
+    head[36:38], head[39], head[48] = b"\x00\x3e", 1, 1
+    head[54:58] = framing.length.to_bytes(4, "big")
+    return bytes(head)
+
+
+def word_width(framing: Framing) -> int:
+    """Return the bytes of the word before a record of Micro Focus, whose longest record has ``length`` bytes."""
+    return 2 if framing.length < _WIDE_FROM else 4
+
+
+HEADER_BYTES: Final = 128
+_WIDE_FROM: Final = 4095
+_HEADERS: Final[Mapping[int, bytes]] = MappingProxyType(
+    {2: b"\x30\x7e\x00\x00", 4: b"\x30\x00\x00\x7c"}
+)
+
+
 def _computed(data: Octets, framing: Framing, finish: bool) -> Frames:  # noqa: ARG001
     lengths = framing.lengths or field_lengths(
         framing.field_offset, framing.field_width, little=framing.little
@@ -330,5 +389,6 @@ _FINDERS: Final[Mapping[FrameKind, Callable[[Octets, Framing, bool], Frames]]] =
         FrameKind.SPANNED: _spanned,
         FrameKind.LENGTH_FIELD: _computed,
         FrameKind.LAYOUT: _computed,
+        FrameKind.MICRO_FOCUS: _typed,
     }
 )

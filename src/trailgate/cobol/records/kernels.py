@@ -12,10 +12,13 @@ from trailgate.columnar.kernels.words import load8, store2, store4, store8
 
 DESCRIPTOR: Final = 4  # bytes of an RDW or BDW: a length and two bytes of flags, zero here
 MOST_STATED: Final = (1 << 16) - 1  # the most that two bytes state
-FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER, NO_SEGMENT = range(8)
+FINE, NO_RECORD, NO_BLOCK, OVERRUN, NO_LENGTH, NO_RULE, NO_NUMBER, NO_SEGMENT, NO_TYPE = range(9)
 # How the numbers are coded that lengths are computed of.
 BIG, LITTLE, SIGNED_BIG, SIGNED_LITTLE, PACKED, UNSIGNED_PACKED, ZONED = range(7)
 MOST_DIGITS: Final = 18
+# Types of records of Micro Focus: 1 is a duplicate's, 3 the header's; other types are those of indexed files.
+DELETED, DATA = 2, 4
+_LEAST_TYPED: Final = 8  # bytes of a record with its word
 _WORD: Final = 8  # bytes
 _BYTE: Final = np.uint64(0xFF)
 _TWO_BYTES, _FOUR_BYTES = np.uint64(16), np.uint64(32)  # in bits
@@ -103,6 +106,36 @@ def descriptor_records(
     return count, place, FINE, 0
 
 
+@kernel(writes=("begins", "stops"))
+def typed_records(
+    data: Octets, width: int, finish: bool, begins: Longs, stops: Longs
+) -> tuple[int, int, int, int]:
+    """Fill in the data records of a file of Micro Focus, after words of 2 or 4 bytes whose first four bits are a type; return what ``descriptor_records`` does.
+
+    A record ends with padding to a multiple of four bytes, and has eight at least. With ``finish`` the padding of the last one may be missing. With a problem its type comes instead of a length.
+
+    In ``40 03 A B C 20 20 20 20 01 D 20 20 20 20 20`` one record is at 2 to 5; the other, of type 2, is a deleted one.
+    """
+    count = place = 0
+    size = len(data)
+    while place + width <= size:
+        kind = int(data[place]) >> 4
+        if kind < DELETED - 1 or kind > DATA:
+            return count, place, NO_TYPE, kind
+        length = int(data[place]) & 15
+        for at in range(1, width):
+            length = length << 8 | int(data[place + at])
+        end = place + width + length
+        padded = max(_LEAST_TYPED, (width + length + 3) // 4 * 4)
+        if end > size or (place + padded > size and not finish):
+            break
+        if kind == DATA:
+            begins[count], stops[count] = place + width, end
+            count += 1
+        place = min(place + padded, size)
+    return count, place, FINE, 0
+
+
 @kernel(writes=("begins", "stops", "closes"))
 def spanned_records(
     data: Octets, left: int, words: Longs, begins: Longs, stops: Longs, closes: Octets
@@ -159,7 +192,8 @@ def computed_records(
     data: Octets,
     adjustment: int,
     key: Longs,
-    values: Octets,
+    places: Longs,
+    values: Longs,
     chosen: Longs,
     rules: Longs,
     terms: Longs,
@@ -178,10 +212,10 @@ def computed_records(
     size = len(data)
     while place < size:
         rule = 0
-        if key[1]:
-            if place + key[0] + key[1] > size:
+        if len(places):
+            if place + key[0] > size:
                 break
-            rule = _rule_of(data, place + key[0], key, values, chosen)
+            rule = _rule_of(data, place, key[1], places, values, chosen)
             if rule < 0:
                 return count, place, NO_RULE, 0
         length = rules[4 * rule] + adjustment
@@ -191,7 +225,7 @@ def computed_records(
             row = 5 * term
             at, width = place + terms[row], terms[row + 1]
             for before in range(term - first):
-                at += shifts[term * key[3] + before] * numbers[before]
+                at += shifts[term * key[2] + before] * numbers[before]
             if at + width > size:
                 whole = False
                 break
@@ -245,16 +279,21 @@ def copy_present(
 
 
 @inner
-def _rule_of(data: Octets, at: int, key: Longs, values: Octets, chosen: Longs) -> int:
-    """Return the rule that a value has."""
-    width = key[1]
+def _rule_of(
+    data: Octets, begin: int, rest: int, places: Longs, values: Longs, chosen: Longs
+) -> int:
+    """Return the rule of a record by its bytes at ``places``: that of the first value with these bytes, of which -1 is any byte."""
+    width = len(places)
     for number in range(len(chosen)):
         same = 0
-        while same < width and data[at + same] == values[number * width + same]:
+        while same < width:
+            value = values[number * width + same]
+            if value >= 0 and data[begin + places[same]] != value:
+                break
             same += 1
         if same == width:
             return int(chosen[number])
-    return int(key[2])
+    return int(rest)
 
 
 @inner

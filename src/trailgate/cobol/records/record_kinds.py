@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
-from trailgate.cobol.copybook.items import flat_columns
-from trailgate.cobol.copybook.layouts import Field, Layout
+from trailgate.cobol.copybook.layouts import Field, Layout, Usage
 from trailgate.cobol.records.added_columns import FILE_COLUMN, added_columns, added_fields
 from trailgate.cobol.records.decoding import (
     ERRORS_COLUMN,
@@ -37,7 +36,8 @@ from trailgate.cobol.records.fields import (
     RecordBytes,
     Tally,
 )
-from trailgate.cobol.records.kind_rules import PADDING, RecordKinds
+from trailgate.cobol.records.key_fields import key_fields
+from trailgate.cobol.records.kind_rules import PADDING, KeyColumn, RecordKinds
 from trailgate.cobol.records.record_ids import RecordIds, chains_of
 from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import Blank, Integers, Numbers, Reason, Why, page_of
@@ -85,9 +85,15 @@ class KindsDecoder:
         self._kinds, self._options = kinds, options
         self.tally: PolicyCounts = Tally() if tally is None else tally
         self._layouts = {name: layout_named(layouts, name) for name in kinds.records}
-        self._key, self._strict_key, self._place, self._field = self._key_decoders()
-        page, values = page_of(self._field, options.values), self._key.schema.field(0).type
-        self._choose = kinds.chooser(values, self._field.size, page)
+        self._fields = key_fields(list(self._layouts.values()), kinds.fields)
+        self._key, self._strict_key = self._key_decoders()
+        types = [field.type for field in self._key.schema][: len(self._fields)]
+        self._choose = kinds.chooser(
+            [
+                KeyColumn(type_, field.size, page_of(field, options.values))
+                for type_, field in zip(types, self._fields, strict=True)
+            ]
+        )
         self._chains = chains_of(kinds.records, kinds.parents) if kinds.parents else []
         self.ids: RecordIds | None = None
         # The ids have the file's name.
@@ -100,38 +106,28 @@ class KindsDecoder:
         self._decoders = {
             name: RecordDecoder(
                 own,
-                replace(inner, columns=columns[name] if name in self._shown else (kinds.field,)),
+                replace(inner, columns=columns[name] if name in self._shown else kinds.fields),
                 self.tally,
             )
             for name, own in self._layouts.items()
         }
         self._numbers = {name: number for number, name in enumerate(self._decoders)}
 
-    def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder, int, Field]:
-        """Return the decoder of the field of the kinds, one that stops at its errors, its offset and the field; raises OptionError where its place differs."""
-        wanted = self._kinds.field.upper()
-        found = [
-            {
-                (column.offset, column.field.size): column.field
-                for column in flat_columns(layout)
-                if column.field.name.upper() == wanted
-            }
-            for layout in self._layouts.values()
-        ]
-        if len(found[0]) != 1 or any(place.keys() != found[0].keys() for place in found):
-            problem = f"the field {self._kinds.field} does not distinguish the kinds of records"
-            raise OptionError(problem, hint="It must be in each of them, once, at the same place")
-        columns, first = (self._kinds.field,), next(iter(self._layouts.values()))
+    def _key_decoders(self) -> tuple[RecordDecoder, RecordDecoder]:
+        """Return the decoder of the fields of the kinds, and one that stops at their errors."""
         values = replace(
             self._options.values,
             integers=Integers.INT64,
             numbers=Numbers.VALUE,
             blank=Blank.NULL,
         )
-        own = RecordOptions(values, Shape.FLAT, columns=columns, surplus=Surplus.DROP)
-        lenient = replace(own, errors=OnError.COLUMN)
-        (((place, _), field),) = found[0].items()
-        return RecordDecoder(first, lenient), RecordDecoder(first, own), place, field
+        name = next(iter(self._layouts.values())).name
+        end = max(field.offset + field.size for field in self._fields)
+        layout = Layout(Field(name, Usage.GROUP, 0, end, level=1, children=self._fields))
+        own = RecordOptions(values, Shape.FLAT, surplus=Surplus.DROP)
+        return RecordDecoder(layout, replace(own, errors=OnError.COLUMN)), RecordDecoder(
+            layout, own
+        )
 
     def of_file(self, path: str) -> KindsDecoder:
         """Return the decoder of the records of one file, from its first one on."""
@@ -270,9 +266,9 @@ class KindsDecoder:
         self._count_skipped(len(records) - int(unknown.sum()) - len(known))
         orphans = self._orphans(kind[known])
         if unknown.any():
-            field, at = self._field, self._place
+            field = self._fields[0]
             reason = Reason("the record is not of a kind that is known", self._known())
-            wrong = Fault(field.name, field.size, at, unknown, lambda _: reason, Why.KIND)
+            wrong = Fault(field.name, field.size, field.offset, unknown, lambda _: reason, Why.KIND)
             yield FaultyRecords("", records, [wrong])
         for number, (name, decoder) in enumerate(self._decoders.items()):
             if only not in (None, name):
@@ -306,7 +302,7 @@ class KindsDecoder:
             self._strict_key.decode(records.part(row, row + 1))
         if not self._kinds.others and (kind < 0).any():
             row = int(np.argmax(kind < 0))
-            raise self._unknown_error(records, row, values[row].as_py())
+            raise self._unknown_error(records, row, [one[row].as_py() for one in values])
         self._count_skipped(int(np.count_nonzero(kind < 0)))
         return kind
 
@@ -314,36 +310,35 @@ class KindsDecoder:
         if skipped:
             self.tally["kinds, *", "skipped", ""] += skipped
 
-    def _chosen(self, records: RecordBytes) -> tuple[pa.Array, Mask, Longs]:
-        """Return the values of the field of the kinds, where it has none and is not blank, and the kinds as numbers, -1 for none."""
+    def _chosen(self, records: RecordBytes) -> tuple[list[pa.Array], Mask, Longs]:
+        """Return the values of the fields of the kinds, where one has none and is not blank, and the kinds as numbers, -1 for none."""
         found = self._key.decode(records)
+        columns = found.columns[: len(self._fields)]
         bad = np.zeros(len(records), bool)
-        if found.column(0).null_count:
-            bad = self._not_blank(found.column(ERRORS_COLUMN))
-        values = found.column(0).dictionary_encode()
-        numbers = self._numbers
-        chosen = self._choose([*values.dictionary.to_pylist(), None])
-        codes = values.indices.fill_null(len(chosen) - 1).to_numpy(zero_copy_only=False)
-        kind: Longs = np.array([numbers.get(n, -1) if n else -1 for n in chosen], np.int64)[codes]
-        return found.column(0), bad, kind
-
-    def _not_blank(self, errors: pa.Array) -> Mask:
-        """Return where the field has no value, and is not of blanks or low-values."""
-        low = " ".join(["00"] * self._field.size)
-        wrong = pc.not_equal(errors.flatten().field("raw"), low).to_numpy(zero_copy_only=False)
-        found = np.zeros(len(errors), bool)
-        found[np.repeat(np.arange(len(errors)), pc.list_value_length(errors))[wrong]] = True
-        return found
+        if any(column.null_count for column in columns):
+            bad = _not_blank(found.column(ERRORS_COLUMN))
+        # Each distinct combination of values is chosen for once.
+        codes, distinct = np.zeros(len(records), np.int64), [()]
+        for column in columns:
+            values = column.dictionary_encode()
+            own = [*values.dictionary.to_pylist(), None]
+            inner = values.indices.fill_null(len(own) - 1).to_numpy(zero_copy_only=False)
+            used, codes = np.unique(codes * len(own) + inner, return_inverse=True)
+            distinct = [
+                (*distinct[code // len(own)], own[code % len(own)]) for code in used.tolist()
+            ]
+        chosen = self._choose(distinct) if len(records) else []
+        numbers = [self._numbers.get(name, -1) if name else -1 for name in chosen]
+        kind: Longs = np.array(numbers, np.int64)[codes]
+        return columns, bad, kind
 
     def _known(self) -> str:
         """Return the values and ranges that kinds have."""
-        known = ", ".join(
-            f"{rule.low!r} to {rule.high!r}" if rule.high else repr(rule.low)
-            for rule in self._kinds.rules
-        )
-        return f"Known: {known}"
+        return f"Known: {', '.join(map(str, self._kinds.rules))}"
 
-    def _unknown_error(self, records: RecordBytes, row: int, value: object) -> DecodeError:
+    def _unknown_error(
+        self, records: RecordBytes, row: int, values: Sequence[object]
+    ) -> DecodeError:
         start, end = int(records.starts[row]), int(records.ends[row])
         raw = records.data[start : min(end, start + 64)].tobytes()
         where = Where(
@@ -353,8 +348,8 @@ class KindsDecoder:
             raw=raw,
             text=page_text(raw, code_page(self._options.values.dialect.code_page)),
         )
-        shown = "" if value is None else str(value).strip(PADDING)
-        return DecodeError(f"{shown!r} is not a kind of record", where=where, hint=self._known())
+        shown = " + ".join(repr("" if one is None else str(one).strip(PADDING)) for one in values)
+        return DecodeError(f"{shown} is not a kind of record", where=where, hint=self._known())
 
 
 class SegmentDecoder:
@@ -394,6 +389,15 @@ class SegmentDecoder:
     def faults(self, records: RecordBytes) -> Iterator[FaultyRecords]:
         """Yield the records of the kind with what is wrong in them."""
         return self._kinds.faults(records, self.name)
+
+
+def _not_blank(errors: pa.Array) -> Mask:
+    """Return the records in which a field has no value, and is not of blanks or low-values."""
+    low = pc.match_substring_regex(errors.flatten().field("raw"), "^00( 00)*$")
+    wrong = ~low.to_numpy(zero_copy_only=False)
+    found = np.zeros(len(errors), bool)
+    found[np.repeat(np.arange(len(errors)), pc.list_value_length(errors))[wrong]] = True
+    return found
 
 
 def _own_columns(

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs
 from trailgate.cobol.copybook.items import (
     CounterKey,
     Counts,
@@ -27,9 +28,11 @@ from trailgate.cobol.copybook.items import (
 )
 from trailgate.cobol.copybook.layouts import Dialect, Endian, Field, Layout, Usage
 from trailgate.cobol.records import kernels
-from trailgate.cobol.records.kind_rules import REST, RecordKinds
+from trailgate.cobol.records.key_fields import key_fields
+from trailgate.cobol.records.kind_rules import PADDING, REST, RecordKinds, ValueRange
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.codecs import encoder
+from trailgate.columnar.code_pages import code_page
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
 _TOKEN: Final = re.compile(r"\s*(?:(\d+)(?![\w-])|([A-Za-z0-9](?:[\w-]*[A-Za-z0-9])?)|([+*-]))")
@@ -74,7 +77,8 @@ class LengthTables(NamedTuple):
     """Rules as a kernel takes them."""
 
     key: Longs
-    values: Octets
+    places: Longs
+    values: Longs
     chosen: Longs
     rules: Longs
     terms: Longs
@@ -83,11 +87,14 @@ class LengthTables(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordLengths:
-    """The rules of a file's records; ``values`` of the bytes ``key`` (offset and width) have the rules ``chosen``, others ``rest``."""
+    """The rules of a file's records: those whose bytes at the offsets ``places`` are one of ``values`` have the rules ``chosen``, others ``rest``.
+
+    A byte of a value is -1 if any byte is one.
+    """
 
     rules: tuple[LengthRule, ...]
-    key: tuple[int, int] = (0, 0)
-    values: tuple[bytes, ...] = ()
+    places: tuple[int, ...] = ()
+    values: tuple[tuple[int, ...], ...] = ()
     chosen: tuple[int, ...] = ()
     rest: int = 0
 
@@ -113,8 +120,9 @@ class RecordLengths:
         rows = [(t.offset, t.width, t.coding, t.factor, t.most) for t in terms]
         shifts = [(*t.shifts, *[0] * (widest - len(t.shifts))) for t in terms]
         return LengthTables(
-            np.array([*self.key, self.rest, widest], np.int64),
-            np.frombuffer(b"".join(self.values), np.uint8),
+            np.array([max(self.places, default=-1) + 1, self.rest, widest], np.int64),
+            np.array(self.places, np.int64),
+            np.array(self.values, np.int64).reshape(-1),
             np.array(self.chosen, np.int64),
             np.array(rules, np.int64).reshape(-1),
             np.array(rows, np.int64).reshape(-1),
@@ -153,8 +161,8 @@ def mapped_lengths(
     order = list(lengths)
     return RecordLengths(
         rules,
-        (offset, field.size),
-        _raw_values(field, values, options),
+        tuple(range(offset, offset + field.size)),
+        tuple(tuple(_raw_value(field, value, options)) for value in values),
         tuple(order.index(value) for value in values),
         order.index(REST) if REST in lengths else -1,
     )
@@ -170,18 +178,38 @@ def layout_lengths(
     rules = tuple(_layout_rule(layout, options.dialect) for layout in layouts)
     if kinds is None:
         return RecordLengths(rules[:1])
-    if kinds.others or any(rule.high or not rule.low for rule in kinds.rules):
+    if kinds.others or any(one.high for rule in kinds.rules for one in rule.values):
         problem = "the length of a record follows from its kind only where each kind has values of its own"
-        raise OptionError(problem, hint="Give no ranges and no blanks, and a record for *")
+        raise OptionError(problem, hint="Give no ranges, and a record for *")
     numbers = {name: number for number, name in enumerate(kinds.records)}
-    offset, field = _item(kinds.field, layouts)
+    fields = key_fields(layouts, kinds.fields)
+    values = [
+        (parts, numbers[rule.record])
+        for rule in kinds.rules
+        for parts in product(
+            *(
+                _key_values(field, one, options)
+                for field, one in zip(fields, rule.values, strict=True)
+            )
+        )
+    ]
     return RecordLengths(
         rules,
-        (offset, field.size),
-        _raw_values(field, [rule.low for rule in kinds.rules], options),
-        tuple(numbers[rule.record] for rule in kinds.rules),
+        tuple(at for field in fields for at in range(field.offset, field.offset + field.size)),
+        tuple(tuple(chain.from_iterable(parts)) for parts, _ in values),
+        tuple(number for _, number in values),
         -1 if kinds.rest is None else numbers[kinds.rest],
     )
+
+
+def _key_values(field: Field, values: ValueRange, options: ValueOptions) -> list[Sequence[int]]:
+    """Return the bytes that a field can have for a value: any, blanks or low-values, or those of the value."""
+    if values.low is None:
+        return [[-1] * field.size]
+    if not values.low.strip(PADDING):
+        blank = code_page(options.dialect.code_page).blank
+        return [(blank * field.size)[: field.size], bytes(field.size)]
+    return [_raw_value(field, values.low, options)]
 
 
 def _parse(text: str) -> tuple[int, list[tuple[str, int]]]:
@@ -266,18 +294,15 @@ def _coding(field: Field, dialect: Dialect) -> int:
     raise OptionError(problem, hint="It must be a whole number of up to 18 digits")
 
 
-def _raw_values(field: Field, values: Sequence[str], options: ValueOptions) -> tuple[bytes, ...]:
-    """Return the bytes that a field has for values; raises OptionError for one that it cannot have."""
-    encode = encoder(field, options)
-    found = []
-    for value in values:
-        try:
-            column = pa.array([value if field.number is None else int(value)])
-            found.append(encode(column)[0].tobytes())
-        except (EncodeError, ValueError, pa.ArrowInvalid):
-            problem = f"the field {field.name} cannot have the value {value!r}"
-            raise OptionError(problem) from None
-    return tuple(found)
+def _raw_value(field: Field, value: str, options: ValueOptions) -> bytes:
+    """Return the bytes that a field has for a value; raises OptionError for one that it cannot have."""
+    try:
+        column = pa.array([value if field.number is None else int(value)])
+        raw: bytes = encoder(field, options)(column)[0].tobytes()
+    except (EncodeError, ValueError, pa.ArrowInvalid):
+        problem = f"the field {field.name} cannot have the value {value!r}"
+        raise OptionError(problem) from None
+    return raw
 
 
 def _layout_rule(layout: Layout, dialect: Dialect) -> LengthRule:

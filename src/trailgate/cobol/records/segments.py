@@ -72,7 +72,7 @@ def _alone(group: Field, path: Sequence[Field]) -> Field:
     """Return a group whose last item is the one that a path leads to, without other definitions of its bytes."""
     chosen, rest = path[0], path[1:]
     others = _alternatives(group, chosen)
-    own = _alone(chosen, rest) if rest else replace(chosen, filler=True)
+    own = _alone(chosen, rest) if rest else _named(chosen)
     before = [child for child in group.children if not any(child is other for other in others)]
     size = own.offset + own.size - group.offset
     return replace(group, children=(*before, replace(own, redefines=None)), size=size)
@@ -107,7 +107,7 @@ def _without_others(group: Field, path: Sequence[Field]) -> Field:
     children = []
     for child in group.children:
         if child is chosen:
-            own = _without_others(child, rest) if rest else replace(child, filler=True)
+            own = _without_others(child, rest) if rest else _named(child)
             children.append(own if child is base else replace(own, redefines=base.name))
         elif child is base:
             children.append(
@@ -116,6 +116,11 @@ def _without_others(group: Field, path: Sequence[Field]) -> Field:
         elif not any(child is other for other in others):
             children.append(child)
     return replace(group, children=tuple(children))
+
+
+def _named(segment: Field) -> Field:
+    """Return a segment whose items are those of the group that it is in; one that is an item itself stays an item."""
+    return replace(segment, filler=True) if segment.children else segment
 
 
 def _alternatives(group: Field, chosen: Field) -> list[Field]:
@@ -141,11 +146,13 @@ def _paths(field: Field) -> Iterator[tuple[Field, ...]]:
 
 
 def _is_segment(root: Field, path: Sequence[Field]) -> bool:
-    """Return whether a path leads to a group that is, or is in, one of several definitions of the same bytes."""
+    """Return whether a path leads to a group that is, or is in, one of several definitions of the same bytes, or to an item that is one of them."""
     groups = (root, *path)
-    if not path[-1].children or any(field.occurs is not None for field in path):
+    if any(field.occurs is not None for field in path):
         return False
-    pairs = zip(groups, path, strict=False)
+    pairs = list(zip(groups, path, strict=False))
+    if not path[-1].children:
+        pairs = pairs[-1:]
     return any(len(_alternatives(group, field)) > 1 for group, field in pairs)
 
 
@@ -153,5 +160,5 @@ def _item_error(layout: Layout, path: Sequence[Field]) -> OptionError:
     field = path[-1]
     redefines = f", which redefines {field.redefines}," if field.redefines else ""
     problem = f"{field.name} is an item{redefines} of the record {layout.name}, not a record (level 01) or a segment"
-    hint = f"Read {layout.name}, which has it as a column. A segment is a group that REDEFINES another one, or is redefined"
+    hint = f"Read {layout.name}, which has it as a column. A segment REDEFINES another group or item, or is redefined"
     return OptionError(problem, hint=hint)

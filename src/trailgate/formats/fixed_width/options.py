@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
+from trailgate.cobol.copybook.conditional_text import read_constants
 from trailgate.cobol.copybook.layouts import (
     BinarySizes,
     Dialect,
@@ -127,8 +128,16 @@ def _values(read: PropertyReader) -> ValueOptions:
         binary_sizes=_choice(read, "binarysizes", BinarySizes),
         floats=_choice(read, "floats", FloatFormat),
         signs=_choice(read, "signs", Signs),
+        constants=_constants(read),
     )
     return ValueOptions(dialect, blank=_choice(read, "blank", Blank), raw=RawForm.HEX)
+
+
+def _constants(read: PropertyReader) -> tuple[tuple[str, str], ...]:
+    try:
+        return read_constants(read.text("constants"))
+    except ValueError:
+        raise read.error("expected NAME=VALUE or NAME=OFF", "constants") from None
 
 
 def _choice(read: PropertyReader, name: str, kind: type[E]) -> E:

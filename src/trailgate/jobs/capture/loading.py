@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -250,9 +250,23 @@ def _missing(path: PathLike, what: str, base: str | None) -> OptionError:
     return OptionError(f"the {what} file is not there", where=Where(source=str(path)), hint=hint)
 
 
+def _raw_body(body: Any, number: int) -> bytes:
+    if isinstance(body, bytes | bytearray | memoryview | pa.Buffer):
+        return bytes(body)
+    if not isinstance(body, str):
+        problem = f"body {number} is {type(body).__name__}, neither text nor bytes"
+        raise OptionError(problem)
+    try:
+        return body.encode()
+    except UnicodeEncodeError:
+        raise OptionError(f"body {number} is not Unicode text: {body!r}") from None
+
+
 def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> MessageBatch:
-    """Return bodies as messages; each is taken for a file of its own, numbered from 0."""
-    raw = [body.encode() if isinstance(body, str) else bytes(body) for body in bodies]
+    """Return bodies as messages; each is taken for a file of its own, numbered from 0. Raises OptionError for a body that is neither text nor bytes."""
+    if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):
+        raise OptionError(f"bodies must be a list of texts or bytes, not {type(bodies).__name__}")
+    raw = [_raw_body(body, number) for number, body in enumerate(bodies, 1)]
     bounds = np.zeros(len(raw) + 1, np.int64)
     np.cumsum([len(body) for body in raw], out=bounds[1:])
     return MessageBatch(

@@ -40,6 +40,8 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
     text = os.fspath(address)
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
+    if "\0" in text:
+        raise OptionError(f"the path {text!r} has a zero byte")
     if not text.isascii():
         try:
             text.encode()

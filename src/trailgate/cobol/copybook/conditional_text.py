@@ -1,0 +1,563 @@
+"""Conditional text: which lines of a copybook are compiled.
+
+Two notations state the same: the standard's directives (``>>DEFINE``, ``>>IF``, ``>>EVALUATE``) and those of Micro Focus (``$IF``, ``$SET CONSTANT``).
+Their constants are given as an option, or defined by the text. Whether a constant is defined is never guessed: one that nobody states is an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final
+
+from trailgate.cobol.copybook.layouts import TextWords
+from trailgate.cobol.copybook.source import (
+    SourceLine,
+    Token,
+    TokenKind,
+    join_lines,
+    scan_line,
+)
+from trailgate.options import instance
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Definition(Enum):
+    """What is known of a constant without a value."""
+
+    OFF = "OFF"  # it is not defined
+    DEFINED = "DEFINED"
+
+
+Value = Decimal | str | bool | Definition
+OFF: Final = Definition.OFF
+DEFINED: Final = Definition.DEFINED
+_WORD: Final = re.compile(
+    r"""(?P<literal>[XNB]?(?:"(?:[^"]|"")*"|'(?:[^']|'')*'))|(?P<number>\d+(?:\.\d+)?(?![\w-]))|(?P<word>\w(?:[\w-]*\w)?)|(?P<mark><>|<=|>=|[-=<>()+*/])""",
+    re.IGNORECASE,
+)
+_NAME: Final = re.compile(r"\w(?:[\w-]*\w)?")
+_NUMBER: Final = re.compile(r"[-+]?\d+(?:\.\d+)?")
+_DIRECTIVE: Final = re.compile(r"\s*(>>|\$)\s*([A-Za-z0-9-]+)\s*")
+# Directives that do not concern which items there are.
+_OTHERS: Final = frozenset(
+    {
+        "CALLINTERFACE",
+        "CALL-CONVENTION",
+        "COBOL-WORDS",
+        "D",
+        "DATA",
+        "DISPLAY",
+        "FLAG-02",
+        "FLAG-14",
+        "FLAG-85",
+        "FLAG-NATIVE-ARITHMETIC",
+        "IMP",
+        "INLINE",
+        "JAVA-CALLABLE",
+        "JAVA-SHAREABLE",
+        "LEAP-SECOND",
+        "LISTING",
+        "NOLIST",
+        "LIST",
+        "OPTION",
+        "PAGE",
+        "POP",
+        "PROPAGATE",
+        "PUSH",
+        "REF-MOD-ZERO-LENGTH",
+        "REPOSITORY",
+        "SOURCE",
+        "TURN",
+        "XML",
+    }
+)
+# What $SET can state about sizes and signs, and the options that state it here.
+_LAYOUT_SETTINGS: Final = re.compile(
+    r"\b(?:NO)?(IBMCOMP|SIGN|ODOSLIDE|ALIGN|CHARSET)\b", re.IGNORECASE
+)
+_RELATIONS: Final[Mapping[str, Callable[[int], bool]]] = MappingProxyType(
+    {
+        "=": lambda order: order == 0,
+        "<>": lambda order: order != 0,
+        "<": lambda order: order < 0,
+        ">": lambda order: order > 0,
+        "<=": lambda order: order <= 0,
+        ">=": lambda order: order >= 0,
+    }
+)
+
+
+@dataclass(slots=True)
+class _Branches:
+    """An IF or EVALUATE: whether its present branch is compiled, whether one was, and whether it is in text that is."""
+
+    begin: Token
+    end: frozenset[str]
+    inside: bool
+    active: bool = False
+    taken: bool = False
+    last: bool = False  # after ELSE or WHEN OTHER
+    subject: _Expression | None = None
+
+    def take(self, condition: Callable[[], bool]) -> None:
+        """Begin a branch. Its condition is evaluated only if the branch can be compiled."""
+        self.active = self.inside and not self.taken and condition()
+        self.taken = self.taken or self.active
+
+
+@dataclass(slots=True)
+class Constants:
+    """The constants of conditional text: ``given`` by an option, and defined so far."""
+
+    given: Mapping[str, Value]
+    defined: dict[str, Value] = field(default_factory=dict)
+
+    def known(self, name: str) -> Value | None:
+        """Return the value of a constant; None if nobody states it."""
+        own = self.defined.get(name.upper())
+        return self.given.get(name.upper()) if own is None else own
+
+    def define(self, name: Token, value: Value, *, override: bool) -> None:
+        """Define a constant, or with OFF undefine it; raises DefinitionError for another value than the one it has."""
+        before = self.known(name.text)
+        is_new = before is None or before is OFF or before == value
+        if not (override or value is OFF or is_new):
+            problem = f"{name.text} is {_shown(before)} already, and is defined as {_shown(value)}"
+            raise name.error(problem, "Add OVERRIDE, or give another value by the option constants")
+        self.defined[name.upper] = value
+
+
+def read_constants(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse the constants of an option: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``; a name alone is defined without one. Raises ValueError."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    return passed_constants({name: value if mark else True for name, mark, value in pairs})
+
+
+def passed_constants(constants: Any) -> tuple[tuple[str, str], ...]:
+    """Return constants by their names, where None and False are OFF, and True is defined without one; raises ValueError for what is not a mapping of names."""
+    found: dict[str, str] = {}
+    if isinstance(constants, tuple):
+        constants = dict(constants)  # constants that were read already
+    for given, value in instance(Mapping)(constants).items():
+        name = str(given).strip().upper()
+        if not _NAME.fullmatch(name) or name in found:
+            raise ValueError
+        is_stated = value is None or isinstance(value, bool)
+        found[name] = ("DEFINED" if value else "OFF") if is_stated else str(value).strip()
+    return tuple(found.items())
+
+
+def constants_of(pairs: Sequence[tuple[str, str]]) -> Constants:
+    """Return the constants of an option with their values."""
+    return Constants({name: _value_of(text) for name, text in pairs})
+
+
+def _shown(value: Value | None) -> str:
+    return value.value.lower() if isinstance(value, Definition) else str(value)
+
+
+def _value_of(text: str) -> Value:
+    if text.upper() == "OFF":
+        return OFF
+    if not text or text.upper() == "DEFINED":
+        return DEFINED
+    if _NUMBER.fullmatch(text):
+        return Decimal(text)
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if quoted else text
+
+
+def compiled_text(
+    lines: Sequence[SourceLine], source: str, words: TextWords, constants: Constants
+) -> Iterator[list[Token]]:
+    """Yield the text words of the lines that are compiled, in pieces between directives.
+
+    A directive is obeyed when the piece before it has been used, so a member that is copied there can define constants. Raises DefinitionError.
+    """
+    reader = _Directives(source, constants)
+    piece: list[Token] = []
+    for line in join_lines(lines):
+        if line.directive:
+            if piece:
+                yield piece
+                piece = []
+            reader.obey(line)
+        elif reader.active:
+            piece += reader.with_constants(list(scan_line(line, source, words)))
+    reader.check_end()
+    if piece:
+        yield piece
+
+
+class _Directives:
+    """Obeys the directives of one file."""
+
+    def __init__(self, source: str, constants: Constants) -> None:
+        self._source, self._constants = source, constants
+        self._open: list[_Branches] = []
+
+    @property
+    def active(self) -> bool:
+        """Return whether lines here are compiled."""
+        return not self._open or self._open[-1].active
+
+    def check_end(self) -> None:
+        """Raise DefinitionError for an IF or EVALUATE without an end."""
+        if self._open:
+            begin = self._open[-1].begin
+            ends = " or ".join(sorted(self._open[-1].end))
+            raise begin.error(f"{begin.text} without its end", f"Its end is {ends}")
+
+    def obey(self, line: SourceLine) -> None:
+        """Obey one directive; raises DefinitionError with its line."""
+        found = _DIRECTIVE.match(line.text)
+        mark, name, rest = (found[1], found[2].upper(), found.end()) if found else (">>", "", 0)
+        column = line.column + (found.start(1) if found else 0)
+        token = Token(TokenKind.WORD, mark + name, self._source, line.number, column)
+        name = {"ELSEIF": "ELIF", "ELSE-IF": "ELIF"}.get(name, name)
+        obeys = _OBEYED.get(name)
+        if obeys is not None:
+            obeys(self, _Expression(token, line, rest, self._constants))
+        elif mark == ">>" and name not in _OTHERS and self.active:
+            problem = f"{token.text} is not a directive that is known"
+            raise token.error(
+                problem, ">>DEFINE, >>IF, >>ELIF, >>ELSE, >>END-IF, >>EVALUATE, ... are"
+            )
+
+    def with_constants(self, words: list[Token]) -> list[Token]:
+        """Return the words of a line with the value in the place of a name in ``CONSTANT FROM name``."""
+        for at in range(2, len(words) - 1):
+            if words[at].upper == "FROM" and words[at - 1].upper in ("CONSTANT", "IS", "GLOBAL"):
+                name = words[at + 1]
+                value = self._constants.known(name.text)
+                if not isinstance(value, Decimal | str):
+                    raise name.error(f"the constant {name.text} has no value", _hint(name.text))
+                text = str(value) if isinstance(value, Decimal) else f"'{value}'"
+                kind = TokenKind.WORD if isinstance(value, Decimal) else TokenKind.LITERAL
+                words[at] = replace(words[at], text="AS")
+                words[at + 1] = replace(name, text=text, kind=kind)
+        return words
+
+    # The directives. Each is called with its words.
+
+    def begin_if(self, words: _Expression) -> None:
+        branches = _Branches(words.token, _ENDS_IF, self.active)
+        self._open.append(branches)
+        branches.take(words.condition)
+
+    def else_if(self, words: _Expression) -> None:
+        self._branches(words, "IF").take(words.condition)
+
+    def otherwise(self, words: _Expression) -> None:
+        branches = self._branches(words, "IF")
+        branches.take(lambda: True)
+        branches.last = True
+
+    def end(self, words: _Expression) -> None:
+        if not self._open or words.token.text[1:].lstrip(">") not in self._open[-1].end:
+            raise words.token.error(f"{words.token.text} without its begin")
+        self._open.pop()
+
+    def evaluate(self, words: _Expression) -> None:
+        self._open.append(_Branches(words.token, _ENDS_EVALUATE, self.active, subject=words))
+
+    def when(self, words: _Expression) -> None:
+        branches = self._branches(words, "EVALUATE")
+        subject = branches.subject
+        assert subject is not None
+        if words.next_is("OTHER"):
+            branches.take(lambda: True)
+            branches.last = True
+        else:
+            branches.take(lambda: words.is_value_of(subject))
+
+    def _branches(self, words: _Expression, begin: str) -> _Branches:
+        """Return the IF or EVALUATE that a branch belongs to."""
+        ends = _ENDS_IF if begin == "IF" else _ENDS_EVALUATE
+        if not self._open or self._open[-1].end != ends or self._open[-1].last:
+            raise words.token.error(f"{words.token.text} without {begin} before it")
+        return self._open[-1]
+
+    def define(self, words: _Expression) -> None:
+        if not self.active:
+            return
+        words.skip("CONSTANT")
+        name = words.name()
+        words.skip("AS")
+        if words.skip("PARAMETER"):
+            return  # its value is given by the option, or it is not known
+        value = OFF if words.skip("OFF") else DEFINED if words.at_end else words.sum()
+        override = words.skip("OVERRIDE")
+        words.check_end()
+        self._constants.define(name, value, override=override)
+
+    def set(self, words: _Expression) -> None:
+        if not self.active:
+            return
+        if words.next_is("CONSTANT"):
+            self.define(words)
+        elif _LAYOUT_SETTINGS.search(words.text):
+            problem = f"{words.text.strip()} is not obeyed"
+            hint = "State what it changes by options: compiler, binarySizes, signs, depending, codePage"
+            _LOG.warning("%s", words.token.error(problem, hint))
+
+
+_ENDS_IF: Final = frozenset({"END-IF", "END"})
+_ENDS_EVALUATE: Final = frozenset({"END-EVALUATE"})
+
+
+class _Expression:
+    """The words of a directive after its name, read from left to right."""
+
+    def __init__(self, token: Token, line: SourceLine, rest: int, constants: Constants) -> None:
+        self.token, self.text, self._constants = token, line.text, constants
+        self._words: list[Token] = []
+        self._kinds: list[str] = []
+        text = line.text.rstrip()
+        end = len(text) - text.endswith(".")
+        place = rest
+        while place < end:
+            if text[place] in " ,;":
+                place += 1
+                continue
+            found = _WORD.match(text, place, end)
+            if found is None:
+                self._kinds.append("bad")
+                self._words.append(replace(token, text=text[place], column=line.column + place))
+                place += 1
+                continue
+            self._kinds.append(str(found.lastgroup))
+            self._words.append(replace(token, text=found[0], column=line.column + place))
+            place = found.end()
+        self._place = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._place >= len(self._words) or self.next_is("OVERRIDE")
+
+    def next_is(self, *texts: str) -> bool:
+        """Return whether the next word is one of these."""
+        return self._place < len(self._words) and self._words[self._place].upper in texts
+
+    def skip(self, *texts: str) -> bool:
+        """Skip the next word if it is one of these."""
+        if found := self.next_is(*texts):
+            self._place += 1
+        return found
+
+    def _next(self, what: str) -> tuple[str, Token]:
+        if self._place >= len(self._words):
+            raise self.token.error(f"{what} was expected after {self.text.strip()}")
+        self._place += 1
+        return self._kinds[self._place - 1], self._words[self._place - 1]
+
+    def name(self) -> Token:
+        """Return the name of a constant."""
+        kind, word = self._next("a name")
+        if kind != "word":
+            raise word.error(f"a name was expected, not {word.text}")
+        return word
+
+    def check_end(self) -> None:
+        """Raise DefinitionError for words that are left over."""
+        if self._place < len(self._words):
+            word = self._words[self._place]
+            raise word.error(f"{word.text} is not part of a condition", _FORM)
+
+    def condition(self) -> bool:
+        """Return whether the condition is true."""
+        found = self._any()
+        self.check_end()
+        return found
+
+    def _any(self) -> bool:
+        found = self._all()
+        while self.skip("OR"):
+            found = self._all() or found
+        return found
+
+    def _all(self) -> bool:
+        found = self._not()
+        while self.skip("AND"):
+            found = self._not() and found
+        return found
+
+    def _not(self) -> bool:
+        if self.skip("NOT"):
+            return not self._not()
+        if self.next_is("(") and self._encloses_condition():
+            self._place += 1
+            found = self._any()
+            if not self.skip(")"):
+                raise self.token.error(f"a parenthesis without its end: {self.text.strip()}")
+            return found
+        return self._relation()
+
+    def _encloses_condition(self) -> bool:
+        """Return whether the parentheses here are those of a condition: no operator follows them, as in ``(A + 1) * 2 = 6``."""
+        depth = 0
+        for place in range(self._place, len(self._words)):
+            text = self._words[place].text
+            depth += (text == "(") - (text == ")")
+            if not depth:
+                after = self._words[place + 1 : place + 2]
+                return not after or after[0].upper in ("AND", "OR", ")")
+        return True
+
+    def _relation(self) -> bool:
+        begin = self._place
+        if begin < len(self._words) and self._kinds[begin] == "word":
+            name = self.name()
+            self.skip("IS")
+            negated = self.skip("NOT")
+            if self.skip("DEFINED", "SET"):
+                return (self._known(name) is not OFF) is not negated
+            self._place = begin
+        left = self.sum()
+        stated = self.skip("IS")
+        negated = self.skip("NOT")
+        relation = self._operator()
+        if relation is None:
+            if stated or negated or not isinstance(left, bool | Definition):
+                raise self.token.error(f"not a condition: {self.text.strip()}", _FORM)
+            return left is DEFINED or left is True
+        return self._compare(left, relation, self.sum()) is not negated
+
+    def _operator(self) -> str | None:
+        for mark in _RELATIONS:
+            if self.skip(mark):
+                return mark
+        if self.skip("EQUAL", "EQUALS"):
+            self.skip("TO")
+            return "="
+        if self.next_is("GREATER", "LESS"):
+            mark = ">" if self.skip("GREATER") else "<"
+            self._place += mark == "<"
+            self.skip("THAN")
+            if self.skip("OR"):
+                self.skip("EQUAL")
+                self.skip("TO")
+                return mark + "="
+            return mark
+        return None
+
+    def _compare(self, left: Value, relation: str, right: Value) -> bool:
+        """Return whether a relation is true; it is not for a constant without a value."""
+        if isinstance(left, Definition) or isinstance(right, Definition):
+            return False
+        if isinstance(left, bool) and isinstance(right, bool):
+            return _RELATIONS[relation](left - right)
+        if isinstance(left, Decimal) and isinstance(right, Decimal):
+            return _RELATIONS[relation](int(left.compare(right)))
+        if isinstance(left, str) and isinstance(right, str):
+            width = max(len(left), len(right))
+            one, other = left.ljust(width), right.ljust(width)
+            return _RELATIONS[relation]((one > other) - (one < other))
+        problem = f"a number and a text cannot be compared: {self.text.strip()}"
+        raise self.token.error(problem, "Text is in quotes, in the option constants too")
+
+    def is_value_of(self, subject: _Expression) -> bool:
+        """Return whether this WHEN is the one for the subject of its EVALUATE."""
+        subject._place = 0  # it is read again for each WHEN
+        if subject.next_is("TRUE", "FALSE"):
+            return self.condition() is subject.next_is("TRUE")
+        wanted = subject.sum()
+        subject.check_end()
+        low = self.sum()
+        if self.skip("THRU", "THROUGH"):
+            found = self._compare(wanted, ">=", low) and self._compare(wanted, "<=", self.sum())
+        else:
+            found = self._compare(wanted, "=", low)
+        self.check_end()
+        return found
+
+    def sum(self) -> Value:
+        """Return the value of a literal, a constant, or arithmetic."""
+        value = self._product()
+        while self.next_is("+", "-"):
+            _, mark = self._next("an operator")
+            left, right = self._numbers(mark, value, self._product())
+            value = left + right if mark.text == "+" else left - right
+        return value
+
+    def _product(self) -> Value:
+        value = self._operand()
+        while self.next_is("*", "/"):
+            _, mark = self._next("an operator")
+            left, right = self._numbers(mark, value, self._operand())
+            if mark.text == "/" and not right:
+                raise mark.error("a division by zero")
+            value = left * right if mark.text == "*" else Decimal(int(left / right))
+        return value
+
+    def _numbers(self, mark: Token, left: Value, right: Value) -> tuple[Decimal, Decimal]:
+        if isinstance(left, Decimal) and isinstance(right, Decimal):
+            return left, right
+        raise mark.error(f"{mark.text} needs two numbers")
+
+    def _operand(self) -> Value:
+        kind, word = self._next("a value")
+        if kind == "number":
+            return Decimal(word.text)
+        if word.text in ("-", "+"):
+            _, number = self._numbers(word, Decimal(0), self._operand())
+            return -number if word.text == "-" else number
+        if word.text == "(":
+            value = self.sum()
+            if not self.skip(")"):
+                raise word.error("a parenthesis without its end")
+            return value
+        if kind == "literal":
+            return _literal(word)
+        if kind != "word":
+            raise word.error(f"a value was expected, not {word.text}", _FORM)
+        return self._known(word)
+
+    def _known(self, name: Token) -> Value:
+        value = self._constants.known(name.text)
+        if value is None:
+            raise name.error(f"the constant {name.text} is not known", _hint(name.text))
+        return value
+
+
+def _literal(word: Token) -> Value:
+    """Return the value of a literal; one of bits such as B'1' is true or false."""
+    prefix, text = (
+        (word.text[0].upper(), word.text[1:]) if word.text[0].isalpha() else ("", word.text)
+    )
+    content = text[1:-1].replace(2 * text[0], text[0])
+    if prefix == "B":
+        return content.strip("0") != ""
+    if prefix:
+        raise word.error(
+            f"the literal {word.text} in a directive", "Literals of text, numbers and B'1' are read"
+        )
+    return content
+
+
+def _hint(name: str) -> str:
+    return f"State it by the option constants: {name}=VALUE, or {name}=OFF if it is not defined"
+
+
+_FORM: Final = "Conditions are NAME IS [NOT] DEFINED, VALUE = VALUE and the like, with AND, OR, NOT and parentheses"
+_OBEYED: Final[Mapping[str, Callable[[_Directives, _Expression], None]]] = MappingProxyType(
+    {
+        "IF": _Directives.begin_if,
+        "ELIF": _Directives.else_if,
+        "ELSE": _Directives.otherwise,
+        "END-IF": _Directives.end,
+        "END": _Directives.end,
+        "EVALUATE": _Directives.evaluate,
+        "WHEN": _Directives.when,
+        "END-EVALUATE": _Directives.end,
+        "DEFINE": _Directives.define,
+        "SET": _Directives.set,
+    }
+)

@@ -1,0 +1,380 @@
+"""COPY and REPLACE: members in their places, and text words replaced by others.
+
+Rules compare text words, as the COBOL standard defines them: ``==9(2)==`` is the words ``9 ( 2 )``, which occur in ``9(2)V99`` and not in ``S9(2)``, where the
+first word is ``S9``. A rule that matches nothing is reported with its line, since the text is then not what its author expected.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from trailgate.cobol.copybook.conditional_text import Constants, compiled_text
+from trailgate.cobol.copybook.layouts import Dialect
+from trailgate.cobol.copybook.source import SourceLine, Token, TokenKind, join_words
+
+_LOG: Final = logging.getLogger(__name__)
+MAX_DEPTH: Final = 20  # members inside members: more is a member that copies itself
+Members = Callable[[str], "tuple[list[SourceLine], str] | None"]
+
+
+@dataclass(slots=True)
+class Replacement:
+    """Text words and their replacement. ``part`` is LEADING or TRAILING for the beginning or the end of a word."""
+
+    old: tuple[Token, ...]
+    new: tuple[Token, ...]
+    begin: Token
+    part: str = ""
+    used: bool = False
+
+    def match(self, tokens: Sequence[Token], place: int) -> _Match | None:
+        """Return where the words that it replaces are, if they begin at a place. Comments between them do not count."""
+        if not self.old:
+            return None
+        at, comments = place, list[Token]()
+        for number, wanted in enumerate(self.old):
+            while number and at < len(tokens) and tokens[at].kind is TokenKind.COMMENT:
+                comments.append(tokens[at])
+                at += 1
+            if at == len(tokens) or not self._is(tokens[at], wanted, number):
+                return None
+            at += 1
+        return _Match(at, comments)
+
+    def _is(self, token: Token, wanted: Token, number: int) -> bool:
+        """Return whether a text word is the one of the pattern with this number."""
+        if token.kind is not wanted.kind:
+            return False
+        if token.kind is TokenKind.LITERAL:
+            return token.text == wanted.text
+        text, own = token.upper or token.text, wanted.upper or wanted.text
+        if self.part and number and not token.glued:
+            return False
+        if self.part == "LEADING" and number == len(self.old) - 1:
+            return text.startswith(own)
+        if self.part == "TRAILING" and not number:
+            return text.endswith(own)
+        return text == own
+
+    def replaced(self, tokens: Sequence[Token], place: int, match: _Match) -> list[Token]:
+        """Return what is put in the place of the words of a match, at the place of the first one."""
+        here, last = tokens[place], tokens[match.end - 1]
+        found = [
+            replace(
+                token,
+                source=here.source,
+                line=here.line,
+                column=here.column,
+                cut=here.cut,
+                first=here.first and not number,
+                # A word in the place of a period is not a part of the word before it.
+                glued=token.glued if number else here.glued and here.kind is TokenKind.WORD,
+            )
+            for number, token in enumerate(self.new)
+        ]
+        if self.part == "TRAILING" and (kept := here.text[: -len(self.old[0].text)]):
+            found = [replace(here, text=kept), *_glued(found)]
+        if self.part == "LEADING" and (kept := last.text[len(self.old[-1].text) :]):
+            rest = replace(last, text=kept, glued=bool(found) or here.glued)
+            found.append(rest if found else replace(rest, first=here.first))
+        return [*found, *match.comments]
+
+
+@dataclass(frozen=True, slots=True)
+class _Match:
+    """Where a match ends, and the comments in it."""
+
+    end: int
+    comments: list[Token]
+
+
+def _glued(tokens: list[Token]) -> list[Token]:
+    return [replace(token, glued=True, first=False) for token in tokens[:1]] + tokens[1:]
+
+
+@dataclass(slots=True)
+class CopybookText:
+    """Copybook text with its COPY and REPLACE statements carried out, and its conditional text chosen.
+
+    ``members`` gives the lines of a member and its name, or None. ``constants`` are those of conditional text, which members share.
+    """
+
+    members: Members
+    dialect: Dialect
+    constants: Constants
+    _depth: int = 0
+    _rules: list[Replacement] = field(default_factory=list)  # of the COPY statements around
+
+    def tokens(self, lines: Sequence[SourceLine], source: str) -> list[Token]:
+        """Return the tokens of a copybook.
+
+        Raises DefinitionError where a member is missing, copies itself, or a statement is not understood.
+        """
+        found: list[Token] = []
+        replaces = _Replaces()
+        copied = self._copied(lines, source)
+        begin = place = 0
+        while place < len(copied):
+            starts = copied[place].first or not place or copied[place - 1].kind is TokenKind.PERIOD
+            if copied[place].upper == "REPLACE" and starts:
+                found += replace_words(copied[begin:place], replaces.rules)
+                statement, place = _statement(copied, place)
+                replaces.obey(statement)
+                begin = place
+            else:
+                place += 1
+        found += replace_words(copied[begin:], replaces.rules)
+        warn_of_unused(replaces.seen)
+        return join_words(found)
+
+    def _copied(self, lines: Sequence[SourceLine], source: str) -> list[Token]:
+        """Return the text words of a file with the member of every COPY statement in its place."""
+        found: list[Token] = []
+        for piece in compiled_text(lines, source, self.dialect.text_words, self.constants):
+            found += self._with_members(replace_words(piece, self._rules))
+        return found
+
+    def _with_members(self, tokens: Sequence[Token]) -> list[Token]:
+        found: list[Token] = []
+        place = 0
+        while place < len(tokens):
+            token = tokens[place]
+            if token.upper == "COPY" and not _is_in_word(tokens, place):
+                statement, place = _statement(tokens, place)
+                found += self._copy(statement)
+            elif token.first and (words := _include_words(tokens, place)):
+                end = _end_of_line(tokens, place)
+                found += self._copy([token, *tokens[place + words : end]])
+                place = end + (end < len(tokens) and tokens[end].kind is TokenKind.PERIOD)
+            elif [one.upper for one in tokens[place : place + 2]] == ["EXEC", "SQL"]:
+                statement, place = _sql_statement(tokens, place)
+                found += self._include(statement)
+            else:
+                found.append(token)
+                place += 1
+        return found
+
+    def _include(self, statement: list[Token]) -> list[Token]:
+        """Return the tokens of the member that EXEC SQL INCLUDE names; other statements have no items (DECLARE TABLE)."""
+        words = _without_comments(statement)
+        if [token.upper for token in words[2:3]] != ["INCLUDE"]:
+            return []
+        named = join_words(words[3:])
+        is_own = len(named) == 1 and named[0].upper in _SQL_AREAS
+        return [] if is_own and self.members(named[0].text) is None else self._copy(words[2:])
+
+    def _copy(self, statement: list[Token]) -> list[Token]:
+        """Return the text of a member, by a statement without its period."""
+        words = _without_comments(statement)
+        if len(words) < 2:
+            raise words[0].error("COPY needs the name of a member")
+        at = next((i for i, token in enumerate(words) if token.upper == "REPLACING"), len(words))
+        named = join_words(words[1:at])[0]
+        name = named.text.strip("\"'")
+        if self._depth >= MAX_DEPTH:
+            raise named.error(
+                f"members inside members, {self._depth} deep: does {name} copy itself?"
+            )
+        content = self.members(name)
+        if content is None:
+            hint = "Name the folder that holds it: --copy-path FOLDER"
+            raise named.error(f"the member {name} was not found", hint)
+        own = read_rules(words[at + 1 :])
+        # What is copied inside the member is replaced too, by the rules of the innermost COPY first.
+        inner = replace(self, _depth=self._depth + 1, _rules=[*own, *self._rules])
+        found = inner._copied(*content)  # noqa: SLF001  of the same class
+        warn_of_unused(own)
+        return found
+
+
+class _Replaces:
+    """The rules of REPLACE statements: those in force, those that LAST OFF restores, and all so far."""
+
+    def __init__(self) -> None:
+        self.rules: list[Replacement] = []
+        self.seen: list[Replacement] = []
+        self._before: list[list[Replacement]] = []
+
+    def obey(self, statement: list[Token]) -> None:
+        """Obey a REPLACE statement: it ends those before it; with ALSO it adds to them until LAST OFF."""
+        words = _without_comments(statement)
+        named = [token.upper for token in words[1:]]
+        if named == ["LAST", "OFF"]:
+            self.rules = self._before.pop() if self._before else []
+            return
+        also = named[:1] == ["ALSO"]
+        if also:
+            self._before.append(self.rules)
+        else:
+            self._before.clear()
+        if named == ["OFF"]:
+            self.rules = []
+            return
+        own = words[1 + also :]
+        first = own[1:] if own and own[0].upper in _PARTS else own
+        if not first or first[0].kind is not TokenKind.PSEUDO:
+            hint = "REPLACE [ALSO] [LEADING] ==text== BY ==text== and REPLACE [LAST] OFF are read"
+            raise words[-1].error("this form of REPLACE is not supported", hint)
+        rules = read_rules(own)
+        self.seen += rules
+        self.rules = [*rules, *(self.rules if also else ())]
+
+
+_PARTS: Final = frozenset({"LEADING", "TRAILING"})
+_SQL_AREAS: Final = frozenset({"SQLCA", "SQLDA"})  # areas of the precompiler, no part of a record
+
+
+def _include_words(tokens: Sequence[Token], place: int) -> int:
+    """Return how many text words the name of an including statement has at a place, 0 for none: ``++INCLUDE`` of Panvalet, ``-INC`` of Librarian."""
+    text = ""
+    for count, token in enumerate(tokens[place : place + 3], 1):
+        if count > 1 and not token.glued:
+            break
+        text += token.upper
+        if text in ("++INCLUDE", "-INC"):
+            return count
+    return 0
+
+
+def _is_in_word(tokens: Sequence[Token], place: int) -> bool:
+    """Return whether a text word is a part of a longer word, as COPY in ``:COPY:``."""
+    after = tokens[place + 1 : place + 2]
+    return tokens[place].glued or any(one.glued and one.kind is TokenKind.WORD for one in after)
+
+
+def _without_comments(tokens: Sequence[Token]) -> list[Token]:
+    return [token for token in tokens if token.kind is not TokenKind.COMMENT]
+
+
+def _statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
+    """Return the tokens up to the period, which pseudo-text may have too."""
+    inside = False
+    for end in range(place, len(tokens)):
+        if tokens[end].kind is TokenKind.PSEUDO:
+            inside = not inside
+        if tokens[end].kind is TokenKind.PERIOD and not inside:
+            return list(tokens[place:end]), end + 1
+    raise tokens[place].error(f"{tokens[place].upper} without the period at its end")
+
+
+def _end_of_line(tokens: Sequence[Token], place: int) -> int:
+    """Return the place after the last word of a line."""
+    end = place
+    while end < len(tokens) and tokens[end].line == tokens[place].line:
+        if tokens[end].kind is TokenKind.PERIOD:
+            break
+        end += 1
+    return end
+
+
+def _sql_statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
+    """Return the tokens from EXEC SQL up to END-EXEC, and the place after it and its period."""
+    for end in range(place, len(tokens)):
+        if tokens[end].upper == "END-EXEC":
+            after = end + 1
+            has_period = after < len(tokens) and tokens[after].kind is TokenKind.PERIOD
+            return list(tokens[place:end]), after + has_period
+    raise tokens[place].error("EXEC SQL without END-EXEC")
+
+
+def read_rules(words: list[Token]) -> list[Replacement]:
+    """Return the rules of a REPLACING phrase or a REPLACE statement; raises DefinitionError."""
+    rules = []
+    place = 0
+    while place < len(words):
+        begin = words[place]
+        part = begin.upper if begin.upper in _PARTS else ""
+        old, place = _operand(words, place + bool(part))
+        if place >= len(words) or words[place].upper != "BY":
+            at = words[min(place, len(words) - 1)]
+            raise at.error("REPLACING needs BY between what is replaced and by what")
+        new, place = _operand(words, place + 1)
+        if part:
+            old, new = _unquoted(old), _unquoted(new)
+        if not old:
+            raise begin.error("REPLACING of nothing: the text that is replaced is empty")
+        rules.append(Replacement(old, new, begin, part))
+    return rules
+
+
+def _operand(words: list[Token], place: int) -> tuple[tuple[Token, ...], int]:
+    """Return the text words of an operand: pseudo-text, or words without blanks between them, which may be qualified."""
+    if place >= len(words):
+        raise words[-1].error("REPLACING ends before its last text")
+    if words[place].kind is TokenKind.PSEUDO:
+        for end in range(place + 1, len(words)):
+            if words[end].kind is TokenKind.PSEUDO:
+                return tuple(words[place + 1 : end]), end + 1
+        raise words[place].error("pseudo text without its closing ==")
+    end = place + 1
+    while end < len(words) and (words[end].glued or words[end].upper in ("OF", "IN")):
+        end += 1 if words[end].glued else 2
+    return tuple(words[place:end]), min(end, len(words))
+
+
+def _unquoted(words: tuple[Token, ...]) -> tuple[Token, ...]:
+    """Return a literal alone as the word in it: LEADING "OLD-" is LEADING ==OLD-==."""
+    if len(words) == 1 and words[0].kind is TokenKind.LITERAL:
+        text = words[0].text[1:-1]
+        return (replace(words[0], text=text, kind=TokenKind.WORD),) if text.strip() else ()
+    return words
+
+
+def replace_words(tokens: Sequence[Token], rules: Sequence[Replacement]) -> list[Token]:
+    """Return text words with the first rule that matches at each place applied. What a rule has put there is not replaced again."""
+    if not rules:
+        return list(tokens)
+    found: list[Token] = []
+    place = 0
+    is_glued = True  # whether what was left out here, if anything, was glued to the word before it
+    for begin, rule, match in _matches(tokens, rules):
+        found += _after(tokens[place:begin], is_glued)
+        new = rule.replaced(tokens, begin, match)
+        if place == begin and new:
+            new = _after(new, is_glued)
+        found += new
+        is_glued = True if new else tokens[begin].glued and (is_glued or place < begin)
+        place = match.end
+        rule.used = True
+    return found + _after(tokens[place:], is_glued)
+
+
+def _after(tokens: Sequence[Token], is_glued: bool) -> list[Token]:
+    """Return the words after one that was left out: they follow the word before that without a blank only if it did."""
+    if is_glued or not tokens:
+        return list(tokens)
+    return [replace(tokens[0], glued=False), *tokens[1:]]
+
+
+def _matches(
+    tokens: Sequence[Token], rules: Sequence[Replacement]
+) -> Iterator[tuple[int, Replacement, _Match]]:
+    """Yield the places where a rule matches, which do not overlap, with the first rule that does."""
+    place = 0
+    while place < len(tokens):
+        for rule in rules:
+            match = rule.match(tokens, place)
+            if match is not None:
+                yield place, rule, match
+                place = match.end
+                break
+        else:
+            place += 1
+
+
+def warn_of_unused(rules: Sequence[Replacement]) -> None:
+    """Warn of rules that have matched nothing."""
+    for rule in rules:
+        if not rule.used:
+            text = " ".join([*filter(None, [rule.part]), f"=={_text_of(rule.old)}=="])
+            problem = f"{text} is replaced nowhere: the text after it does not have these words"
+            _LOG.warning("%s", rule.begin.error(problem))
+
+
+def _text_of(tokens: Sequence[Token]) -> str:
+    return "".join(
+        " " * (not token.glued and number > 0) + token.text for number, token in enumerate(tokens)
+    )

@@ -1,0 +1,100 @@
+"""``SQL TYPE IS``: declarations that the Db2 precompiler replaces by items, and these items (copybooks §2.10)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from trailgate.cobol.copybook.entries import Entry, parse_picture
+from trailgate.errors import OptionError
+
+BYTES: Final = "SQL BYTES"  # the usage of an item of bytes; no text can state it
+_LEVEL: Final = 49
+_FACTORS: Final = MappingProxyType({"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30})
+_LENGTH: Final = r" ?\( ?([1-9]\d{0,9}) ?([KMG])? ?\)"
+_LOB: Final = r"(BLOB|CLOB|DBCLOB|BINARY LARGE OBJECT|CHAR(?:ACTER)? LARGE OBJECT)"
+
+
+def _item(name: str, picture: str, usage: str, around: Entry) -> Entry:
+    return Entry(_LEVEL, name, around.token, picture=parse_picture(picture), usage=usage)
+
+
+def _bytes(name: str, size: int, around: Entry) -> Entry:
+    return Entry(_LEVEL, name, around.token, usage=BYTES, byte_length=size)
+
+
+def _size(found: re.Match[str], at: int) -> int:
+    return int(found[at]) * _FACTORS[found[at + 1] or ""]
+
+
+def _large_object(entry: Entry, found: re.Match[str]) -> None:
+    """Give an entry a length of four bytes, and data: text, text of double bytes, or bytes."""
+    size, type_ = _size(found, 2), found[1]
+    length = _item(f"{entry.name}-LENGTH", "S9(9)", "COMP-5", entry)
+    name = f"{entry.name}-DATA"
+    if type_.startswith("DB"):
+        data = _item(name, f"G({size})", "DISPLAY-1", entry)
+    elif type_.startswith("C"):
+        data = _item(name, f"X({size})", "DISPLAY", entry)
+    else:
+        data = _bytes(name, size, entry)
+    entry.children = [length, data]
+
+
+def _varying(entry: Entry, found: re.Match[str]) -> None:
+    length = _item(f"{entry.name}-LEN", "S9(4)", "COMP-5", entry)
+    entry.children = [length, _bytes(f"{entry.name}-TEXT", _size(found, 1), entry)]
+
+
+def _fixed(entry: Entry, found: re.Match[str]) -> None:
+    entry.usage, entry.byte_length = BYTES, _size(found, 1)
+
+
+def _row_id(entry: Entry, found: re.Match[str]) -> None:
+    del found
+    length = _item(f"{entry.name}-LEN", "S9(4)", "COMP-5", entry)
+    entry.children = [length, _bytes(f"{entry.name}-DATA", 40, entry)]
+
+
+def _locator(entry: Entry, found: re.Match[str]) -> None:
+    del found
+    entry.picture, entry.usage = parse_picture("S9(9)"), "COMP-5"
+
+
+def _file(entry: Entry, found: re.Match[str]) -> None:
+    del found
+    names = ("NAME-LENGTH", "DATA-LENGTH", "FILE-OPTIONS")
+    numbers = [_item(f"{entry.name}-{name}", "S9(9)", "COMP-5", entry) for name in names]
+    entry.children = [*numbers, _item(f"{entry.name}-NAME", "X(255)", "DISPLAY", entry)]
+
+
+# What a type is replaced by: assumed: sql-type-layouts, but for large objects.
+_TYPES: Final[Mapping[re.Pattern[str], Callable[[Entry, re.Match[str]], None]]] = MappingProxyType(
+    {
+        re.compile(pattern): make
+        for pattern, make in (
+            (rf"(?:XML AS )?{_LOB}{_LENGTH}", _large_object),
+            (rf"(?:VARBINARY|BINARY VARYING){_LENGTH}", _varying),
+            (rf"BINARY{_LENGTH}", _fixed),
+            ("ROWID", _row_id),
+            ("(?:B|C|DBC)LOB[-_]LOCATOR", _locator),
+            ("RESULT-SET-LOCATOR(?: VARYING)?|TABLE LIKE .+ AS LOCATOR", _locator),
+            ("(?:XML AS )?(?:B|C|DBC)LOB[-_]FILE", _file),
+        )
+    }
+)
+KNOWN: Final = (
+    "BLOB, CLOB and DBCLOB(n), also as XML AS ..., -LOCATOR and -FILE, BINARY(n), VARBINARY(n), ROWID, TABLE LIKE ... AS LOCATOR"
+    " and RESULT-SET-LOCATOR are read"
+)
+
+
+def describe_sql_type(entry: Entry, text: str) -> None:
+    """Give an entry the items of an SQL type; raises OptionError for one that is not known."""
+    for pattern, make in _TYPES.items():
+        if (found := pattern.fullmatch(text.upper())) is not None:
+            make(entry, found)
+            return
+    raise OptionError(f"{text} is not a type of SQL that is known", hint=KNOWN)

@@ -1,0 +1,83 @@
+"""The fields that choose the kind of a record: items, or groups of characters, at the same place in the layout of each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from trailgate.cobol.copybook.items import flat_columns
+from trailgate.cobol.copybook.layouts import Field, Layout, Usage
+from trailgate.errors import OptionError, Where, did_you_mean
+
+# Items whose bytes are characters of the record's code page, so that a group of them can be compared as text.
+_CHARACTERS: Final = (Usage.TEXT, Usage.ZONED, Usage.EDITED, Usage.FLOAT_TEXT)
+_SAME_PLACE: Final = (
+    "A field that chooses kinds is in each of their records, once, at the same place"
+)
+
+
+def key_fields(layouts: Sequence[Layout], names: Sequence[str]) -> tuple[Field, ...]:
+    """Return the fields of these names, each with its offset in the record; raises OptionError for one that cannot choose kinds."""
+    found = tuple(_key_field(layouts, name) for name in names)
+    if len({field.name.upper() for field in found}) < len(found):
+        raise OptionError(f"kinds: a field is named twice: {' + '.join(names)}")
+    return found
+
+
+def _key_field(layouts: Sequence[Layout], name: str) -> Field:
+    places = [_fields_named(layout, name) for layout in layouts]
+    if not any(places):
+        known = {field.name for layout in layouts for field in layout.root.walk()}
+        hint = did_you_mean(name, known) or f"Known: {', '.join(sorted(known)[:8])}, ..."
+        raise OptionError(
+            f"kinds: no field {name} in the records", where=Where(field=name), hint=hint
+        )
+    for layout, found in zip(layouts, places, strict=True):
+        if len(found) != 1:
+            number = f"{len(found)} fields" if found else "no field"
+            problem = f"kinds: the record {layout.name} has {number} {name}"
+            raise OptionError(problem, where=Where(field=name), hint=_SAME_PLACE)
+    first, chosen = layouts[0], places[0][0]
+    for layout, (own, *_) in zip(layouts, places, strict=True):
+        if (own.offset, own.size) != (chosen.offset, chosen.size):
+            problem = (
+                f"kinds: {name} is at byte {chosen.offset} of {first.name} with {chosen.size} bytes, "
+                f"and at byte {own.offset} of {layout.name} with {own.size}"
+            )
+            raise OptionError(problem, where=Where(field=name), hint=_SAME_PLACE)
+    if chosen.children:
+        chosen = _as_text(chosen)
+    return replace(chosen, occurs=None, redefines=None, filler=False)
+
+
+def _fields_named(layout: Layout, name: str) -> list[Field]:
+    """Return the items of a name with their offsets, or the groups of that name if no item has it; one for each place and size."""
+    wanted = name.upper()
+    items = [
+        replace(column.field, offset=column.offset)
+        for column in flat_columns(layout)
+        if column.field.name.upper() == wanted
+    ]
+    groups = (field for field in _groups(layout.root) if field.name.upper() == wanted)
+    return list({(field.offset, field.size): field for field in items or groups}.values())
+
+
+def _groups(field: Field) -> Iterator[Field]:
+    """Yield the groups below one that do not occur, and are in none that occurs."""
+    for child in field.children:
+        if child.children and child.occurs is None:
+            yield child
+            yield from _groups(child)
+
+
+def _as_text(group: Field) -> Field:
+    """Return a group as one field of text; raises OptionError if its bytes are not all characters."""
+    for field in group.walk():
+        if not field.children and field.usage not in _CHARACTERS:
+            problem = (
+                f"kinds: the group {group.name} is not text: {field.name} is {field.usage.value}"
+            )
+            hint = f"Name its items, as {field.name}: VALUE=RECORD, or several as ITEM + ITEM"
+            raise OptionError(problem, where=Where(field=group.name), hint=hint)
+    return replace(group, usage=Usage.TEXT, children=())

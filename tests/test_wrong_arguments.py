@@ -1,0 +1,149 @@
+"""Wrong arguments of public functions that take records or bodies: each is an error of ours or a TypeError, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import trailgate
+from trailgate import TrailgateError, read_records, write_records
+
+COPYBOOK: Final = "01 R. 05 A PIC 9(2). 05 B PIC X(3)."
+BATCH: Final = pa.record_batch({"A": [1, 2], "B": ["x", "y"]})
+
+
+def _generator() -> Iterator[object]:
+    yield 3
+
+
+class NotAStream:
+    """Exports something that is not a stream."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return requested_schema
+
+
+# Each kind of value that is passed by mistake.
+WRONG: Final[Mapping[str, Callable[[], Any]]] = {
+    "None": lambda: None,
+    "a number": lambda: 3,
+    "a negative number": lambda: -1,
+    "a fraction": lambda: 2.5,
+    "a truth value": lambda: True,
+    "an object": object,
+    "a class": lambda: pa.Table,
+    "a function": lambda: len,
+    "a text": lambda: "text",
+    "an empty text": lambda: "",
+    "a text with a zero byte": lambda: "a\0b",
+    "half of a surrogate pair": lambda: "\udc80",
+    "bytes": lambda: b"\xff\x00",
+    "a path": lambda: Path("/nowhere/at/all"),
+    "an empty list": list,
+    "texts": lambda: ["x"],
+    "numbers": lambda: [3],
+    "a list of None": lambda: [None],
+    "a list of objects": lambda: [object()],
+    "rows": lambda: [{"A": 1, "B": "x"}],
+    "a mapping": lambda: {"A": 1},
+    "a mapping of numbers": lambda: {1: 2},
+    "a mapping of lists": lambda: {"A": [1], "B": ["x"]},
+    "a set": lambda: {"x"},
+    "a generator": _generator,
+    "an array of Arrow": lambda: pa.array([1]),
+    "a chunked array": lambda: pa.chunked_array([["x"]]),
+    "an array of numpy": lambda: np.arange(3),
+    "a schema": lambda: pa.schema([("A", pa.int64())]),
+    "a stream that is none": NotAStream,
+    "an open reader of nothing": lambda: pa.RecordBatchReader.from_batches(pa.schema([]), []),
+    "a table of other columns": lambda: pa.table({"Q": [1]}),
+    "a table of other types": lambda: pa.table({"A": [[1]], "B": [{"x": 1}]}),
+    "batches with other schemas": lambda: [BATCH, pa.record_batch({"Z": [b"x"]})],
+}
+# Arguments that are good, by which the other arguments get as far as they can.
+GOOD: Final[Mapping[str, Callable[[Path], dict[str, Any]]]] = {
+    "write_records": lambda folder: {
+        "batches": [BATCH],
+        "path": folder / "new",
+        "copybook_text": COPYBOOK,
+    },
+    "read_records": lambda folder: {"path": folder / "data", "copybook_text": COPYBOOK},
+    "verify_records": lambda folder: {"path": folder / "data", "copybook_text": COPYBOOK},
+    "messages_from": lambda _: {"bodies": [b"a,b"], "source": "messages"},
+}
+
+
+def parameters() -> list[tuple[str, str]]:
+    """Return each parameter of the functions: their options are in their signatures too."""
+    return [
+        (name, parameter)
+        for name in GOOD
+        for parameter in inspect.signature(getattr(trailgate, name)).parameters
+        if parameter != "options"
+    ]
+
+
+def _use(found: Any) -> None:
+    """Read what a function has returned."""
+    if isinstance(found, pa.RecordBatchReader):
+        found.read_all()
+
+
+def _data(folder: Path) -> Path:
+    (folder / "data").write_bytes("01abc02def".encode("cp037"))
+    return folder
+
+
+@pytest.mark.parametrize(("name", "parameter"), parameters())
+def test_a_wrong_argument_is_an_error_of_ours(
+    name: str, parameter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(_data(tmp_path))
+    before = sorted(path.name for path in tmp_path.iterdir())
+    faults = []
+    for kind, made in WRONG.items():
+        arguments = {**GOOD[name](tmp_path), parameter: made()}
+        if parameter == "copybook":
+            del arguments["copybook_text"]
+        try:
+            _use(getattr(trailgate, name)(**arguments))
+        except (TrailgateError, TypeError):
+            pass
+        except Exception as error:  # noqa: BLE001  any other is a fault
+            faults.append(f"{kind}: {type(error).__name__}: {error}")
+        for path in tmp_path.iterdir():
+            if path.name not in before:
+                faults += [f"{kind} leaves {path.name}"] if "unfinished" in path.name else []
+                path.unlink()
+    assert faults == []
+
+
+TAKEN: Final[Mapping[str, Callable[[], Any]]] = {
+    "a table": lambda: pa.table(BATCH),
+    "a batch": lambda: BATCH,
+    "a list of batches": lambda: [BATCH],
+    "a list of tables": lambda: [pa.table(BATCH)],
+    "a generator of batches": lambda: iter([BATCH]),
+    "a reader": lambda: pa.RecordBatchReader.from_batches(BATCH.schema, [BATCH]),
+    "a table of two chunks": lambda: pa.Table.from_batches([BATCH.slice(0, 1), BATCH.slice(1)]),
+}
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_records_are_taken_in_each_form_of_arrow(kind: str, tmp_path: Path) -> None:
+    assert write_records(TAKEN[kind](), tmp_path / "new", copybook_text=COPYBOOK) == 2
+    found = read_records(tmp_path / "new", copybook_text=COPYBOOK).read_all()
+    assert found.to_pydict() == BATCH.to_pydict()
+
+
+def test_rows_are_an_error_that_states_what_to_do(tmp_path: Path) -> None:
+    rows: Any = [{"A": 1, "B": "x"}]
+    with pytest.raises(trailgate.OptionError, match=r"a dict in place 1.*pa\.Table\.from_pylist"):
+        write_records(rows, tmp_path / "new", copybook_text=COPYBOOK)
+    assert not list(tmp_path.iterdir())
