@@ -154,7 +154,7 @@ FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replac
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, _named_texts)
 LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
-CONSTANTS: Final = Kind("constants as NAME=VALUE or NAME=OFF", read_constants, passed_constants)
+CONSTANTS: Final = Kind("constants and their values", read_constants, passed_constants)
 INDICATORS: Final = Kind("items and their indicators", _indicators, _named_texts)
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
