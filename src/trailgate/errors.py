@@ -182,6 +182,30 @@ class WriteError(StorageError):
     """A file or the output cannot be written: the disk is full, or the system refuses."""
 
 
+class TargetUnavailableError(StorageError):
+    """The target of apply cannot be reached. Trying again may help, so apply does.
+
+    ``reason`` names the type of fault in metrics. Faults that are not ``lasting`` end a run that follows a trail too if they last longer than its patience.
+    """
+
+    retriable: ClassVar[bool] = True
+    reason: ClassVar[str] = "unreachable"
+    lasting: ClassVar[bool] = True
+
+
+class TargetLockedError(TargetUnavailableError):
+    """Another process locks the target's file or rows, or a statement waited for too long."""
+
+    reason: ClassVar[str] = "locked"
+
+
+class TargetConflictError(TargetUnavailableError):
+    """Another writer changed the target at the same time: a deadlock, a serialization failure, a commit that lost."""
+
+    reason: ClassVar[str] = "conflict"
+    lasting: ClassVar[bool] = False
+
+
 class BrokerError(TrailgateError):
     """A broker cannot be reached, closes the connection, or sends what its protocol does not have; trying again may help."""
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -23,9 +24,29 @@ def _command(*words: object) -> list[str]:
     return ["runuser", "-u", USER, "--", *command] if os.geteuid() == 0 else command
 
 
+@dataclass(frozen=True)
+class PostgreSQL:
+    """A server that runs: the address of a database, and how it is restarted."""
+
+    address: str
+    folder: Path  # which the server's user may read
+    restarting: list[str]
+
+    def restart(self) -> None:
+        """Restart the server as after a crash."""
+        subprocess.run(self.restarting, cwd="/", capture_output=True, check=True)
+
+
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
     """Yield the address of a database."""
+    with running_server(folder) as server:
+        yield server.address
+
+
+@contextmanager
+def running_server(folder: Path) -> Iterator[PostgreSQL]:
+    """Yield a server with an empty database."""
     found = sorted(PROGRAMS.glob("*/bin/initdb"))
     if not found:
         pytest.skip("no PostgreSQL: apt install postgresql")
@@ -50,7 +71,9 @@ def running(folder: Path) -> Iterator[str]:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
     try:
-        yield f"postgresql://me@127.0.0.1:{port}/postgres"
+        words = (programs / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-m", "immediate")
+        again = _command(*words, "-o", options, "restart")
+        yield PostgreSQL(f"postgresql://me@127.0.0.1:{port}/postgres", folder, again)
     finally:
         stop = _command(programs / "pg_ctl", "-D", data, "-m", "immediate", "stop")
         subprocess.run(stop, cwd=folder, capture_output=True, check=False)

@@ -14,13 +14,13 @@ from typing import Any, Final
 import duckdb
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apply.postgresql_server import running
 from apply.test_redefinition import EVOLVED, write
 from apply.test_redefinition import rows as rows_of_t
-from laws import examples, one_of
+from laws import WHOLE, examples, one_of
 from raw_trail import abend, inserts
 from sample_trail import DEFINITIONS
 from trailgate import ApplyReport, TrailgateError, apply_trail, verify_tables
@@ -127,6 +127,16 @@ def append(number: int, *records: bytes) -> Callable[[Path], None]:
     def change(prefix: Path) -> None:
         with path_of(prefix, number).open("ab") as file:
             file.write(b"".join(records))
+
+    return change
+
+
+def begin_file(number: int, size: int) -> Callable[[Path], None]:
+    """Begin a file with so many bytes of a header."""
+
+    def change(prefix: Path) -> None:
+        head = encode_header(FileHeader(trail=TrailInfo(seqno=number, compatibility=3)))
+        path_of(prefix, number).write_bytes(head[:size])
 
     return change
 
@@ -251,6 +261,16 @@ CASES: Final = {
     ),
     "a damaged length of the last record": Case(
         THREE[:2], both(rewrite(THREE), damage_length(2, (20, 28)), cut(2, len(b"".join(flat(29, 30))))), keys(range(28)), notice="the record at byte .* is not complete"
+    ),
+    "the next file is empty yet": Case(
+        THREE, begin_file(3, 0), keys(range(30))
+    ),
+    "the next file has part of its header": Case(
+        THREE, begin_file(3, 99), keys(range(30)),
+        notice="99 bytes at the end of .*ot000000003 are not read: the record at byte 0 is not complete",
+    ),
+    "the end of the last file is blank": Case(
+        THREE, append(2, bytes(50)), keys(range(30)), error="a record must begin with 47 01"
     ),
 }  # fmt: skip
 SAID_LATER: Final = {  # the batches before the damage may be applied, or not
@@ -378,6 +398,56 @@ def test_a_checkpoint_of_an_earlier_version_is_continued_and_its_csn_compared(
     assert apply_trail(prefix, to, **mode).operations == 0
     remove(0, 1)(prefix)
     assert apply_trail(prefix, to, **mode).operations == 0
+
+
+def test_a_file_that_existed_when_the_trail_was_read_last_is_named(tmp_path: Path) -> None:
+    """Nothing of it was applied, so a writer may have taken it back; or it is lost."""
+    to, prefix = f"duckdb:{tmp_path}/x.duckdb", tmp_path / "ot"
+    write_trail(prefix, [*THREE[:2], transaction(21)[:1]])
+    apply_trail(prefix, to, batch_bytes=300)
+    assert apply_trail(prefix, to).operations == 0
+    remove(2)(prefix)
+
+    (notice,) = apply_trail(prefix, to).notices
+    assert notice == "file number 2 existed when the trail was read last, and is missing now"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_the_error_about_purged_files_advises_works(target: str, tmp_path: Path) -> None:
+    to, prefix = target.format(tmp_path), write_trail(tmp_path / "ot", THREE[:1])
+    apply_trail(prefix, to)
+    both(rewrite(THREE), remove(0, 1))(prefix)
+    with pytest.raises(TrailgateError, match=r"--group NAME --after-csn 1009"):
+        apply_trail(prefix, to)
+
+    done = apply_trail(prefix, to, group="later", after_csn="1009")
+
+    assert landed(to) == keys([*range(10), *range(20, 30)])
+    assert "begins at file number 2" in done.notices[0]
+    assert apply_trail(prefix, to, group="later", after_csn="1009").operations == 0
+
+
+def test_file_numbers_that_wrap_are_a_gap(tmp_path: Path) -> None:
+    """A number of six digits cannot grow: a writer stops at 999999 instead of beginning again at 0."""
+    prefix, to = write_trail(tmp_path / "ot", THREE[:2]), f"duckdb:{tmp_path}/x.duckdb"
+    path_of(prefix, 0).rename(f"{prefix}999999")
+    apply_trail(prefix.with_name("ot999999"), to)
+    path_of(prefix, 1).rename(f"{prefix}000000")
+
+    with pytest.raises(
+        TrailgateError, match=r"missing between ot000000 and ot999999: numbers 1 to 999998"
+    ):
+        apply_trail(prefix, to)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_highest_file_number_is_stored(target: str, tmp_path: Path) -> None:
+    to, prefix = target.format(tmp_path), write_trail(tmp_path / "ot", [flat(0, 5)], 999_999_999)
+    apply_trail(prefix, to)
+    append(999_999_999, *flat(5, 9))(prefix)
+
+    assert apply_trail(prefix, to).operations == len(keys(range(5, 9)))
+    assert landed(to) == keys(range(9))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -581,8 +651,11 @@ def _lose_one(rng: random.Random, files: Files, trail: Drawn) -> None:
 
 
 def _cut(rng: random.Random, files: Files, trail: Drawn) -> None:
-    data = files[rng.choice(sorted(files))]
-    del data[rng.randrange(len(data)) :]
+    """Cut a file anywhere, or where a record ends."""
+    number = rng.choice(sorted(files))
+    data = files[number]
+    ends = [end for file, _, end, *_ in trail.records if file == number and end <= len(data)]
+    del data[rng.choice(ends) if ends and rng.random() < 0.5 else rng.randrange(len(data)) :]
 
 
 def _blank(rng: random.Random, files: Files, trail: Drawn) -> None:
@@ -614,7 +687,7 @@ def _nothing(rng: random.Random, files: Files, trail: Drawn) -> None:
 CHANGES: Final = (_nothing, _nothing, _purge, _lose_one, _cut, _blank, _break_length, _break_frame)
 
 
-@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(600 if WHOLE else 24))
 @given(st.integers(0, 1 << 32))
 def test_no_run_ends_well_without_a_word_and_rows_missing(
     tmp_path_factory: pytest.TempPathFactory, seed: int

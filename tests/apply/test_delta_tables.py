@@ -242,7 +242,9 @@ def test_generated_columns_are_generated(tmp_path: Path) -> None:
     assert rows(path) == [{"id": 4, "v": "d", "g": "D"}]
 
 
-def create(path: Path, more: Sequence[dict[str, Any]] = (), **properties: str) -> None:
+def create(
+    path: Path, more: Sequence[dict[str, Any]] = (), properties: dict[str, str | None] | None = None
+) -> None:
     """Create the table T with more columns."""
     own = [
         {"name": name, "type": kind, "nullable": True, "metadata": {}}
@@ -285,12 +287,12 @@ ROW: Final = (INSERT, None, {"ID": 1, "V": "a"})
 GONE: Final = (DELETE, {"ID": 1}, None)
 REFUSED: Final[Sequence[tuple[Callable[[Path], None], Sequence[Change], str]]] = [
     (
-        lambda path: create(path, **{"delta.appendOnly": "true"}),
+        lambda path: create(path, properties={"delta.appendOnly": "true"}),
         [ROW, GONE],
         r"takes no updates and deletes: .*delta\.appendOnly is true .*--mode append",
     ),
     (
-        lambda path: create(path, **{"delta.appendOnly": "true"}),
+        lambda path: create(path, properties={"delta.appendOnly": "true"}),
         [ROW, (TRUNCATE, None, None)],
         r"takes no updates and deletes: .*delta\.appendOnly is true .*--mode append",
     ),
@@ -333,7 +335,7 @@ def test_a_table_that_takes_no_such_rows_is_an_error_that_helps(
 def test_an_append_only_table_takes_inserts(tmp_path: Path) -> None:
     path = tmp_path / "lake/hr/t"
     path.mkdir(parents=True)
-    create(path, **{"delta.appendOnly": "true"})
+    create(path, properties={"delta.appendOnly": "true"})
     for number in (1, 2):
         write(tmp_path / "ot", (INSERT, None, {"ID": number, "V": "a"}))
         apply_trail(tmp_path / "ot", f"delta:{tmp_path}/lake")

@@ -293,7 +293,8 @@ def test_pages_lead_through_damage_both_ways(tmp_path: Path) -> None:
         assert len(forwards) == 8  # seven operations, and the place of what was the fourth
         assert forwards == sorted(set(forwards))
         assert TrailPlace(0, fourth) in forwards
-        place, backwards = None, []
+        place = None
+        backwards: list[TrailPlace] = []
         while True:
             page = Search(found, Filters(), place, back=True, rows=2, damage=True).run()
             backwards = [*(row.place for row in page.rows), *backwards]

@@ -19,9 +19,14 @@ def test_without_spark_it_says_each_command(
     assert run(["demo", "--dir", folder, "--no-spark"]) == 0
     assert run(["demo", "--dir", folder, "--no-spark"]) == 0
     out = capsys.readouterr().out
-    assert out.count("$ trailgate capture --properties") == 2
+    assert out.count("$ trailgate capture --properties") == 6
     assert "6 messages, 6 transactions, 13 operations" in out
     assert "PRICE=NULL" in out
+    before, after = (
+        "ANN        ANN'S BOATS         SEATTLE",
+        "ANN        ANN'S BOATS         NEW YORK",
+    )
+    assert out.rindex(before) < out.rindex(after)  # the second batch updates the row
 
 
 def test_a_folder_of_somebody_else_is_left_alone(tmp_path: Path) -> None:

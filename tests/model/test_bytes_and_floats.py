@@ -88,3 +88,27 @@ def test_an_interval_is_text_of_its_length() -> None:
     assert parser_for(interval)(pa.array(["+01-03"])).to_pylist() == ["+01-03"]
     with pytest.raises(DecodeError, match="longer than 6"):
         parser_for(interval)(pa.array(["+0001-03"]))
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "expected"),
+    [
+        (134, "123456789012", 123456789012),
+        (134, "5.0", 5),
+        (134, "123456789012.5", None),
+        (132, "2147483647", 2147483647),
+        (132, "2147483648", None),
+        (130, "32768", None),
+        (135, "18446744073709551615", 18446744073709551615),
+    ],
+)
+def test_the_code_of_an_integer_decides_on_its_bytes(
+    code: int, value: str, expected: int | None
+) -> None:
+    parse = parser_for(Column("N", code, 4, internal_length=4, binary_length=4))
+
+    if expected is not None:
+        assert parse(pa.array([value])).to_pylist() == [expected]
+    else:
+        with pytest.raises(DecodeError, match="number outside"):
+            parse(pa.array([value]))

@@ -263,3 +263,15 @@ def test_a_batch_of_an_open_transaction_names_it(
 
     (record,) = caplog.records
     assert "has not ended: only part of it is read" in record.getMessage()
+
+
+def test_a_new_stream_names_missing_first_files(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefix = write_files(tmp_path / "ot", [TRANSACTIONS[1], TRANSACTIONS[2]])
+    Path(f"{prefix}000000000").unlink()
+    source = TrailSource({"path": str(prefix)})
+    source.streamReader(source.schema()).initialOffset()
+
+    (record,) = caplog.records
+    assert "begins at file number 1: operations of earlier files are missing" in record.getMessage()

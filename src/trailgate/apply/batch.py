@@ -73,7 +73,7 @@ def effects_of(
     Such an operation has no effect. Without ``faults`` the first one is raised.
     """
     parts = list(operations.between_truncates())
-    between = _Barriers(collisions, faults or Faults())
+    between = Barriers(collisions, faults or Faults())
     done = [
         between.effects(part, no_rows(part.table) if number else fetch, unended)
         for number, (part, unended) in enumerate(parts)
@@ -85,15 +85,26 @@ def effects_of(
 
 
 @dataclass(frozen=True, slots=True)
-class _Barriers:
-    """How operations between two truncates are applied."""
+class Barriers:
+    """How operations between two truncates are applied. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
 
     collisions: Collisions
     faults: Faults
+    marks: tuple[int, ...] = ()
 
-    def effects(self, operations: Operations, fetch: Fetch, unended: int | None) -> Effects:
-        """Return what operations write; the transaction ``unended`` has a truncate after them."""
-        nets, number = net_effects(operations)
+    def effects(
+        self,
+        operations: Operations,
+        fetch: Fetch,
+        unended: int | None,
+        marked: Operations | None = None,
+    ) -> Effects:
+        """Return what operations write; the transaction ``unended`` has a truncate after them.
+
+        ``marked`` are the same operations, of which the delete that ends a clean key is an update that logs its marks.
+        An effect DELETE is then on a key whose last row moved away.
+        """
+        nets, number = net_effects(operations if marked is None else marked)
         found = membership(nets, fetch)
         bad = collided(nets, found, self.collisions, operations)
         again = number < 0
@@ -108,7 +119,7 @@ class _Barriers:
         own = operations.take(np.flatnonzero(again))
         keys = keys_of(own)
         rows = fetch(key_table(operations.table, keys), False)
-        begin = partial(Replay, operations.table, rows, self.collisions)
+        begin = partial(Replay, operations.table, rows, self.collisions, marks=self.marks)
         replay = replay_operations(own, begin, self.faults, unended)
         if unended is None:  # what is before a truncate has no effect
             nets = join_nets([nets, replay.nets(keys)])

@@ -20,7 +20,7 @@ from trailgate.apply.collisions import Collisions, collided
 from trailgate.apply.faults import Faults
 from trailgate.apply.nets import Effect, Nets, key_codes, net_effects, no_nets
 from trailgate.apply.operations import Operations, concat
-from trailgate.apply.replay import NOT_LOGGED, Key, Replay, keys_of
+from trailgate.apply.replay import NOT_LOGGED, Key, Replay, key_lists, keys_of, python_values
 from trailgate.apply.tables import TargetColumn, TargetTable
 from trailgate.arrays import Longs, Mask
 from trailgate.errors import OptionError
@@ -300,9 +300,8 @@ class _RowVersions:
         self._opened: list[list[Any]] = []
         self._closed: list[list[Any]] = []
         self._shown: dict[Key, list[Any]] = {}
-        for row in there.to_pylist():
-            version = [row[name] for name in names]
-            self._shown[tuple(version[at] for at in table.key)] = version
+        for row in zip(*(python_values(there[name]) for name in names), strict=True):
+            self._shown[tuple(row[at] for at in table.key)] = list(row)
 
     def show(self, key: Key, row: list[Any] | None, time: int, at: str) -> None:
         """Note the row of a key, None for none, as an operation at a place left it."""
@@ -361,10 +360,7 @@ def _transactions(operations: Operations) -> Iterator[tuple[int, int]]:
 
 def _touched(part: Operations) -> dict[Key, int]:
     """Return the keys that operations name, old and new, each with the last one that does."""
-    new, old = (
-        list(zip(*(column.to_pylist() for column in columns), strict=True))
-        for columns in (part.key, part.old_key)
-    )
+    new, old = key_lists(part.key), key_lists(part.old_key)
     found: dict[Key, int] = {}
     for row, kind in enumerate(part.op_type.tolist()):
         if kind == KEY_UPDATE:

@@ -153,14 +153,14 @@ def _of_block(
     deletes = block.op_type == DELETE
     truncates = block.op_type == TRUNCATE
     pairs = list(zip(table.places(block.table), table.columns, strict=True))
+    rows = len(block)
     before, after = (
         [
             _column(block, own, column, image, faults, is_key=at in table.key)
             for at, (own, column) in enumerate(pairs)
         ]
-        for image in (block.before, block.after)
+        for image in (_needed_before(table, block, deletes), block.after)
     )
-    rows = len(block)
     values = tuple(image_of(old, new, deletes) for old, new in zip(before, after, strict=True))
     keys, old_keys = [], []
     for at in table.key:
@@ -194,6 +194,27 @@ def _of_block(
         tuple(old_keys),
         values,
     )
+
+
+def _needed_before(table: TargetTable, block: ChangeBlock, deletes: Mask) -> Image:
+    """Return the images before operations without what no table gets of them, so that no value in there has to fit one.
+
+    The key's columns are needed, and all columns of deletes in a table of operations, which has no key.
+    """
+    if not table.key:
+        kept, others = pa.array(deletes), ~deletes
+        return tuple(
+            one
+            if one.values is None
+            else StateColumn(
+                pc.if_else(kept, one.values, pa.scalar(None, one.values.type)),
+                one.is_missing(len(block)) | others,
+            )
+            for one in block.before
+        )
+    places = table.places(block.table)
+    keys = {places[at] for at in table.key}
+    return tuple(one if at in keys else ABSENT for at, one in enumerate(block.before))
 
 
 def _column(

@@ -51,14 +51,18 @@ class Replay:
         rows: pa.Table | None,
         collisions: Collisions,
         faults: Faults | None = None,
+        marks: tuple[int, ...] = (),
     ) -> None:
+        """Begin with rows of the table. With ``marks`` a deleted row stays, with the values that its delete logs in these columns."""
         self._table, self._collisions, self._faults = table, collisions, faults or Faults()
         self._extra = {at for at, column in enumerate(table.columns) if column.extra}
         self._rows: dict[Key, list[_Row]] = {}
+        self._marks = marks
+        self._deleted: dict[Key, _Row | None] = {}  # None: the last row of the key moved away
         self.ignored = 0
         self._begin = frozenset[Key]()
         if rows is not None:
-            columns = [_values(rows[column.name]) for column in table.columns]
+            columns = [python_values(rows[column.name]) for column in table.columns]
             for values in zip(*columns, strict=True):
                 key = tuple(values[at] for at in table.key)
                 self._rows.setdefault(key, []).append(_Row(list(values)))
@@ -69,7 +73,7 @@ class Replay:
 
         The transaction ``unended`` has more operations after these, a truncate first: its keys may hold two rows.
         """
-        own = _lists(operations.key), _lists(operations.old_key)
+        own = key_lists(operations.key), key_lists(operations.old_key)
         values = [
             [NOT_LOGGED] * len(operations) if one.values is None else one.values.to_pylist()
             for one in operations.values
@@ -90,7 +94,7 @@ class Replay:
                 if kind == INSERT:
                     self._insert(operations, row, key, images[row])
                 elif kind == DELETE:
-                    self._delete(operations, row, key)
+                    self._delete(operations, row, key, images[row])
                 else:
                     self._update(operations, row, key, images[row])
             touched[key] = None
@@ -106,9 +110,10 @@ class Replay:
 
     def nets(self, keys: Iterable[Key]) -> Nets:
         """Return the effects on keys: each is the whole row, or a delete of one that was there."""
-        chosen = [key for key in dict.fromkeys(keys) if key in self._begin or self._rows.get(key)]
-        effect = [Effect.REPLACE if self._rows.get(key) else Effect.DELETE for key in chosen]
-        rows = [self._rows[key][0].values if self._rows.get(key) else None for key in chosen]
+        used = self._begin | self._deleted.keys()
+        chosen = [key for key in dict.fromkeys(keys) if key in used or self._rows.get(key)]
+        rows = [self._last_row(key) for key in chosen]
+        effect = [Effect.DELETE if row is None else Effect.REPLACE for row in rows]
         columns = self._table.columns
         values = tuple(_column(rows, at, column.type) for at, column in enumerate(columns))
         return Nets(
@@ -124,6 +129,12 @@ class Replay:
             ),
             values if chosen else (ABSENT,) * len(columns),
         )
+
+    def _last_row(self, key: Key) -> list[Any] | None:
+        """Return the row of a key, else the one that was deleted and is kept."""
+        held = self._rows.get(key)
+        row = held[0] if held else self._deleted.get(key)
+        return None if row is None else row.values
 
     def _insert(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
         held = self._rows.get(key)
@@ -145,14 +156,28 @@ class Replay:
         else:
             self._refuse(operations, row, expected=True)
 
-    def _delete(self, operations: Operations, row: int, key: Key) -> None:
+    def _delete(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> None:
         held = self._rows.get(key)
         if held:
+            if self._marks and not self._keep(operations, row, key, image):
+                return
             held.pop(0)
         elif self._collisions.overlays:
             self.ignored += int(operations.weight[row])
         else:
             self._refuse(operations, row, expected=True)
+
+    def _keep(self, operations: Operations, row: int, key: Key, image: Sequence[Any]) -> bool:
+        """Keep the row that is deleted next; refuse the delete if not all columns of the row are known."""
+        deleted = self._rows[key][0]
+        for at in self._marks:
+            deleted.values[at] = image[at]
+        if self._collisions is not Collisions.RESULT and NOT_LOGGED in deleted.values:
+            column = deleted.values.index(NOT_LOGGED)
+            self._refuse(operations, row, expected=True, column=column)
+            return False
+        self._deleted[key] = deleted
+        return True
 
     def _refuse(self, operations: Operations, row: int, **how: Any) -> None:
         """Note that an operation does not fit; raises ApplyError where that stops the run."""
@@ -164,6 +189,8 @@ class Replay:
         held = self._rows.get(old)
         if held:
             moved = held.pop(0)
+            if self._marks:
+                self._deleted[old] = None
         elif self._collisions.overlays:
             moved = _Row([NOT_LOGGED] * len(image))
         elif self._collisions.inserts:
@@ -250,7 +277,7 @@ def replay_operations(
 
 def keys_of(operations: Operations) -> list[Key]:
     """Return the keys that operations name, before and after, each once in order of occurrence."""
-    both = zip(_lists(operations.old_key), _lists(operations.key), strict=True)
+    both = zip(key_lists(operations.old_key), key_lists(operations.key), strict=True)
     return list(dict.fromkeys(key for pair in both for key in pair))
 
 
@@ -262,14 +289,15 @@ def _column(rows: Sequence[list[Any] | None], at: int, kind: pa.DataType) -> Sta
     return StateColumn(values, missing if missing.any() else None)
 
 
-def _lists(columns: Sequence[pa.Array]) -> list[Key]:
-    return list(zip(*map(_values, columns), strict=True))
+def key_lists(columns: Sequence[pa.Array]) -> list[Key]:
+    """Return the rows of a key's columns."""
+    return list(zip(*map(python_values, columns), strict=True))
 
 
 NAN: Final = float("nan")
 
 
-def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """Return values as Python has them. NaN is always the same object, so that keys which have it are equal."""
     found: list[Any] = column.to_pylist()
     if pa.types.is_floating(column.type):

@@ -20,6 +20,7 @@ from trailgate.definitions.parameter_files import Clause, Statement, parts, stat
 from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, nearest
 from trailgate.expressions.extract_files import (
+    IN_MACRO,
     OF_EXTRACT,
     OF_LINES,
     OPERATIONS,
@@ -145,6 +146,7 @@ class _Draft:
     mode: str | None = None
     catalog: str = ""
     before_rows: Statement | None = None  # GETUPDATEBEFORES
+    duplicates: Statement | None = None  # ALLOWDUPTARGETMAP
     errors: dict[str, tuple[Statement, str]] = field(default_factory=dict)  # of REPERROR
     unused: list[Remark] = field(default_factory=list)
     refused: list[Remark] = field(default_factory=list)
@@ -184,6 +186,7 @@ def parse_replicat(
             except OptionError as error:
                 raise statement.place(error) from None
         _check_before_rows(draft)
+        _check_duplicates(draft)
         if draft.refused and not ignore_unsupported:
             raise refusal(draft.refused, ALTERED, "apply")
         found = _with_responses(draft)
@@ -208,6 +211,21 @@ def _check_before_rows(draft: _Draft) -> None:
         draft.refuse(statement, statement.text, reason)
     else:
         draft.note(statement, statement.text, "BEFORE.COLUMN is known wherever the trail has it")
+
+
+def _check_duplicates(draft: _Draft) -> None:
+    """List ALLOWDUPTARGETMAP: it changes something only if statements have the same source and target."""
+    statement = draft.duplicates
+    if statement is None:
+        return
+    pairs = [(one.rule.pattern.casefold(), one.target.casefold()) for one in draft.parameters.maps]
+    if len(set(pairs)) < len(pairs):
+        reason = "the first MAP that takes an operation writes it to its target, and others of the same target do not"
+        draft.refuse(statement, statement.text, reason)
+    else:
+        draft.note(
+            statement, statement.text, "no two MAP statements have the same source and target"
+        )
 
 
 def _nothing_more(draft: _Draft, statement: Statement, rest: str) -> None:
@@ -487,6 +505,11 @@ def _getupdatebefores(draft: _Draft, statement: Statement) -> None:
     _nothing_more(draft, statement, statement.rest)
 
 
+def _allowduptargetmap(draft: _Draft, statement: Statement) -> None:
+    draft.duplicates = statement
+    _nothing_more(draft, statement, statement.rest)
+
+
 def _ddl(draft: _Draft, statement: Statement) -> None:
     """List DDL, and keep it: a trail with a DDL record needs it."""
     wanted = statement.rest.upper().split()
@@ -522,6 +545,8 @@ def _not_obeyed(draft: _Draft, statement: Statement) -> None:
         draft.note(statement, statement.text, NOTED[name])
         return
     reason = REFUSED.get(name) or foreign_reason(name, OF_EXTRACT)
+    if name in OF_LINES:
+        reason = IN_MACRO
     if not reason:
         near = nearest(name, (*_HANDLERS, *NOTED, *REFUSED))
         reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
@@ -541,6 +566,7 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingPro
         "SOURCECATALOG": _sourcecatalog,
         "SETENV": _setenv,
         "GETUPDATEBEFORES": _getupdatebefores,
+        "ALLOWDUPTARGETMAP": _allowduptargetmap,
         "DDL": _ddl,
         "DDLOPTIONS": _ddl,
         "DDLERROR": _ddl,

@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.batch import Closing, Effects, Fetch, effects_of, join_nets, no_rows
+from trailgate.apply.batch import Barriers, Closing, Effects, Fetch, no_rows
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.faults import Faults
 from trailgate.apply.nets import Effect, Nets, key_codes, no_nets
 from trailgate.apply.operations import Operations, concat
 from trailgate.apply.tables import TargetColumn, TargetTable
-from trailgate.arrays import Longs, Mask
-from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, TRUNCATE, UPDATE, StateColumn
+from trailgate.arrays import Mask
+from trailgate.model.changes import DELETE, TRUNCATE, UPDATE, StateColumn
 
 DELETED: Final = "_deleted"
 AT: Final = "_deleted_at"
@@ -42,6 +42,8 @@ def soft_deleted(
     written: list[Nets] = []
     truncates = operations.take(np.flatnonzero(operations.op_type == TRUNCATE))
     live = _live(fetch)
+    names = [column.name for column in operations.table.columns]
+    between = Barriers(policy, faults, tuple(names.index(name) for name in (DELETED, AT)))
     for number, (part, _) in enumerate(operations.between_truncates()):
         if number:
             time = pa.scalar(int(truncates.op_ts[number - 1]), pa.int64()).cast(TIME)
@@ -52,8 +54,9 @@ def soft_deleted(
             live = no_rows(operations.table)
         if not len(part):
             continue
-        effects = effects_of(_marked(part), live, policy, faults)
-        nets = _over_deleted(part, effects.nets, fetch, written)
+        logged = _with_marks(part)
+        effects = between.effects(logged, live, None, _ended_by_update(logged))
+        nets = _over_deleted(effects.nets, fetch, written)
         written.append(nets)
         steps.append(replace(effects, nets=nets, at=part.position[len(part) - 1].as_py()))
     return steps
@@ -70,25 +73,28 @@ def _live(fetch: Fetch) -> Fetch:
     return rows
 
 
-def _marked(part: Operations) -> Operations:
-    """Return operations that log the marks: inserts those of a row that is there, and the last delete of a key, as an update, those of one that is not."""
-    kinds = part.op_type
-    last = _last_of_key(part) & (kinds == DELETE)
-    values = []
-    for column, one in zip(part.table.columns, part.values, strict=True):
-        if column.name not in (DELETED, AT):
-            missing = one.is_missing(len(part)) | last
-            values.append(StateColumn(one.values, missing) if last.any() else one)
-            continue
-        own = pa.array(last) if column.name == DELETED else _times(part, last)
-        values.append(StateColumn(own.cast(column.type), ~(last | (kinds == INSERT))))
-    return replace(
-        part, op_type=np.where(last, UPDATE, kinds).astype(np.uint8), values=tuple(values)
+def _with_marks(part: Operations) -> Operations:
+    """Return operations that log the marks of the row that they leave."""
+    deletes = part.op_type == DELETE
+    own = {DELETED: pa.array(deletes), AT: pa.array(part.op_ts, mask=~deletes).cast(TIME)}
+    values = (
+        StateColumn(own[column.name].cast(column.type)) if column.name in own else one
+        for column, one in zip(part.table.columns, part.values, strict=True)
     )
+    return replace(part, values=tuple(values))
 
 
-def _times(part: Operations, chosen: Mask) -> pa.Array:
-    return pa.array(part.op_ts, mask=~chosen).cast(TIME)
+def _ended_by_update(part: Operations) -> Operations:
+    """Return operations in which a delete that is the last one of its key is an update of the marks."""
+    last = _last_of_key(part) & (part.op_type == DELETE)
+    values = (
+        one
+        if column.name in (DELETED, AT)
+        else StateColumn(one.values, one.is_missing(len(part)) | last)
+        for column, one in zip(part.table.columns, part.values, strict=True)
+    )
+    kinds = np.where(last, UPDATE, part.op_type).astype(np.uint8)
+    return replace(part, op_type=kinds, values=tuple(values))
 
 
 def _last_of_key(part: Operations) -> Mask:
@@ -103,40 +109,14 @@ def _last_of_key(part: Operations) -> Mask:
     return found
 
 
-def _over_deleted(part: Operations, nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Nets:
+def _over_deleted(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Nets:
     """Return effects that know of marked rows: a new row takes the place of one, and a row that moved away leaves none."""
     fresh = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
-    there = _are_there(nets, fetch, written) & fresh
-    effect = np.where(there, Effect.REPLACE, nets.effect).astype(np.uint8)
-    nets = replace(nets, effect=effect, expected=np.where(fresh, there, nets.expected))
-    moves = np.flatnonzero(part.op_type == KEY_UPDATE)
-    if not len(moves):
-        return nets
-    left = _deletes(part, moves)
-    codes, _ = key_codes(
-        [concat([own, other]) for own, other in zip(left.key, nets.key, strict=True)]
-    )
-    own, others = codes[: len(left)], codes[len(left) :]
-    first = np.zeros(len(left), bool)
-    first[np.unique(own, return_index=True)[1]] = True
-    left = left.where(first & ~np.isin(own, others))
-    return join_nets([nets, left.where(_are_there(left, fetch, written))])
-
-
-def _deletes(part: Operations, rows: Longs) -> Nets:
-    """Return deletes of the old keys of some operations."""
-    picked, count = pa.array(rows), len(rows)
-    nothing = no_nets(part.table)
-    zeros = np.zeros(count, np.int64)
-    return replace(
-        nothing,
-        effect=np.full(count, Effect.DELETE, np.uint8),
-        expected=np.ones(count, bool),
-        first=zeros,
-        last=zeros,
-        leading=zeros,
-        key=tuple(column.take(picked) for column in part.old_key),
-    )
+    gone = nets.effect == Effect.DELETE
+    there = _are_there(nets, fetch, written)
+    effect = np.where(fresh & there, Effect.REPLACE, nets.effect).astype(np.uint8)
+    expected = np.where(fresh, there, nets.expected)
+    return replace(nets, effect=effect, expected=expected).where(there | ~gone)
 
 
 def _are_there(nets: Nets, fetch: Fetch, written: Sequence[Nets]) -> Mask:

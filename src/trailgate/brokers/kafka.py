@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
 from trailgate.brokers.address import BrokerAddress, check_tls_files
+from trailgate.brokers.backoff import PATIENCE
 from trailgate.brokers.headers import (
     BAD_HEADER,
     MESSAGE_ID,
@@ -28,7 +29,7 @@ from trailgate.brokers.headers import (
     last_of_each,
     repeat,
 )
-from trailgate.brokers.receiver import PATIENCE, WINDOW, Window
+from trailgate.brokers.receiver import WINDOW, Window
 from trailgate.errors import (
     BrokerError,
     BrokerRefusedError,

@@ -1,6 +1,6 @@
 """What every receiver does: it yields windows of messages, and acknowledges them when that is asked for.
 
-``Reconnecting`` is the loop of receivers that acknowledge: receive, and connect again where the connection is lost, after waits that grow (``Backoff``).
+``Reconnecting`` is the loop of receivers that acknowledge: receive, and connect again where the connection is lost, after waits that grow (``backoff.py``).
 ``Connection`` is the socket that they have, which is encrypted where the broker's address asks for that. A protocol adds how it logs in, subscribes,
 receives and acknowledges.
 """
@@ -8,8 +8,6 @@ receives and acknowledges.
 from __future__ import annotations
 
 import logging
-import math
-import random
 import re
 import select
 import socket
@@ -22,6 +20,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import pyarrow as pa
 
 from trailgate.brokers.address import BrokerAddress, check_tls_files
+from trailgate.brokers.backoff import PATIENCE, Backoff
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 
 
@@ -68,54 +67,6 @@ class Receiver(Protocol):
     def close(self) -> None:
         """Let go of the broker; what was not acknowledged it gives to somebody again."""
         ...
-
-
-# Seconds. A broker needs a moment until what a lost consumer had is in its queue again: somebody who comes earlier gets
-# later messages first.
-FIRST: Final = 1.0
-LONGEST: Final = 30.0
-FACTOR: Final = 2.0
-PATIENCE: Final = 30  # seconds in which a broker has to answer for the first time
-
-
-class Backoff:
-    """Waits longer from trial to trial, with some chance in it so that many clients do not come at once.
-
-    A broker that was reached is tried again for ever if the receiver is ``lasting``, else for ``patience`` seconds again.
-    """
-
-    def __init__(self, patience: float = PATIENCE, *, lasting: bool = True) -> None:
-        self._seconds, self._due = FIRST, 0.0
-        self._patience, self._lasting = patience, lasting
-        self._reached, self._end = False, time.monotonic() + patience
-        self._chance = random.Random()  # noqa: S311  it spreads trials, nothing is secret
-
-    def note_answer(self) -> None:
-        """Note that the broker answered."""
-        self._reached, self._end = True, math.inf
-
-    def reset(self) -> None:
-        """Note that the connection works."""
-        self._seconds = FIRST
-
-    def note_loss(self, owned: float) -> None:
-        """Note that the broker may keep what the lost consumer had until a moment of ``time.monotonic``."""
-        self._due = max(self._due, owned)
-
-    def note_failure(self, error: BrokerError) -> None:
-        """Note that a trial failed; raises its error where another one is in vain, or the broker did not answer in time."""
-        now = time.monotonic()
-        if self._reached and not self._lasting:
-            self._end = min(self._end, now + self._patience)
-        if not error.retriable or now > self._end:
-            raise error
-        self._due = max(self._due, now + self._seconds * self._chance.uniform(1.0, 1.5))
-        self._seconds = min(LONGEST, self._seconds * FACTOR)
-
-    def is_due(self, until: float) -> bool:
-        """Return whether it is time for another trial, waiting until a moment of ``time.monotonic`` at most."""
-        time.sleep(max(0.0, min(self._due, until) - time.monotonic()))
-        return time.monotonic() >= self._due
 
 
 CONNECT_SECONDS: Final = 10.0

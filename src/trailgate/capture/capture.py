@@ -58,10 +58,12 @@ def isolate_bad(
     for rows in isolation:
         with isolation:
             parts += _parse_good(parser, messages, rows, bad)
-    return parts, [
-        Problem(number, error, parser.ids_of(messages.only(np.array([number]))))
-        for number, error in (bad | isolation.errors).items()
-    ]
+    every = bad | isolation.errors
+    if not every:
+        return parts, []
+    numbers = np.array(sorted(every), np.int64)
+    ids = dict(zip(numbers.tolist(), parser.ids_of(messages.only(numbers)), strict=True))
+    return parts, [Problem(number, error, ids[number]) for number, error in every.items()]
 
 
 def _parse_good(

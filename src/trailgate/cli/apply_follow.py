@@ -1,24 +1,43 @@
-"""What ``trailgate apply --follow`` prints: a line a batch, as JSON or in words, or, on a terminal, a view that is drawn again and again."""
+"""How ``trailgate apply --follow`` runs, and an apply beside a live capture: what they print and measure, and what they do while the target does not work.
+
+A run prints a line a batch, as JSON or in words, or, on a terminal, a view that is drawn again and again. Between two looks at the trail it lets others use the target. SIGTERM and SIGINT end it after the batch
+that is worked on, or while it waits for the target.
+"""
 
 from __future__ import annotations
 
-import logging
+import json
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, Final
 
-from trailgate.cli.live import LiveView, drawn_view, duration, is_terminal, stoppable
+from trailgate.cli.apply_output import as_values, print_batch, print_total
+from trailgate.cli.live import (
+    LiveOutput,
+    LiveView,
+    drawn_view,
+    duration,
+    is_terminal,
+    log_to_stderr,
+    stoppable,
+)
+from trailgate.cli.output import quiet_pipe
 from trailgate.columnar.digits import short_position
+from trailgate.errors import TargetUnavailableError, TrailgateError, mask_logins
+from trailgate.jobs.apply import ApplyRun
+from trailgate.jobs.apply_metrics import ApplyStatistics, age_of, as_text
+from trailgate.jobs.apply_options import ApplyOptions
+from trailgate.jobs.apply_retries import LOG, LOOK, Retries
 from trailgate.jobs.apply_tables import ApplyReport
+from trailgate.jobs.metrics import MetricsOutput, metrics_output
+from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.storage.reading.trail_rest import Patience
 
-if TYPE_CHECKING:
-    from trailgate.jobs.apply import ApplyRun
-
-LOG: Final = logging.getLogger("trailgate.apply")
-LOOK: Final = 0.2  # seconds between looks at whether to stop
+PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
 REST_LOOK: Final = 10.0  # seconds between looks at what is not applied of the trail's end
+MEASURED: Final = 5.0  # seconds between looks at how much of the trail is not applied
 REST_WAITS: Final = 30.0  # seconds after which bytes that do not change are named
 COLUMNS: Final = ("operations", "inserted", "updated", "replaced", "deleted")
 
@@ -54,7 +73,7 @@ class ApplyView(LiveView):
             rows.append(("left out", ", ".join(left_out)))
         rows += [("note", notice) for notice in self._notices]
         if at is not None:
-            age = lag_seconds(done)
+            age = age_of(at)
             rows.append(("lag", "unknown" if age is None else f"last one {age:,.1f} s old"))
             csn = "" if at.csn is None else f", CSN {at.csn}"
             rows.append(("trail", f"applied up to {short_position(at.position)}{csn}"))
@@ -68,12 +87,6 @@ class ApplyView(LiveView):
             (name, *(getattr(tables[name], column) for column in COLUMNS)) for name in ranked[:room]
         ]
         return ("table", *COLUMNS), rows, max(0, len(ranked) - room)
-
-
-def lag_seconds(report: ApplyReport) -> float | None:
-    """Return how many seconds ago the last operation was committed at its source."""
-    at = report.position
-    return None if at is None or at.op_ts is None else round(time.time() - at.op_ts / 1e6, 3)
 
 
 class RestWatch:
@@ -94,33 +107,206 @@ class RestWatch:
         return found
 
 
-def follow(
-    run: ApplyRun,
-    names: tuple[str, str],
-    show: Callable[[ApplyReport], None],
-    *,
-    view: bool,
-    seconds: float,
-) -> None:
-    """Apply what a trail grows by, until SIGTERM or SIGINT, which take effect between batches.
+class ApplyWatch:
+    """Passes on what the batches of a run did: to the output, the metrics and the view."""
 
-    ``names`` are those of the trail and the target. ``show`` gets the report of each batch, unless there is a ``view``. A look at the trail is made ``seconds`` after the one
-    before, or as soon as that one's batches are applied.
-    """
-    with ExitStack() as held:
-        stopped = held.enter_context(stoppable())
-        if view and is_terminal():
-            drawn = ApplyView(*names)
-            held.enter_context(drawn_view(drawn, LOG))
-            show = drawn.show
+    def __init__(
+        self,
+        show: Callable[[ApplyReport, ApplyStatistics], None],
+        metrics: MetricsOutput[ApplyStatistics] | None,
+        run: ApplyRun | None = None,
+    ) -> None:
+        self.statistics = ApplyStatistics()
+        self.run, self._show, self._metrics = run, show, metrics
+        self._measured = 0.0
+
+    def batch(self, report: ApplyReport) -> None:
+        """Pass on what a batch did, or the notices of a report without one."""
+        if report.batches:
+            self.statistics = self.statistics.with_batch(report)
+        self._show(report, self.statistics)
+        self.tick(measure=True)
+
+    def tick(self, *, measure: bool = False) -> None:
+        """Pass on how the target and the trail are now. What is not applied is measured if asked for, and else every few seconds."""
+        if self._metrics is None:
+            return
+        if self.run is not None:
+            was_up = self.statistics.up
+            self.statistics = self.statistics.with_target(self.run.retries)
+            measure |= self.statistics.up != was_up
+            if measure or time.monotonic() - self._measured > MEASURED:
+                self.statistics = self.statistics.with_lag(lag_bytes(self.run), self.run.position)
+                self._measured = time.monotonic()
+        self._metrics.show(self.statistics)
+
+
+def lag_bytes(run: ApplyRun) -> int | None:
+    """Return the number of bytes of the trail that are not applied, or None if the trail cannot be read now."""
+    try:
+        return run.lag_bytes()
+    except (TrailgateError, OSError):
+        return None
+
+
+def labels_of(trail: str, target: str, group: str) -> dict[str, str]:
+    """Return the labels of metrics."""
+    return {"trail": trail, "target": mask_logins(target), "group": group}
+
+
+class Following:
+    """A run that follows a trail: ``opened`` is called with how faults are waited for, and returns it."""
+
+    def __init__(self, *, as_json: bool, metrics: str | None, seconds: float | None) -> None:
+        self._as_json, self._metrics_at = as_json, metrics
+        self._seconds = PAUSE if seconds is None else seconds
+
+    def run(
+        self,
+        opened: Callable[[Retries], ApplyRun],
+        labels: dict[str, str],
+        patience: float | None,
+    ) -> tuple[ApplyStatistics, bool]:
+        """Apply what a trail grows by until SIGTERM or SIGINT; return what was done, and whether the trail lacks something."""
+        log_to_stderr(LOG)
+        with ExitStack() as held:
+            is_asked = held.enter_context(stoppable())
+            metrics = None
+            if self._metrics_at is not None:
+                text = partial(as_text, labels=labels)
+                metrics = held.enter_context(
+                    metrics_output(self._metrics_at, text, ApplyStatistics())
+                )
+            watch = ApplyWatch(self._shown(held, labels), metrics)
+
+            def stopped() -> bool:
+                watch.tick()
+                return is_asked()
+
+            retries = retries_of(patience, lasting=True, stopped=stopped)
+            run = watch.run = held.enter_context(opened(retries))
+            self._follow(run, watch, stopped)
+            watch.tick(measure=True)
+            statistics = watch.statistics.with_target(run.retries)
+            return statistics, run.lacks_operations
+
+    def _shown(
+        self, held: ExitStack, labels: dict[str, str]
+    ) -> Callable[[ApplyReport, ApplyStatistics], None]:
+        """Return what shows a batch."""
+        if self._as_json or not is_terminal():
+            return lambda report, done: print_batch(report, done.faults, as_json=self._as_json)
+        drawn = ApplyView(labels["trail"], labels["target"])
+        held.enter_context(drawn_view(drawn, LOG))
+        return lambda report, _: drawn.show(report)
+
+    def _follow(self, run: ApplyRun, watch: ApplyWatch, stopped: Callable[[], bool]) -> None:
+        """Look for what the trail has grown by, ``seconds`` after the last look or as soon as its batches are applied."""
         rest = RestWatch(run)
         while not stopped():
-            due = time.monotonic() + seconds
+            due = time.monotonic() + self._seconds
             for report in run.batches():
-                show(report)
+                watch.batch(report)
                 if stopped():
                     return
             if notices := rest.due():
-                show(ApplyReport(notices=notices))
+                watch.batch(ApplyReport(notices=notices))
+            run.release()
+            watch.tick(measure=True)
             while not stopped() and (left := due - time.monotonic()) > 0:
                 time.sleep(min(left, LOOK))
+
+
+def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
+    """Print what a run that followed a trail did in all."""
+    with quiet_pipe():
+        if as_json:
+            total = as_values(statistics.done, statistics.faults)
+            print(json.dumps({"total": total}, ensure_ascii=False), flush=True)
+        else:
+            print_total(statistics.done, statistics.faults, target)
+
+
+def retries_of(
+    patience: float | None,
+    *,
+    lasting: bool = False,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Retries:
+    """Return how faults of the target are waited for: without end in a ``lasting`` run whose ``patience`` is not stated."""
+    if patience is None:
+        return Retries(lasting=lasting, stopped=stopped)
+    return Retries(patience, stopped=stopped)
+
+
+class AppliedBeside:
+    """Applies what a live capture publishes, at most every ``PAUSE`` seconds. The capture continues while the target does not work."""
+
+    def __init__(self, trail: str, to: str, output: LiveOutput) -> None:
+        self._trail, self._to, self._output = trail, to, output
+        self._run: ApplyRun | None = None
+        self._due, self._waits = time.monotonic(), False
+        self._retries = Retries(lasting=True)
+        self._labels = labels_of(trail, to, ApplyOptions().group)
+        self.statistics = ApplyStatistics()
+
+    def published(self, new: bool) -> None:
+        """Apply what was published, if it is time to."""
+        self._waits |= new
+        if not self._waits or time.monotonic() < max(self._due, self._retries.due):
+            return
+        try:
+            self._apply()
+        except TargetUnavailableError as error:
+            self._retries.failed(error)
+        else:
+            self._retries.answered()
+        self._measure()
+
+    def finish(self) -> None:
+        """Apply all that was captured. Raises TargetUnavailableError if the target does not work now."""
+        try:
+            if self._run is not None or find_begun_trail(self._trail) is not None:
+                self._apply()
+            if self._run is not None and self._run.notices and not self._output.is_viewed:
+                notices = ApplyReport(notices=self._run.notices)
+                print_batch(notices, {}, as_json=self._output.as_json)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Close the target."""
+        if self._run is not None:
+            self._run.close()
+
+    def text(self) -> str:
+        """Return the metrics of applying."""
+        return as_text(self.statistics, self._labels)
+
+    def _apply(self) -> None:
+        if self._run is None:  # the trail exists from the first batch on
+            self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
+        for report in self._run.batches():
+            self.statistics = self.statistics.with_batch(report)
+            if not self._output.is_viewed:
+                print_batch(report, self._retries.faults, as_json=self._output.as_json)
+        self._run.release()
+        self._due, self._waits = time.monotonic() + PAUSE, False
+
+    def _measure(self) -> None:
+        self.statistics = self.statistics.with_target(self._retries)
+        if self._output.metrics is not None and self._run is not None:
+            self.statistics = self.statistics.with_lag(lag_bytes(self._run), self._run.position)
+
+
+@contextmanager
+def applied_beside(trail: str, to: str, output: LiveOutput) -> Iterator[AppliedBeside]:
+    """Yield what applies the operations that a live capture publishes; at the end all are applied."""
+    log_to_stderr(LOG)
+    beside = AppliedBeside(trail, to, output)
+    try:
+        yield beside
+    except BaseException:
+        beside.close()
+        raise
+    beside.finish()

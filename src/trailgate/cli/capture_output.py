@@ -143,6 +143,6 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
         yield f"trail: {summary.files[0] if summary.files else 'no new file'} of {summary.target}"
 
 
-def many(count: int, name: str) -> str:
-    """Return a count with its noun."""
-    return f"{count:,} {name}{'' if count == 1 else 's'}"
+def many(count: int, name: str, plural: str = "") -> str:
+    """Return a count with its noun, whose plural has an s unless it is stated."""
+    return f"{count:,} {name if count == 1 else plural or f'{name}s'}"

@@ -16,10 +16,10 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from trailgate.cli.capture_output import counts_table, many
 from trailgate.cli.layout import print_rows, row_lines
@@ -31,14 +31,9 @@ from trailgate.cli.output import (
     say,
     terminal_width,
 )
+from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.jobs.receive.feed import Link
-from trailgate.jobs.receive.metrics import (
-    MetricsOutput,
-    Reporter,
-    ReportOptions,
-    Statistics,
-    metrics_output,
-)
+from trailgate.jobs.receive.metrics import Reporter, ReportOptions, Statistics, as_text
 from trailgate.jobs.receive.run import BatchReport, LiveCapture, RepairSummary
 
 DRAWS: Final = 4  # a second
@@ -136,6 +131,14 @@ class CaptureView(LiveView):
         return heads, rows, max(0, len(ranked) - room)
 
 
+class _Stderr(logging.Handler):
+    """Prints a log's records to stderr as it is then."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with suppress(OSError):  # closed or full
+            print(self.format(record), file=sys.stderr, flush=True)
+
+
 class _Notes(logging.Handler):
     """Gives a log's records to a view."""
 
@@ -151,7 +154,7 @@ class _Notes(logging.Handler):
 
 
 @contextmanager
-def drawn_view(view: LiveView, log: logging.Logger) -> Iterator[None]:
+def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
     """Draw a view on the terminal until the end; it gets what is logged meanwhile."""
     from rich.live import Live  # noqa: PLC0415  only a terminal needs it
 
@@ -161,15 +164,17 @@ def drawn_view(view: LiveView, log: logging.Logger) -> Iterator[None]:
         screen.width = terminal_width()  # the terminal's size may have changed
         return view.drawn()
 
-    handler, before = _Notes(view), log.handlers[:]
-    log.handlers[:] = [handler]
+    handler, before = _Notes(view), [log.handlers[:] for log in logs]
+    for log in logs:
+        log.handlers[:] = [handler]
     try:
         with Live(
             get_renderable=drawn, console=screen, refresh_per_second=DRAWS, vertical_overflow="crop"
         ):
             yield
     finally:
-        log.handlers[:] = before
+        for log, handlers in zip(logs, before, strict=True):
+            log.handlers[:] = handlers
 
 
 def duration(seconds: float) -> str:
@@ -180,6 +185,7 @@ def duration(seconds: float) -> str:
 
 
 LOG: Final = logging.getLogger("trailgate.brokers")
+APPLY_LOG: Final = logging.getLogger("trailgate.apply")
 
 
 def is_terminal() -> bool:
@@ -204,13 +210,28 @@ class LiveOutput:
         return self.view and not self.as_json and is_terminal()
 
 
-def print_live(
-    live: LiveCapture, output: LiveOutput, published: Callable[[bool], None] = lambda _: None
-) -> Statistics:
-    """Run a live capture until it is stopped, and print what each batch did; return what all did. ``published`` is called after each batch, and, with False, between them."""
-    _log_brokers()
+class Beside(Protocol):
+    """What runs beside a live capture."""
+
+    def published(self, new: bool) -> None:
+        """Work on what the capture has published. Called after each batch and, with False, between them."""
+        ...
+
+    def text(self) -> str:
+        """Return its metrics."""
+        ...
+
+
+def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = None) -> Statistics:
+    """Run a live capture until it is stopped, and print what each batch did; return what all did."""
+    log_to_stderr(LOG, logging.INFO)
     with ExitStack() as held:
-        watch = _Watch(output, held)
+        watch = _Watch(output, held, beside)
+
+        def published(new: bool) -> None:
+            if beside is not None:
+                beside.published(new)
+
         is_stopped = held.enter_context(stoppable())
 
         def is_asked() -> bool:
@@ -253,17 +274,27 @@ def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
 class _Watch:
     """Hands on what batches did: to the output, the reports, the metrics and the view."""
 
-    def __init__(self, output: LiveOutput, held: ExitStack) -> None:
+    def __init__(self, output: LiveOutput, held: ExitStack, beside: Beside | None) -> None:
         self.statistics = Statistics()
         self._as_json, self._targets = output.as_json, output.reports.targets
         self._reporter = Reporter(output.reports, time.monotonic())
-        self._metrics: MetricsOutput | None = None
+        self._metrics: MetricsOutput[tuple[Statistics, str]] | None = None
+        self._beside = beside
         if output.metrics is not None:
-            self._metrics = held.enter_context(metrics_output(output.metrics, output.trail))
+            first = (self.statistics, self._more())
+            self._metrics = held.enter_context(
+                metrics_output(
+                    output.metrics, lambda both: as_text(both[0], output.trail) + both[1], first
+                )
+            )
         self._view: CaptureView | None = None
         if output.is_viewed:
             self._view = CaptureView(output.source, output.trail)
-            held.enter_context(drawn_view(self._view, LOG))
+            held.enter_context(drawn_view(self._view, LOG, APPLY_LOG))
+
+    def _more(self) -> str:
+        """Return the metrics of what runs beside the capture."""
+        return "" if self._beside is None else self._beside.text()
 
     def batch(self, report: BatchReport) -> None:
         """Hand on what a batch did."""
@@ -279,7 +310,7 @@ class _Watch:
     def tick(self) -> None:
         """Hand on what was done so far."""
         if self._metrics is not None:
-            self._metrics.show(self.statistics)
+            self._metrics.show((self.statistics, self._more()))
         if self._view is not None:
             self._view.show(self.statistics)
         due = self._reporter.due(self.statistics, time.monotonic())
@@ -327,9 +358,9 @@ def stoppable() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
-def _log_brokers() -> None:
-    """Let the log of connections, made and lost, reach stderr."""
-    if not LOG.handlers:
-        LOG.setLevel(logging.INFO)
-        LOG.addHandler(logging.StreamHandler())
-        LOG.propagate = False
+def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:
+    """Let a log, such as that of connections made and lost, reach stderr."""
+    if not log.handlers:
+        log.setLevel(level)
+        log.addHandler(_Stderr())
+        log.propagate = False

@@ -1,6 +1,6 @@
 """The program ``trailgate``: find the command, run it, turn errors into exit codes.
 
-Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 130 interrupted.
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 4 applied but for what is named, 5 a target does not work now, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import trailgate
 from trailgate.cli.output import quiet_pipe, say
-from trailgate.errors import OptionError, TrailgateError, WriteError
+from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
 
 # Each command is the function ``command`` of a module here; only the given one is imported.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
@@ -81,7 +81,13 @@ trailgate --help lists all commands."""
 RENAME: Final = "Rename the file, or link to it by another name"
 HELP: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
 EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
-    {OptionError: 2, WriteError: 3, TrailgateError: 1, OSError: 3}
+    {
+        OptionError: 2,
+        WriteError: 3,
+        TargetUnavailableError: 5,
+        TrailgateError: 1,
+        OSError: 3,
+    }
 )
 
 
@@ -222,10 +228,15 @@ def _complete() -> list[str]:
 
 
 def _import(name: str) -> tuple[Callable[..., object], str]:
-    """Return a command and its examples, one a line, which its help ends with."""
+    """Return a command, and its exit codes and examples, one a line, which its help ends with."""
     module = importlib.import_module(f"trailgate.cli.commands.{name}")
     function: Callable[..., object] = module.command
-    lines = ("Examples:", *module.EXAMPLES) if hasattr(module, "EXAMPLES") else ()
+    lines = [
+        line
+        for title, name in (("Exit codes:", "EXIT_CODES"), ("Examples:", "EXAMPLES"))
+        if hasattr(module, name)
+        for line in (title, *getattr(module, name), "")
+    ][:-1]
 
     @wraps(function)
     def printing(*arguments: object, **options: object) -> object:

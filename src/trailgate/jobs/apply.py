@@ -14,12 +14,21 @@ from functools import partial
 from typing import Final, Self, Unpack
 
 from trailgate.apply.operations import Operations
+from trailgate.brokers.backoff import PATIENCE
 from trailgate.columnar.digits import long_position, parse_position, short_position
-from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.errors import (
+    OptionError,
+    StorageError,
+    TargetUnavailableError,
+    TrailgateError,
+    Where,
+)
 from trailgate.jobs.apply_groups import GroupSource
+from trailgate.jobs.apply_metrics import bytes_after
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
+from trailgate.jobs.apply_retries import Retries, retried
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions
@@ -32,11 +41,12 @@ from trailgate.storage.reading.stored_position import StoredPosition, record_dig
 from trailgate.storage.reading.threads import in_order, thread_count
 from trailgate.storage.reading.trail_file import defined_tables, first_ddl, latest_tables
 from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
-from trailgate.storage.reading.trail_stream import EARLIEST, StreamOffset, TrailStream
+from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 from trailgate.targets.target import Position, Target
 
 LOG: Final = logging.getLogger(__name__)
 SEARCHED_BYTES: Final = 1 << 30  # of the newest files, for tables that a pattern fits
+UNDEFINED: Final = "no operation of a table that fits; the trail defines no tables, so that their names are not known"
 SHOWN: Final = 80  # characters of a DDL statement
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
@@ -51,6 +61,7 @@ def apply_trail(
     *,
     definitions: Address | Definitions | None = None,
     threads: int | None = None,
+    patience: float = PATIENCE,
     progress: Progress | None = None,
     **options: Unpack[ApplyKeywords],
 ) -> ApplyReport:
@@ -60,12 +71,20 @@ def apply_trail(
     ``on_collision`` states what is done where a row is there that should not be, or is not there; ``overlay`` does so up to the CSN ``overlay_until`` in any case.
     Operations up to ``after_csn`` are in the tables already. What cannot be applied stops the run, or goes, with ``on_error="discard"`` alone and with ``"discard-transaction"`` as a
     whole transaction, to the JSON lines of ``discards``. ``progress`` is called after each batch.
+    A target that cannot be reached, is locked or conflicts with another writer is tried again for ``patience`` seconds.
 
-    Raises OptionError, StorageError for what cannot be read or written, DefinitionError for tables that do not fit, and ApplyError for an operation that does not fit the rows of
+    Raises OptionError, TargetUnavailableError after ``patience``, StorageError for what cannot be read or written, DefinitionError for tables that do not fit, and ApplyError for an operation that does not fit the rows of
     its table; then nothing of its batch is applied where the target has transactions, and the batches before stay.
     """
     given = ApplyOptions(**OPTIONS.read(options))
-    with ApplyRun(trail, to, given, definitions=definitions, reading=Reading(threads)) as run:
+    with ApplyRun(
+        trail,
+        to,
+        given,
+        definitions=definitions,
+        reading=Reading(threads),
+        retries=Retries(patience),
+    ) as run:
         return run.to_end(progress)
 
 
@@ -87,7 +106,7 @@ class Reading:
 class ApplyRun:
     """A run that applies a trail: batches one after another."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what is read, where it goes, and how
         self,
         trail: Address,
         to: str,
@@ -96,6 +115,7 @@ class ApplyRun:
         definitions: Address | Definitions | None = None,
         reading: Reading | None = None,
         target: Target | None = None,
+        retries: Retries | None = None,
     ) -> None:
         self.mapped = mapped = mapped_options(options)
         self._options, self._reading = mapped.options, reading or Reading()
@@ -103,31 +123,81 @@ class ApplyRun:
         self._source = mapped.source(self._find().prefix)
         self._stream = TrailStream(self._find)
         self._notices = Notices()
-        self._tables = TargetTables(
-            to, self._options, self._source, mapped.mapping, target, is_absent=self._is_absent
+        self.retries = retries or Retries()
+        self._open = partial(
+            TargetTables,
+            to,
+            self._options,
+            self._source,
+            mapped.mapping,
+            target,
+            is_absent=self._is_absent,
         )
-        known = self._tables.done
-        self.first_file_notices: tuple[
-            str, ...
-        ] = ()  # of a trail that is applied from its beginning
+        self._can_open = target is None  # one that was passed in is somebody else's to open
+        self._position: Position | None = None
+        self._opened: TargetTables | None = None
+        # Of a trail that is applied from its beginning.
+        self.first_file_notices: tuple[str, ...] = ()
+        if target is None:
+            retried(self._begin, self.retries)
+        else:
+            self._begin()
+
+    @property
+    def _tables(self) -> TargetTables:
+        """Return the tables of the target, which is opened again if it was lost."""
+        if self._opened is None:
+            self._begin()
+        assert self._opened is not None
+        return self._opened
+
+    def _begin(self) -> None:
+        """Open the target, and continue after the position that it has. Raises StorageError if the trail is not the one that was applied, or lacks what follows the stored position."""
+        self._opened = self._open()
+        known = self._position = self._opened.done
         try:
-            self._place = self._begin(known)
+            if known is None:
+                self.first_file_notices = first_file_notices(self._find())
+                self._place = self._stream.initial(EARLIEST)
+            else:
+                self._place = self._stream.continued(stored_position(known))
         except BaseException:
-            self._tables.close()
+            self.close()
             raise
 
-    def _begin(self, known: Position | None) -> StreamOffset:
-        """Return where the first batch begins. Raises StorageError if the trail is not the one that was applied, or lacks what follows the stored position."""
-        if known is not None:
-            return self._stream.continued(stored_position(known))
-        self.first_file_notices = first_file_notices(self._find())
-        return self._stream.initial(EARLIEST)
+    def _fail(self, error: TargetUnavailableError) -> None:
+        """Close the target after a fault; raises its error if there is to be no other trial."""
+        if not self._can_open:
+            raise error
+        self.close()
+        self.retries.failed(error)
+
+    def close(self) -> None:
+        """Close the target."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            self._position = opened.done
+            opened.close()
+
+    @property
+    def position(self) -> Position | None:
+        """Return how far all tables are applied, by what the run knows."""
+        return self._position if self._opened is None else self._opened.done
+
+    def lag_bytes(self) -> int:
+        """Return the number of bytes of whole transactions of the trail that are not applied."""
+        return bytes_after(self._find(), self._place.place)
+
+    def release(self) -> None:
+        """Let others use the target until the next batch."""
+        if self._opened is not None:
+            self._opened.release()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._tables.close()
+        self.close()
 
     def to_end(self, progress: Progress | None = None) -> ApplyReport:
         """Apply all batches there are; return what was done. ``progress`` is called after each batch."""
@@ -159,9 +229,15 @@ class ApplyRun:
             return not self.mapped.unmatched(names | applied)
 
         names, are_all = latest_tables(trail, enough, SEARCHED_BYTES)
-        if not names:  # an older trail defines none, and what it has is not known
-            return self._tables.notices
         missed = self.mapped.unmatched(names | applied)
+        if (
+            not names | applied
+        ):  # an older trail defines none, and its tables are known when they are read
+            first = self._tables.done is None
+            return (
+                *self._tables.notices,
+                *(f"{place} {pattern}: {UNDEFINED}" for place, pattern in missed if first),
+            )
         known = sorted(names | applied)
         whole = "the trail" if are_all else "the trail's newest files"
         return (
@@ -176,21 +252,40 @@ class ApplyRun:
         return not any(TablePatterns((pattern,)).fits_end(name) for name in names)
 
     @property
+    def lacks_operations(self) -> bool:
+        """Return whether the trail lacks operations: its first files, or bytes at its end. What is still being written is not missing."""
+        rest = self.rest
+        return bool(self.first_file_notices) or (rest is not None and rest.missing_bytes > 0)
+
+    @property
     def rest(self) -> TrailRest | None:
         """Return what the trail has after the last transaction that was applied."""
         return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:
-        """Yield what each batch did, up to the last transaction that is whole by now."""
-        try:
-            yield from self._batches()
-        except TrailgateError:
-            # The report that has the notices is lost, and the next run does not begin at the first file.
-            for notice in self.first_file_notices:
-                LOG.warning("%s", notice)
-            raise
+        """Yield what each batch did, up to the last transaction that is whole by now. A fault of the target that may pass is waited for."""
+        while True:
+            try:
+                for report in self._batches():
+                    self.retries.answered()
+                    yield report
+            except TargetUnavailableError as error:
+                self._fail(error)
+                if not self.retries.wait():
+                    return
+            except TrailgateError:
+                # The report that has the notices is lost, and the next run does not begin at the first file.
+                for notice in self.first_file_notices:
+                    LOG.warning("%s", notice)
+                raise
+            else:
+                self.retries.answered()
+                return
 
     def _batches(self) -> Iterator[ApplyReport]:
+        """Yield what each batch did."""
+        if self._opened is None:
+            self._begin()
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
             report = None if planned is None else self._apply(*planned, end.place)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -23,6 +24,7 @@ from trailgate.errors import OptionError, TransactionError, Where
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_parameters import MappedOptions, mapped_options
 from trailgate.jobs.apply_reading import Prepare, SplitWork
+from trailgate.jobs.apply_retries import Retries, retried
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
@@ -47,7 +49,7 @@ class FrameOperations:
     skip_applied: bool = True
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
-        """Apply the operations of batches, in the order of their positions.
+        """Apply the operations of batches, in the order of their positions. A fault of the target that may pass is waited for.
 
         Raises TransactionError where a transaction is not whole, or two operations have one position; OptionError where a batch begins before what was applied, unless these are left out;
         and what ``trailgate.apply_trail`` raises.
@@ -56,6 +58,9 @@ class FrameOperations:
         if not batch.rows:
             return ApplyReport()
         _check_whole(batch)
+        return retried(partial(self._apply, batch), Retries())
+
+    def _apply(self, batch: ChangeBatch) -> ApplyReport:
         mapped = mapped_options(self.options)
         source = mapped.source(self.trail)
         with closing(TargetTables(self.to, mapped.options, source, mapped.mapping)) as tables:

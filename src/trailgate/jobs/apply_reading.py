@@ -185,7 +185,7 @@ class SplitWork:
             return
         known = replace(known, table=with_columns_of(known.table, wanted))
         found.tables[name] = known
-        _note(found.defined, source, block.position[rows[0]].as_py())
+        _note(found.defined, source, block.position[rows[0]].as_py() or "")
         operations = operations_on(known.table, [block.take(rows)], [transactions[rows]], faults)
         own = parts.setdefault(name, [])
         own.append(operations)

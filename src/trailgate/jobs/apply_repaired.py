@@ -1,6 +1,7 @@
 """Discarded operations that were repaired, applied from their file of JSON lines.
 
-They are applied by a group of their own, ``GROUP.discards``, so that the position in the trail stays. Where rows keep the position of what wrote them (``meta``), an operation on a row that was
+They are applied by a group of their own, ``GROUP.discards``, so that the position in the trail stays. Its positions count the files, each with digits of the file's digest, by which a table that commits
+alone tells that it has a file's operations. Where rows keep the position of what wrote them (``meta``), an operation on a row that was
 changed since is refused; else nothing states whether it was, and operations are applied only where that is asked for. The digest of a file that was applied is kept with the position: the same file is not applied twice in a row.
 """
 
@@ -12,17 +13,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Final, Unpack
 
 import numpy as np
 import pyarrow as pa
 
+from trailgate.apply.faults import IGNORE, STOP
 from trailgate.columnar.digits import format_positions, parse_position
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
-from trailgate.jobs.apply_discards import IMAGES
+from trailgate.jobs.apply_discards import IMAGES, REASON, discard_path
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
-from trailgate.jobs.apply_reading import SplitWork
+from trailgate.jobs.apply_reading import SplitRead, SplitWork
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch, indicators
 from trailgate.model.operations_table import from_operations
@@ -32,7 +35,6 @@ from trailgate.storage.files.addresses import Address, read_whole
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_file import find_table
 
-REASON: Final = "reason"
 NAMES: Final = frozenset((REASON, *OPERATIONS_SCHEMA.names))
 ASKED: Final = "Their rows may have been changed since: look, and then apply them with --force; tables of --meta state it"
 
@@ -56,6 +58,9 @@ def apply_repaired(
     Raises OptionError without ``force`` and ``meta``, ApplyError for a row that was changed since, OptionError for a file that was the last one to be applied; DecodeError with the line for what is not an operation; and what ``apply_trail`` raises.
     """
     given = ApplyOptions(**OPTIONS.read(options))
+    if given.mode == "history":
+        problem = "repaired operations are not applied to --mode history: versions would begin before those that follow them"
+        raise OptionError(problem)
     if not (force or given.meta):
         raise OptionError("repaired operations are not applied unasked", hint=ASKED)
     mapped = mapped_options(replace(given, after_csn=None, overlay_until=None))
@@ -63,16 +68,26 @@ def apply_repaired(
     files = find_trail(trail, definitions or mapped.definitions)
     batch = _batch(content, str(file), files)
     group = replace(mapped.options, group=f"{mapped.options.group}.discards")
+    if (
+        group.on_error not in (STOP, IGNORE)
+        and Path(discard_path(group)).absolute() == Path(str(file)).absolute()
+    ):
+        problem = (
+            "operations that cannot be applied would be discarded to the file that they are from"
+        )
+        raise OptionError(
+            problem, where=Where(source=str(file)), hint="--discards names another file"
+        )
     source = f"discards of {mapped.source(trail)}"
     digest = hashlib.sha256(content).hexdigest()
-    with closing(TargetTables(to, group, source, mapped.mapping)) as tables:
+    with closing(_RepairedTables(to, group, source, mapped.mapping)) as tables:
         done = tables.done
         if done is not None and done.csn == digest:
             raise OptionError("this file is applied", where=Where(source=str(file)))
         if not batch.rows:
             return ApplyReport()
-        number = 1 if done is None else parse_position(done.position)[1] + 1
-        at = format_positions(0, np.array([number]))[0].as_py()
+        number = 1 if done is None else parse_position(done.position)[0] + 1
+        at = format_positions(number, np.array([int(digest[:8], 16)]))[0].as_py()
 
         work = SplitWork(
             files,
@@ -87,9 +102,32 @@ def apply_repaired(
         read = tables.read(lambda: [replace(work, tables=tables.known).read_batches([batch])])
         if read.last is None:
             return ApplyReport()
+        read = _without_applied(read, tables, at)
         if not force:
             tables.check_unchanged(read)
         return tables.apply(replace(read, last=replace(read.last, position=at, csn=digest)))
+
+
+class _RepairedTables(TargetTables):
+    """Tables whose positions count files."""
+
+    by_position = False
+
+
+def _without_applied(read: SplitRead, tables: TargetTables, at: str) -> SplitRead:
+    """Return operations without those on tables that have them: a run that applied the same file was killed when these were committed, and others not yet.
+
+    Raises OptionError if it applied another file.
+    """
+    ahead = {name: one for name, one in tables.landed.items() if one > tables.done_before}
+    for name, one in ahead.items():
+        if one != at:
+            problem = "a run was killed while it applied another file, which this table has and others may not have"
+            raise OptionError(
+                problem, where=Where(table=name), hint="Apply that file again as it was"
+            )
+    operations = {name: own for name, own in read.operations.items() if name not in ahead}
+    return replace(read, operations=operations)
 
 
 def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:

@@ -12,14 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.apply.batch import Effects, key_table
-from trailgate.apply.collisions import Collisions
+from trailgate.apply.collisions import NAMES, Collisions
 from trailgate.apply.column_types import ColumnTypes
+from trailgate.apply.exclusions import standing_errors
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.mapping import Mapping as MapStatements
 from trailgate.apply.meta import POSITION
@@ -39,7 +41,7 @@ from trailgate.errors import (
     TrailgateError,
     Where,
 )
-from trailgate.jobs.apply_discards import OTHERS, DiscardFile, reason_of
+from trailgate.jobs.apply_discards import OTHERS, DiscardFile, discard_path, reason_of
 from trailgate.jobs.apply_groups import GroupSource
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
@@ -50,6 +52,7 @@ from trailgate.jobs.apply_reading import (
     joined_tables,
     position_at,
 )
+from trailgate.model.changes import ChangeBlock
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
@@ -117,6 +120,10 @@ class _Change:
     wider: tuple[str, ...] = ()
 
 
+MOST_SOUGHT: Final = 1 << 20  # operations of a batch among which a refused one is looked for
+GONE_HINT: Final = "Restore the table, or apply the trail by another --group to a new one. What was applied to it before is not applied again"
+
+
 @dataclass(frozen=True, slots=True)
 class TableModes:
     """The mode of each target table: that of the run, unless MAP statements state another one for it."""
@@ -157,7 +164,12 @@ class BoundedTarget(Target, Protocol):
 
 
 class TargetTables:
-    """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them."""
+    """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them.
+
+    Unless ``by_position``, positions of the group are not those of operations, and tables leave no operation out by them.
+    """
+
+    by_position: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -190,6 +202,7 @@ class TargetTables:
             check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
+        self._landed: dict[str, str] = {}  # how far tables are that leave nothing out
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
         self._defined: dict[str, Table] = {}  # the last definition of each source table
@@ -213,6 +226,9 @@ class TargetTables:
         if joining is None:
             hint = "Give the options that it was applied with, or name another group, --group NAME"
             raise StorageError(known, where=where, hint=hint)
+        if not self.by_position:
+            self.done = replace(done, trail=source)
+            return
         if joining and options.changed_maps == "stop":
             at = f"position {short_position(done.position)}"
             hint = (
@@ -234,11 +250,16 @@ class TargetTables:
         """Raise StorageError if a table that is there already would be written from a further source: its position would hide what lies before it."""
         for one in joining:
             target = one.partition(" to ")[2].partition(":")[0]
-            for name, position, _ in self._target.positions() if target else ():
-                if "*" not in target and TablePatterns((target,)).fits_end(name):
-                    problem = f"{name} is applied up to position {short_position(position)}, and {one} joins it"
+            for known in self._target.positions() if target else ():
+                if "*" not in target and TablePatterns((target,)).fits_end(known.table):
+                    at = short_position(known.position)
+                    problem = f"{known.table} is applied up to position {at}, and {one} joins it"
                     hint = "Give the new source a target of its own"
                     raise StorageError(problem, where=Where(source=to), hint=hint)
+
+    def release(self) -> None:
+        """Let others use the target until the next batch."""
+        self._target.release()
 
     def close(self) -> None:
         """Let go of the target."""
@@ -248,6 +269,11 @@ class TargetTables:
     def known(self) -> Mapping[str, KnownTable]:
         """Return the tables met so far, by the names that created ones would have."""
         return dict(self._known)
+
+    @property
+    def landed(self) -> Mapping[str, str]:
+        """Return how far the tables met so far are, if they are not applied by the positions of operations."""
+        return dict(self._landed)
 
     @property
     def sources(self) -> set[str]:
@@ -321,9 +347,14 @@ class TargetTables:
                 self._check_mode(held)
             if held is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
-            at = None if held is None else self._target.position(held)
+            at = self._target.position(wanted if held is None else held)
+            if held is None and at is not None and self._bound is None:
+                problem = "the target's table is gone, and it was applied to before"
+                raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
+            if not self.by_position:
+                self._landed[name], done = done, ""
             until = "" if self._bound is None else self._bound(wanted)
             own = self._target.planned(wanted) if held is None else held
             known = KnownTable(own, done, until)
@@ -453,7 +484,7 @@ class TargetTables:
             return self._apply(batch, policy)
         except RowRefusedError as error:
             if self._responses.stops(error):
-                raise
+                raise self._placed(batch, policy, error) from None
             refusal = error
         middle = _middle(batch)
         if middle is not None:
@@ -465,6 +496,29 @@ class TargetTables:
             return replace(done, batches=1)
         refused = self._refused(batch, policy, refusal)
         return self._apply_parts(replace(batch, errors={**batch.errors, **refused}), policy)
+
+    def _placed(
+        self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
+    ) -> TrailgateError:
+        """Return the error of a refused row with the position, table and key of its operation, which is found by trying parts of the batch."""
+        if batch.rows > MOST_SOUGHT:
+            return refusal
+        refused = self._refused(batch, policy, refusal)
+        if len(refused) != 1:
+            return refusal
+        ((number, error),) = refused.items()
+        for own in batch.operations.values():
+            for row in np.flatnonzero(own.order == number).tolist():
+                key = (
+                    f"{NAMES.get(int(own.op_type[row]), 'operation')} of {own.shown_key(row)}: "
+                    if own.key
+                    else ""
+                )
+                where = replace(error.where, source=own.place(row), table=str(own.table))
+                hint, numbers = error.hint, error.numbers
+                made = type(error)(f"{key}{error.problem}", where=where, hint=hint)
+                return made.numbered(numbers)
+        return error
 
     def _refused(
         self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
@@ -500,13 +554,32 @@ class TargetTables:
     def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch as one."""
         assert batch.last is not None
+        batch = self._without_discarded(batch)
         with self._undone_where_it_fails():
-            report, faults, left_out = self._write(batch, policy)
+            report, faults, left_out = self._write(batch, policy, discards=True)
             if not self._options.dry_run:
                 self._discard(batch, faults, left_out)
                 self._target.commit(batch.last)
         self.done = batch.last
         return report
+
+    def _without_discarded(self, batch: SplitRead) -> SplitRead:
+        """Return a batch without the operations that a killed run discarded before it was killed.
+
+        Tables that are ahead of the others have the operations of the killed run's batch, so the reasons for which operations on several tables, or transactions, were discarded are not found again.
+        """
+        done = self._landed or {n: one.done for n, one in self._known.items()}
+        ahead = max(done.values(), default="")
+        if not (self._target.commits_alone and batch.blocks and ahead > self.done_before):
+            return batch
+        file = self._discard_file()
+        discarded = {
+            number
+            for block, _ in batch.blocks
+            for number in file.listed(_up_to(block, ahead) if self.by_position else block)
+        }
+        operations = {name: own.without(discarded) for name, own in batch.operations.items()}
+        return replace(batch, operations=operations)
 
     @contextmanager
     def _undone_where_it_fails(self) -> Iterator[None]:
@@ -521,15 +594,20 @@ class TargetTables:
             raise
 
     def _write(
-        self, batch: SplitRead, policy: Collisions
+        self, batch: SplitRead, policy: Collisions, *, discards: bool = False
     ) -> tuple[ApplyReport, Faults, frozenset[int]]:
-        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out."""
+        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out.
+
+        With ``discards`` these operations are written to the file of discards before a table is committed by itself.
+        """
         assert batch.last is not None
         if not self._options.dry_run:
             self._make()
         effects, faults, left_out = self._effects(batch, policy)
         reports = {name: report for name, _, report in effects}
         if not self._options.dry_run:
+            if discards and self._target.commits_alone:
+                self._discard(batch, faults, left_out)
             for _, steps, _ in effects:
                 for one in steps:
                     at = batch.last
@@ -557,19 +635,22 @@ class TargetTables:
         while True:
             faults = Faults(stop=not self.keeps, stops=self._responses.stops)
             found: list[TableEffects] = []
+            tried: list[Operations] = []
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
                 if len(own):
                     chosen = self._collisions(name) or policy
                     found.append(self._effects_on(own, chosen, faults))
-            known = len(reasons)
-            reasons = faults.errors | reasons
-            more = self._left_out(batch, reasons)
-            several = len(batch.operations) > 1  # an operation may be on two tables
-            if more == left_out and (len(reasons) == known or not several):
-                faults.errors = reasons
+                    tried.append(own)
+            standing, again = standing_errors(faults.errors, tried, self._takes_transaction)
+            if not again:
+                faults.errors = faults.errors | reasons
                 return found, faults, left_out
-            left_out = more
+            reasons |= standing
+            left_out = self._left_out(batch, reasons)
+
+    def _takes_transaction(self, error: TrailgateError) -> bool:
+        return self._responses.to(error) == DISCARD_TRANSACTION
 
     def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
         """Return the transactions that are not applied since operations of them cannot be."""
@@ -602,16 +683,25 @@ class TargetTables:
         ignored = self._answered(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
             return
-        if self._discards is None:
-            path = self._options.discards or f"{self._options.group}.discards.jsonl"
-            self._discards = DiscardFile(path)
+        file = self._discard_file()
         for block, transactions in batch.blocks:
             gone = _gone(block.order, transactions, faults, left_out)
             kept = np.isin(block.order, ignored) & ~np.isin(transactions, list(left_out))
             rows = np.flatnonzero(gone & ~kept)
             if len(rows):
-                self._discards.add(block.take(rows), faults.errors)
-        self._discards.flush()
+                file.add(block.take(rows), faults.errors)
+        file.flush()
+
+    def _discard_file(self) -> DiscardFile:
+        if self._discards is None:
+            self._discards = DiscardFile(discard_path(self._options))
+        return self._discards
+
+
+def _up_to(block: ChangeBlock, position: str) -> ChangeBlock:
+    """Return the operations of a block up to a position."""
+    early = pc.less_equal(block.position, position).fill_null(False)
+    return block.take(np.flatnonzero(early.to_numpy(zero_copy_only=False)))
 
 
 def _is_after(written: str | None, place: str) -> bool:

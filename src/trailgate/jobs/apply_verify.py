@@ -107,6 +107,7 @@ class _Expected(Target):
     collisions: Collisions | None
     tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
     widens: bool = True
+    commits_alone: bool = False
 
     def position(self, table: TargetTable | None) -> Position | None:
         return self.scratch.position(table)
@@ -179,6 +180,9 @@ class _Expected(Target):
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         return self.scratch.scan(table)
+
+    def release(self) -> None:
+        pass
 
     def close(self) -> None:
         self.scratch.close()

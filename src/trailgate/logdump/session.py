@@ -94,6 +94,10 @@ class Session:
     def find(self, text: str) -> tuple[Command, str]:
         """Return the command that a text begins with, and the rest; raises OptionError."""
         name, _, rest = text.strip().partition(" ")
+        name, comma, more = name.partition(",")  # COUNT, DETAIL
+        if comma:
+            rest = f"{more} {rest}"
+        rest = rest.strip().removeprefix(",")
         if name[:1] == "!" and len(name) > 1:
             name, rest = "!", f"{name[1:]} {rest}"
         command = self.commands.get(name.upper()) or self._expand_abbreviation(name)

@@ -145,22 +145,38 @@ class MessageParser:
             blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments, borders
         )
 
-    def ids_of(self, message: MessageBatch) -> tuple[str, ...] | None:
-        """Return the transactions of the first and the last operation of one bad message, if they can be read all the same.
+    def ids_of(self, messages: MessageBatch) -> list[tuple[str, ...] | None]:
+        """Return the transactions of the first and the last operation of each bad message, if they can be read all the same.
 
-        None where they cannot; nothing where it surely has no operation. They matter only where transactions are known by their ids.
+        None if they cannot; nothing if it surely has no operation. They matter only if transactions are known by their ids.
         """
-        options = self.options
+        options, found = self.options, list[tuple[str, ...] | None]([None] * len(messages))
         source = options.txid if options.operation_ids else options.seqid
         if not options.by_id or source.kind is not SourceKind.FIELD:
-            return None
-        try:
-            ids = self.format.records(message).text(source.name)
-        except (BadMessagesError, TrailgateError):
-            return self.format.transactions_of(message)
-        if not len(ids) or ids.null_count:
-            return None
-        return ids[0].as_py(), ids[-1].as_py()
+            return found
+        left = np.arange(len(messages))
+        while len(left):
+            part = messages if len(left) == len(messages) else messages.only(left)
+            try:
+                records: Records = self.format.records(part)
+                ids = records.text(source.name)
+            except BadMessagesError as several:
+                bad = np.array(list(several.errors), np.int64)
+            except TrailgateError:  # of one of them: each is read by itself
+                if len(left) > 1:
+                    ones = (self.ids_of(messages.only(left[[at]])) for at in range(len(left)))
+                    for at, (own,) in zip(left.tolist(), ones, strict=True):
+                        found[at] = own
+                    break
+                bad = np.zeros(1, np.int64)
+            else:
+                for at, own in enumerate(_first_and_last(records.message, ids, len(left))):
+                    found[int(left[at])] = own
+                break
+            for at in left[bad].tolist():
+                found[at] = self.format.transactions_of(messages.slice(at, at + 1))
+            left = np.delete(left, bad)
+        return found
 
     def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Return all records as operations, without their tables and images."""
@@ -301,6 +317,16 @@ class MessageParser:
             )
             errors.setdefault(int(records.message[row]), error)
         return block.take(np.flatnonzero(found.selected))
+
+
+def _first_and_last(message: Longs, ids: pa.Array, count: int) -> Iterator[tuple[str, ...] | None]:
+    """Yield the first and the last id of each message's records, None if one of them has none."""
+    numbers, strings = np.arange(count), ids.to_pylist()
+    begins = np.searchsorted(message, numbers).tolist()
+    ends = np.searchsorted(message, numbers, "right").tolist()
+    for begin, end in zip(begins, ends, strict=True):
+        own = strings[begin:end]
+        yield None if not own or None in own else (own[0], own[-1])
 
 
 def _if_any(values: pa.Array | None) -> pa.Array | None:

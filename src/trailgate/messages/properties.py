@@ -558,7 +558,7 @@ class MetadataOptions:
 
     @property
     def has_tombstones(self) -> bool:
-        """Return whether a message without a body is a tombstone, which is no operation; else it is an error."""
+        """Return whether a message without a body is a tombstone, which is not an operation; else it is an error."""
         return False
 
     @property

@@ -60,6 +60,7 @@ class SessionTarget:
     """The Iceberg tables of a catalog, or of a namespace in it."""
 
     widens = True
+    commits_alone = True
 
     def __init__(self, address: str, group: str, spark: SparkSession) -> None:
         if not re.fullmatch(r"[\w-]+", group):
@@ -210,6 +211,9 @@ class SessionTarget:
 
     def rollback(self) -> None:
         """Do nothing: what was written is committed, and is left out when the batch is applied again."""
+
+    def release(self) -> None:
+        """Do nothing: nothing is open between batches."""
 
     def close(self) -> None:
         """Let go of nothing: the session is the caller's."""

@@ -31,7 +31,7 @@ from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, fi
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
 from trailgate.storage.reading.splits import SPLIT_BYTES, Notices, TrailSplit
-from trailgate.storage.reading.trail_rest import Patience, notices_of_end
+from trailgate.storage.reading.trail_rest import Patience, first_file_notices, notices_of_end
 from trailgate.storage.reading.trail_stream import (
     EARLIEST,
     NOWHERE,
@@ -137,7 +137,10 @@ class TrailTail(FileTail):
         return find_begun_trail(path, self.options.reading.definitions)
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        """Return where a new stream begins."""
+        """Return where a new stream begins; missing first files are logged."""
+        trail = self._find() if self.options.starting_position == EARLIEST else None
+        for notice in () if trail is None else first_file_notices(trail):
+            self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
         return self.stream.initial(self.options.starting_position).json()
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802  Spark's name

@@ -20,6 +20,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.fs import DeltaStorageHandler
+from pyarrow.fs import FileSelector, PyFileSystem
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.nets import Effect
@@ -27,7 +29,7 @@ from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.targets import sql
-from trailgate.targets.delta_errors import line_of, refusing
+from trailgate.targets.delta_errors import opening, refusing
 from trailgate.targets.delta_rows import (
     bounds_of,
     check_partitions,
@@ -38,7 +40,7 @@ from trailgate.targets.delta_rows import (
     reader,
 )
 from trailgate.targets.delta_statistics import statistics_settings
-from trailgate.targets.target import Position, TablePosition
+from trailgate.targets.target import GroupPosition, Position, TablePosition, moved_on
 
 STATE: Final = "_trailgate"
 OFFSET_BITS: Final = 33
@@ -62,12 +64,14 @@ class TableTarget:
     """The Delta tables below a folder, on a disk or in a store that delta-rs knows."""
 
     widens = False
+    commits_alone = True
 
     def __init__(self, root: str, group: str) -> None:
         self._root, self._group = root.rstrip("/"), group
         _check_name(root if "://" in root else str(Path(root).absolute()))
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
+        self._versions: dict[str, int | None] = {}  # of the transactions that this run knows
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> Position | None:
@@ -76,6 +80,7 @@ class TableTarget:
             return self._checkpoint()
         found = self._open(table)
         version = None if found is None else found.transaction_version(self._app)
+        self._versions[self._path(table)] = version
         if version is None:
             return None
         number, offset = divmod(version, 1 << OFFSET_BITS)
@@ -105,7 +110,10 @@ class TableTarget:
             number = None if table is None else table.transaction_version(self._app)
             if table is not None and number is not None:
                 position = long_position(*divmod(number, 1 << OFFSET_BITS))
-                found.append(TablePosition(name.replace("/", "."), position, table.version()))
+                shown = name.replace("/", ".")
+                found.append(
+                    TablePosition(shown, position, table.version(), *_stated(table, position))
+                )
         return found
 
     @property
@@ -157,6 +165,7 @@ class TableTarget:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
         path, found = self._path(table), self._open(table)
         assert found is not None
+        self._check_own(table, found)
         names = list(table.key_names if keys_alone else table.schema.names)
         schema = pa.schema([table.schema.field(name) for name in names])
         own = {name: keys[name].combine_chunks() for name in table.key_names}
@@ -180,12 +189,7 @@ class TableTarget:
         nets, table = effects.nets, effects.nets.table
         path, found = self._path(table), self._open(table)
         assert found is not None
-        known = found.transaction_version(self._app)
-        _, version = self._transaction(at)
-        if known is not None and known >= version:
-            raise StorageError(
-                "somebody else applies the same trail to this table", where=Where(source=path)
-            )
+        self._check_own(table, found)
         _leave_out_rounded_statistics(path, found)
         properties = self._properties(at)
         if effects.emptied:
@@ -219,7 +223,19 @@ class TableTarget:
         else:
             return
         found.update_incremental()
+        _, version = self._transaction(at)
+        # An UPDATE that finds no row commits nothing.
+        own = (self._versions.get(path), version)
+        self._versions[path] = found.transaction_version(self._app)
+        if self._versions[path] not in own:
+            raise moved_on(self._group, path)
         self._names.add("/".join(table.name))
+
+    def _check_own(self, table: TargetTable, found: DeltaTable) -> None:
+        """Raise TargetConflictError if another run of this group has written a table since."""
+        path = self._path(table)
+        if found.transaction_version(self._app) != self._versions.get(path):
+            raise moved_on(self._group, path)
 
     def _merge(self, effects: Effects, at: Position) -> None:
         """Write effects by key, and commit them with the position."""
@@ -280,6 +296,10 @@ class TableTarget:
     def rollback(self) -> None:
         """Do nothing: what was written is committed, and is left out when the batch is applied again."""
 
+    def release(self) -> None:
+        """Forget the snapshots: the next batch reads those that others have committed by then."""
+        self._tables.clear()
+
     def close(self) -> None:
         """Let go of the tables."""
         self._tables.clear()
@@ -292,7 +312,12 @@ class TableTarget:
 
     def _metadata(self, at: Position) -> dict[str, str]:
         """Return the position in words, for who reads the history of a table."""
-        names = {"trail": at.trail, "position": at.position, "csn": at.csn or ""}
+        names = {
+            "trail": at.trail,
+            "position": at.position,
+            "csn": at.csn or "",
+            "op_ts": "" if at.op_ts is None else str(at.op_ts),
+        }
         return {f"trailgate.{name}": value for name, value in names.items()}
 
     def _transaction(self, at: Position) -> tuple[str, int]:
@@ -317,7 +342,7 @@ class TableTarget:
             except TableNotFoundError:
                 return None
             except (DeltaError, OSError) as error:
-                raise StorageError(line_of(str(error)), where=Where(source=path)) from None
+                raise opening(error, path) from None
         return self._tables[path]
 
 
@@ -349,7 +374,35 @@ def table_rows(path: str) -> pa.RecordBatchReader:
     try:
         return reader(DeltaTable(path, storage_options=storage_options(path)))
     except (DeltaError, OSError) as error:
-        raise StorageError(line_of(str(error)), where=Where(source=path)) from None
+        raise opening(error, path) from None
+
+
+def group_positions(root: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables below a folder, or in a store."""
+    root = root.rstrip("/")
+    if "://" not in root and not Path(root).is_dir():
+        raise StorageError("there is no such folder", where=Where(source=root))
+    try:
+        folder = PyFileSystem(DeltaStorageHandler(root))
+        found = folder.get_file_info(FileSelector(STATE, allow_not_found=True))
+    except (DeltaError, OSError) as error:
+        raise opening(error, root) from None
+    targets = [
+        (one.base_name, TableTarget(root, one.base_name)) for one in found if not one.is_file
+    ]
+    return [GroupPosition(name, one.position(None), one.positions()) for name, one in targets]
+
+
+STATED: Final = 100  # commits that are searched for the one of a position
+
+
+def _stated(table: DeltaTable, position: str) -> tuple[str | None, int | None]:
+    """Return the CSN and the commit time that the commit of a position states. Commits of others, such as OPTIMIZE, may have followed it."""
+    for commit in table.history(STATED):
+        if commit.get("trailgate.position") == position:
+            op_ts = commit.get("trailgate.op_ts")
+            return commit.get("trailgate.csn") or None, int(op_ts) if op_ts else None
+    return None, None
 
 
 def _version(position: str) -> int:

@@ -9,7 +9,16 @@ from typing import Final, TypeVar
 import pyarrow as pa
 from deltalake.exceptions import CommitFailedError, DeltaError
 
-from trailgate.errors import ApplyError, StorageError, TrailgateError, Where
+from trailgate.errors import (
+    ApplyError,
+    StorageError,
+    TargetConflictError,
+    TargetUnavailableError,
+    TrailgateError,
+    Where,
+    WriteError,
+)
+from trailgate.targets.faults import DISK, Sign, fault_of
 
 MOST_SIGNS: Final = 300  # of an error of the library
 DELTA_ERRORS: Final = (DeltaError, pa.ArrowException, OSError, ValueError)
@@ -42,6 +51,29 @@ REFUSALS: Final = (
         "Give one of them another name, by COLMAP in a parameter file",
     ),
 )
+DRAWN: Final = re.compile(
+    r"\x1b\[[\d;]*m|\u21b3"
+)  # the arrow before each cause in an error of delta-rs, in colour
+SIGNS: Final = (
+    *DISK,
+    Sign(CommitFailedError, "", TargetConflictError),
+    # A snapshot names files that VACUUM has removed since.
+    Sign(Exception, "object at location", TargetConflictError),
+    Sign(Exception, "permission denied", WriteError),
+    *(
+        Sign(Exception, text, TargetUnavailableError)
+        for text in (
+            "error sending request",
+            "connection refused",
+            "connection reset",
+            "connection closed",
+            "timed out",
+            "service unavailable",
+            "slowdown",
+            "dns error",
+        )
+    ),
+)
 
 Result = TypeVar("Result")
 
@@ -67,12 +99,12 @@ def refusal(error: Exception, path: str) -> TrailgateError:
     known = known_refusal(text, path)
     if known is not None:
         return known
-    if isinstance(error, CommitFailedError):
-        return StorageError(
-            f"another writer changed the table meanwhile: {line_of(text)}",
-            where=where,
-            hint="Nothing is lost: apply again",
-        )
+    fault = fault_of(error, SIGNS)
+    if fault is TargetConflictError:
+        problem = f"another writer changed the table meanwhile: {line_of(text)}"
+        return TargetConflictError(problem, where=where, hint="Nothing is lost: apply again")
+    if fault is not None:
+        return fault(f"delta-rs refuses: {line_of(text)}", where=where)
     rows = [line.strip()[1:-1] for line in text.splitlines() if line.startswith("|")]
     if len(rows) > 1:
         names, values = ([cell.strip() for cell in row.split("|")] for row in rows[:2])
@@ -80,6 +112,12 @@ def refusal(error: Exception, path: str) -> TrailgateError:
         problem = f"the table's constraints refuse a row: {row[:MOST_SIGNS]}"
         return ApplyError(problem, where=where, hint=CONSTRAINTS)
     return ApplyError(f"delta-rs refuses: {line_of(text)}", where=where)
+
+
+def opening(error: Exception, path: str) -> TrailgateError:
+    """Return the error of a table or folder that cannot be opened."""
+    kind = fault_of(error, SIGNS) or StorageError
+    return kind(line_of(str(error)), where=Where(source=path))
 
 
 def known_refusal(text: str, path: str) -> ApplyError | None:
@@ -94,5 +132,5 @@ def known_refusal(text: str, path: str) -> ApplyError | None:
 
 def line_of(text: str) -> str:
     """Return a text of several lines as one."""
-    whole = " ".join(text.split())
+    whole = " ".join(DRAWN.sub("", text).split())
     return whole if len(whole) <= MOST_SIGNS else f"{whole[:MOST_SIGNS]} ..."

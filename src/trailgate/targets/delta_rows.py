@@ -106,10 +106,10 @@ def match(table: TargetTable) -> str:
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
     pairs = []
     for at in table.key:
-        sides = (f"t.{sql.quoted(table.columns[at].name)}", f"s.c{at}")
+        left, right = f"t.{sql.quoted(table.columns[at].name)}", f"s.c{at}"
         kind = table.columns[at].type
         if has_rounded_statistics(kind) or pa.types.is_floating(kind):
-            sides = tuple(f"CAST({side} AS VARCHAR)" for side in sides)
-        pairs.append(f"({f' {equal} '.join(sides)})")
+            left, right = f"CAST({left} AS VARCHAR)", f"CAST({right} AS VARCHAR)"
+        pairs.append(f"({left} {equal} {right})")
     # DataFusion takes AND for the narrower one where there are no parentheses.
     return " AND ".join(pairs)

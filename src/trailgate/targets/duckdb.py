@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,14 +17,41 @@ from trailgate.apply.batch import Effects
 from trailgate.apply.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL
 from trailgate.apply.stored_types import Rule, StoredType
 from trailgate.apply.tables import TargetColumn, TargetTable
-from trailgate.errors import ApplyError, OptionError, StorageError, Where
+from trailgate.errors import (
+    ApplyError,
+    OptionError,
+    StorageError,
+    TargetConflictError,
+    TargetLockedError,
+    TrailgateError,
+    Where,
+    WriteError,
+)
 from trailgate.targets import sql
-from trailgate.targets.target import Position, RowRefusedError, TablePosition
+from trailgate.targets.checkpoints import STATUS, group_positions_of
+from trailgate.targets.faults import DISK, Sign, fault_of
+from trailgate.targets.target import (
+    GroupPosition,
+    Position,
+    RowRefusedError,
+    TablePosition,
+    moved_on,
+)
 
 STAGING: Final = "trailgate_staging"
 WHOLE: Final = "trailgate_whole_rows"
 DATABASE: Final = "trailgate_target"
 EVERY: Final = ""  # the table's name in the row of all tables
+SIGNS: Final = (
+    Sign(duckdb.IOException, "could not set lock", TargetLockedError),
+    Sign(duckdb.TransactionException, "conflict", TargetConflictError),
+    *DISK,
+    Sign(duckdb.IOException, "permission denied", WriteError),
+)
+HOLDER: Final = re.compile(r"held in (.*) \(PID (\d+)\)")
+LOCKED: Final = (
+    "DuckDB's file is one process's: it is free between the batches of a run that follows a trail"
+)
 REFUSALS: Final = (
     ("Duplicate key", DUPLICATE),
     ("NOT NULL constraint failed", NULL),
@@ -49,17 +77,28 @@ class TableTarget:
     """The tables of a DuckDB file."""
 
     widens = True
+    commits_alone = False
 
     def __init__(self, path: str, group: str) -> None:
         self._path, self._group = path, group
-        self._connection = _attached(path)
+        self._attached: duckdb.DuckDBPyConnection | None = None
+        self._open = self._known = False
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp VARCHAR, target VARCHAR, trail VARCHAR, "
-            "position VARCHAR, csn VARCHAR, op_ts BIGINT, digest VARCHAR, reached VARCHAR, PRIMARY KEY (grp, target))"
+            "position VARCHAR, csn VARCHAR, op_ts BIGINT, digest VARCHAR, reached VARCHAR, known_columns VARCHAR, PRIMARY KEY (grp, target))"
         )
         for name in sql.ADDED_COLUMNS:
             self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} VARCHAR")
-        self._open = False
+        self._at, self._known = self.position(None), True
+
+    @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """Return the connection, opened again after ``release``."""
+        if self._attached is None:
+            self._attached = _attached(self._path)
+            if self._known and self.position(None) != self._at:
+                raise moved_on(self._group, self._path)
+        return self._attached
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table was applied, or with None how far all tables were."""
@@ -96,7 +135,10 @@ class TableTarget:
             replace(one, stored=stored[one.name], computed=one.name in computed)
             for one in held.columns
         )
-        return sql.check_key_types(replace(held, columns=columns).without_computed())
+        held = replace(held, columns=columns).without_computed()
+        for (known,) in self._execute(sql.KNOWN_COLUMNS.format("?", "?"), [self._group, str(held)]):
+            sql.check_known_columns(table, held, known)
+        return sql.check_key_types(held)
 
     def _check_no_view(self, schema: str, name: str) -> None:
         rows = self._execute(
@@ -254,7 +296,7 @@ class TableTarget:
         self._begin()
         self._note(None, at)
         self._execute("COMMIT")
-        self._open = False
+        self._open, self._at = False, at
 
     def keep_tables(self) -> None:
         """Commit tables that were created and loaded, without a position."""
@@ -264,11 +306,16 @@ class TableTarget:
 
     def rollback(self) -> None:
         """Forget what was written since the last commit."""
-        if self._open:
-            self._open = False
-            # A transaction that DuckDB ended by itself, such as a commit on a full disk, is rolled back.
-            with suppress(duckdb.TransactionException):
-                self._connection.execute("ROLLBACK")
+        if self._open and self._attached is not None:
+            # After a fault of the disk there may be no transaction, or no database, to roll back.
+            with suppress(duckdb.Error):
+                self._attached.execute("ROLLBACK")
+        self._open = False
+
+    def release(self) -> None:
+        """Close the file, so that others can open it until the next batch."""
+        self.rollback()
+        self.close()
 
     def positions(self) -> list[TablePosition]:
         """Return how far each table was applied."""
@@ -277,12 +324,16 @@ class TableTarget:
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        if self._attached is not None:
+            self._attached.close()
+        self._attached = None
 
     def _note(self, table: TargetTable | None, at: Position) -> None:
+        names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
+        position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
-            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {', '.join(sql.POSITION_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [self._group, _name(table), *(getattr(at, name) for name in sql.POSITION_COLUMNS)],
+            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [self._group, _name(table), *position, sql.known_columns(table)],
         )
 
     def _begin(self) -> None:
@@ -294,9 +345,7 @@ class TableTarget:
         try:
             found: pa.Table = self._connection.sql(text).to_arrow_reader().read_all()
         except duckdb.Error as error:
-            raise ApplyError(
-                f"DuckDB refuses: {_line(error)}", where=Where(source=self._path)
-            ) from None
+            raise _refusal(error, self._path) from None
         return found
 
     def _execute(
@@ -310,11 +359,7 @@ class TableTarget:
             problem = "DuckDB refuses a value with other letters than those of ASCII"
             raise RowRefusedError(problem, where=where) from None
         except duckdb.Error as error:
-            is_of_row = isinstance(error, duckdb.IntegrityError | duckdb.DataError)
-            kind = RowRefusedError if is_of_row else ApplyError
-            numbers = next((own for text, own in REFUSALS if text in str(error)), ())
-            problem = f"DuckDB refuses: {_line(error)}"
-            raise kind(problem, where=where).numbered(numbers) from None
+            raise _refusal(error, self._path, table) from None
         return rows
 
 
@@ -329,8 +374,44 @@ def _attached(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnectio
         connection.execute(f"USE {DATABASE}").fetchall()
     except duckdb.Error as error:
         connection.close()
-        raise StorageError(_line(error), where=Where(source=path)) from None
+        refusal = _refusal(error, path)
+        if isinstance(refusal, ApplyError):
+            refusal = StorageError(_line(error), where=Where(source=path))
+        raise refusal from None
     return connection
+
+
+def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -> TrailgateError:
+    """Return DuckDB's error as ours."""
+    where = Where(source=path, table=None if table is None else str(table))
+    fault = fault_of(error, SIGNS)
+    if fault is TargetLockedError:
+        holder = HOLDER.search(str(error))
+        by = f": {holder[1]}, process {holder[2]}" if holder else ""
+        return TargetLockedError(f"another process has the file open{by}", where=where, hint=LOCKED)
+    if fault is not None:
+        return fault(f"DuckDB refuses: {_line(error)}", where=where)
+    is_of_row = isinstance(error, duckdb.IntegrityError | duckdb.DataError)
+    kind = RowRefusedError if is_of_row else ApplyError
+    numbers = next((own for text, own in REFUSALS if text in str(error)), ())
+    return kind(f"DuckDB refuses: {_line(error)}", where=where).numbered(numbers)
+
+
+def group_positions(path: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables of a file."""
+    if not Path(path).exists():
+        raise StorageError("there is no such file", where=Where(source=path))
+    connection = _attached(path, read_only=True)
+    try:
+        found = connection.execute(STATUS)
+        names, rows = [column[0] for column in found.description or ()], found.fetchall()
+    except duckdb.CatalogException:
+        return []
+    except duckdb.Error as error:
+        raise _refusal(error, path) from None
+    finally:
+        connection.close()
+    return group_positions_of(names, rows)
 
 
 def _stored_type(name: str, kind: str, text: str) -> StoredType | None:

@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 
 from trailgate.apply.batch import Effects, whole_rows
 from trailgate.apply.tables import TargetTable
-from trailgate.errors import ApplyError, OptionError, StorageError, Where
-from trailgate.targets.target import Position, TablePosition
+from trailgate.errors import ApplyError, OptionError, StorageError, Where, WriteError
+from trailgate.targets.faults import DISK, fault_of
+from trailgate.targets.target import GroupPosition, Position, TablePosition
 
 STATE: Final = "_trailgate"
 HIDDEN: Final = "."
@@ -31,6 +32,7 @@ class TableTarget:
     """The tables below a folder of this machine."""
 
     widens = False
+    commits_alone = False
 
     def __init__(self, root: str, group: str) -> None:
         if "://" in root:
@@ -44,17 +46,12 @@ class TableTarget:
         self._written: dict[str, str] = {}
         self._positions: dict[str, str] = {}
         self._last: Position | None = None
-        try:
-            self._read_state()
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StorageError(
-                f"the state cannot be read: {error}", where=Where(source=str(self._state))
-            ) from None
+        self._read_state()
 
     def _read_state(self) -> None:
         if not self._state.exists():
             return
-        state: dict[str, Any] = json.loads(self._state.read_text())
+        state = _state_of(self._state)
         self._last = Position(**state["position"])
         self._positions = dict(state["tables"])
         self._show(state["files"])
@@ -123,7 +120,8 @@ class TableTarget:
         try:
             pq.write_table(rows, self._folder(table) / (HIDDEN + name))
         except (OSError, pa.ArrowException) as error:
-            raise ApplyError(str(error), where=Where(source=str(self._folder(table)))) from None
+            kind = fault_of(error, DISK) or ApplyError
+            raise kind(str(error), where=Where(source=str(self._folder(table)))) from None
         self._written[_inside(table)] = name
 
     def commit(self, at: Position) -> None:
@@ -140,7 +138,7 @@ class TableTarget:
             draft.replace(self._state)
             self._show(self._written)
         except OSError as error:
-            raise StorageError(str(error), where=Where(source=str(self._state))) from None
+            raise WriteError(str(error), where=Where(source=str(self._state))) from None
         self._last, self._written = at, {}
 
     def rollback(self) -> None:
@@ -148,6 +146,9 @@ class TableTarget:
         for table, name in self._written.items():
             (self._root / table / (HIDDEN + name)).unlink(missing_ok=True)
         self._written = {}
+
+    def release(self) -> None:
+        """Do nothing: no file is open between batches."""
 
     def close(self) -> None:
         """Do nothing."""
@@ -163,6 +164,33 @@ def _inside(table: TargetTable) -> str:
             problem = f"{part!r} cannot be the name of a folder"
             raise OptionError(problem, hint="MAP the table to another name")
     return "/".join(table.name)
+
+
+def group_positions(root: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables below a folder."""
+    if not Path(root).is_dir():
+        raise StorageError("there is no such folder", where=Where(source=root))
+    found = []
+    for file in sorted(Path(root, STATE).glob("*.json")):
+        state = _state_of(file)
+        whole = Position(**state["position"])
+        tables = [
+            TablePosition(name.replace("/", "."), at)
+            for name, at in sorted(state["tables"].items())
+        ]
+        found.append(GroupPosition(file.stem, whole, tables))
+    return found
+
+
+def _state_of(file: Path) -> dict[str, Any]:
+    """Return the state in a file; raises StorageError."""
+    try:
+        state = json.loads(file.read_text())
+        Position(**state["position"]), dict(state["tables"]), dict(state["files"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        problem = f"the state cannot be read: {error}"
+        raise StorageError(problem, where=Where(source=str(file))) from None
+    return dict(state)
 
 
 def table_rows(path: str) -> pa.RecordBatchReader:

@@ -6,8 +6,10 @@ Arrow's own writer makes the text of COPY, whole columns at a time.
 from __future__ import annotations
 
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
@@ -16,6 +18,8 @@ import psycopg
 import pyarrow as pa
 import pyarrow.csv
 from psycopg import sql as psycopg_sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn, Ping, TransactionStatus
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.faults import CHECK, DUPLICATE, FOREIGN_KEY, NULL, TOO_LARGE, TOO_LONG
@@ -27,16 +31,38 @@ from trailgate.errors import (
     DefinitionError,
     OptionError,
     StorageError,
+    TargetUnavailableError,
+    TrailgateError,
     Where,
     mask_logins,
 )
 from trailgate.targets import sql
+from trailgate.targets.checkpoints import STATUS, group_positions_of
 from trailgate.targets.ddl import HELD, POSTGRESQL
-from trailgate.targets.target import Position, RowRefusedError, TablePosition
+from trailgate.targets.faults import fault_of_state
+from trailgate.targets.target import (
+    GroupPosition,
+    Position,
+    RowRefusedError,
+    TablePosition,
+    moved_on,
+)
 
 Result = TypeVar("Result")
 STAGING: Final = "trailgate_staging"
 KEYS: Final = "trailgate_keys"
+LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('trailgate apply'), hashtext(%s))"
+# A host that has gone is noticed after a minute, and not after the hours that systems allow.
+USUAL: Final = MappingProxyType(
+    {
+        "connect_timeout": 10,
+        "keepalives_idle": 30,
+        "keepalives_interval": 10,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 60_000,
+    }
+)
+FULL: Final = ("too many clients", "remaining connection slots", "too many connections")
 EVERY: Final = ""  # the table's name in the row of all tables
 FETCHED: Final = 50_000  # rows of one part of a scan
 REFUSALS: Final = MappingProxyType(
@@ -69,6 +95,11 @@ SETTINGS: Final = MappingProxyType(
         "standard_conforming_strings": "on",
     }
 )
+# For one transaction: a pool gives the next one another connection.
+SETTING: Final = (
+    "SELECT "
+    + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in SETTINGS.items())
+).encode()
 NO_TABLES: Final = MappingProxyType(
     {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 )
@@ -122,22 +153,51 @@ class TableTarget:
     """The tables of a database."""
 
     widens = True
+    commits_alone = False
 
     def __init__(self, rest: str, group: str) -> None:
         self._address, self._group = f"postgresql:{rest}", group
         self._types: dict[str, dict[str, str]] = {}
+        self._connection = _connected(self._address, group)
+        self._is_locked = False
         try:
-            self._connection = psycopg.connect(self._address)
-        except psycopg.Error as error:
-            raise StorageError(_line(error), where=Where(source=self._shown)) from None
-        for name, value in SETTINGS.items():
-            self._execute(f"SET {name} = '{value}'")
+            self._make_checkpoint()
+            self._at = self.position(None)
+            self.release()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make_checkpoint(self) -> None:
+        """Create the table of positions. A login that may not create one needs it to exist."""
+        if self._execute("SELECT to_regclass(%s)", [sql.CHECKPOINT]) != [(None,)]:
+            self._add_position_columns()
+            return
+        # Without the lock two runs that begin at the same time would both create it.
+        self._execute(LOCK, ["checkpoint"])
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp text, target text, trail text, position text, csn text, op_ts bigint, "
-            "digest text, reached text, PRIMARY KEY (grp, target))"
+            "digest text, reached text, known_columns text, PRIMARY KEY (grp, target))"
         )
-        self._add_position_columns()
-        self._connection.commit()
+        self._commit()
+
+    def _commit(self) -> None:
+        try:
+            self._connection.commit()
+        except psycopg.Error as error:
+            raise self._refusal(error, None) from None
+
+    def _lock(self) -> None:
+        """Let no other run of this group write until the transaction ends. Raises TargetConflictError if one has written since the last batch.
+
+        The lock ends with the transaction, so that it also works through a pool that gives each transaction another connection.
+        """
+        if self._is_locked:
+            return
+        self._execute(LOCK, [self._group])
+        if self.position(None) != self._at:
+            raise moved_on(self._group, self._shown)
+        self._is_locked = True
 
     def _add_position_columns(self) -> None:
         """Add the columns that a checkpoint table of an earlier version lacks. ALTER TABLE locks the table, so it is not run if none is missing."""
@@ -146,6 +206,7 @@ class TableTarget:
         )
         for name in sorted(set(sql.ADDED_COLUMNS) - {own for (own,) in rows}):
             self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} text")
+            self._commit()
 
     @property
     def _shown(self) -> str:
@@ -155,7 +216,10 @@ class TableTarget:
         """Return how far a table was applied, or with None how far all tables were."""
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
+        is_first = self._connection.info.transaction_status == TransactionStatus.IDLE
         rows = self._execute(text, [self._group, _name(table)])
+        if is_first:  # a run that waits for operations would hold its transaction open
+            self.rollback()
         return Position(*rows[0]) if rows else None
 
     def positions(self) -> list[TablePosition]:
@@ -185,6 +249,9 @@ class TableTarget:
         )
         held = replace(held, columns=columns).without_computed()
         self._types[str(held)] = {name: one.staged for name, one in types.items()}
+        asked = sql.KNOWN_COLUMNS.format("%s", "%s")
+        for (known,) in self._execute(asked, [self._group, str(held)]):
+            sql.check_known_columns(table, held, known)
         return sql.check_key_types(held)
 
     def _named(self, schema: str, name: str) -> tuple[int, str, str] | None:
@@ -235,11 +302,13 @@ class TableTarget:
         """Create a table with its key, and its schema."""
         schema, _ = _parts(table)
         text = POSTGRESQL.creation(table, _parts(table))
+        self._lock()
         self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
         self._execute(text)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Add columns of a table, NULL in all rows."""
+        self._lock()
         for column in table.columns:
             if column.name in names:
                 self._execute(
@@ -248,6 +317,7 @@ class TableTarget:
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
         """Give columns of integers eight bytes."""
+        self._lock()
         for name in names:
             alter = f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quoted(name)} TYPE bigint"
             self._execute(alter, table=table)
@@ -255,6 +325,7 @@ class TableTarget:
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
         """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        self._lock()
         kinds = {f"c{at}": self._type(table, at) for at in table.key}
         self._copy(KEYS, sql.key_columns(table, keys), kinds, table)
         self._check_printed(table, KEYS, table.key)
@@ -270,7 +341,7 @@ class TableTarget:
         table = effects.nets.table
         if any(one.stored is not None and one.stored.is_printed for one in table.columns):
             self._stage(effects, sql.staging_rows(effects))
-            self._connection.rollback()
+            self.rollback()
 
     def _stage(self, effects: Effects, rows: pa.Table) -> None:
         """Copy effects to a temporary table, and check the values of types that PostgreSQL prints."""
@@ -290,7 +361,9 @@ class TableTarget:
         """Return a reader of all rows, which are fetched in parts."""
         names = DIALECT.select_list(table.columns)
         cursor = self._connection.cursor(name="trailgate_scan")
-        self._try(lambda: cursor.execute(f"SELECT {names} FROM {_quoted(table)} AS t".encode()))
+        self._try(
+            lambda: cursor.execute(f"SELECT {names} FROM {_quoted(table)} AS t".encode()), table
+        )
 
         def batches() -> Iterator[pa.RecordBatch]:
             while found := self._try(lambda: cursor.fetchmany(FETCHED), table):
@@ -306,6 +379,7 @@ class TableTarget:
 
     def write(self, effects: Effects, at: Position) -> None:
         """Write the effects on one table."""
+        self._lock()
         table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
         self._execute("SET CONSTRAINTS ALL DEFERRED")
         if closing := sql.closing_statement(effects):
@@ -322,28 +396,33 @@ class TableTarget:
 
     def commit(self, at: Position) -> None:
         """Make what was written since the last commit last, and with it the position."""
+        self._lock()
         self._note(None, at)
-        try:
-            self._connection.commit()
-        except psycopg.Error as error:
-            raise self._refusal(error, None) from None
+        self._commit()  # if the connection is lost here, only the position states whether the batch was committed
+        self._at, self._is_locked = at, False
 
     def rollback(self) -> None:
         """Forget what was written since the last commit."""
-        if not self._connection.closed:
+        self._is_locked = False
+        with suppress(psycopg.Error):  # of a lost connection the server rolls back by itself
             self._connection.rollback()
+
+    def release(self) -> None:
+        """End the transaction, which a run that waits would hold open."""
+        self.rollback()
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
 
     def _note(self, table: TargetTable | None, at: Position) -> None:
-        names = sql.POSITION_COLUMNS
+        names = (*sql.POSITION_COLUMNS, "known_columns")
+        position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._change(
-            f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "
+            f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
             f"ON CONFLICT (grp, target) DO UPDATE SET {', '.join(f'{name} = EXCLUDED.{name}' for name in names)}",
             table,
-            [self._group, _name(table), *(getattr(at, name) for name in names)],
+            [self._group, _name(table), *position, sql.known_columns(table)],
         )
 
     def _copy(
@@ -385,15 +464,22 @@ class TableTarget:
         return self._try(rows, table)
 
     def _try(self, act: Callable[[], Result], table: TargetTable | None = None) -> Result:
-        """Return what the connection returns; its errors are ours."""
+        """Return what the connection returns; its errors are ours. The first act of a transaction sets ``SETTINGS`` for it."""
         try:
+            if self._connection.info.transaction_status is TransactionStatus.IDLE:
+                self._connection.execute(SETTING)
             return act()
         except psycopg.Error as error:
             raise self._refusal(error, table) from None
 
-    def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> ApplyError:
+    def _refusal(self, error: psycopg.Error, table: TargetTable | None) -> TrailgateError:
         name = None if table is None else str(table)
         where = Where(source=self._shown, table=name, field=_column_of(error, table))
+        fault = fault_of_state(error.sqlstate or "")
+        if error.sqlstate is None and self._connection.closed:
+            fault = TargetUnavailableError
+        if fault is not None:
+            return fault(f"PostgreSQL refuses: {_line(error)}", where=where)
         hint = DEFERRABLE if isinstance(error, psycopg.IntegrityError) else ""
         is_of_row = isinstance(error, psycopg.IntegrityError | psycopg.DataError)
         kind = RowRefusedError if is_of_row else ApplyError
@@ -402,6 +488,49 @@ class TableTarget:
         problem = f"PostgreSQL refuses: {_line(error)}" + (f". {detail}" if detail else "")
         refusal = kind(problem.rstrip("."), where=where, hint=hint)
         return refusal.numbered(numbers)
+
+
+def _connected(address: str, group: str) -> psycopg.Connection[Any]:
+    """Return a connection. Raises TargetUnavailableError if the server does not answer, or not yet, and StorageError if it refuses the login."""
+    where = Where(source=mask_logins(address))
+    try:
+        usual = {**USUAL, "fallback_application_name": f"trailgate apply {group}"}
+        stated: dict[str, Any] = conninfo_to_dict(address)
+        if "PGCONNECT_TIMEOUT" in os.environ:
+            stated["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
+        return _set(psycopg.connect(make_conninfo(**{**usual, **stated})))
+    except psycopg.OperationalError as error:
+        text = _line(error)
+    except psycopg.Error as error:
+        raise StorageError(_line(error), where=where) from None
+    # libpq gives no SQLSTATE of a login, and the text is in the server's language. But a server that accepts connections
+    # and refuses this one will do so again, unless it has no more connections to give.
+    is_up = PGconn.ping(address.encode()) == Ping.OK
+    if is_up and "FATAL" in text and not any(one in text for one in FULL):
+        raise StorageError(text, where=where)
+    raise TargetUnavailableError(text, where=where)
+
+
+def _set(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
+    """Return a connection with our settings."""
+    for name, value in SETTINGS.items():
+        connection.execute(f"SET {name} = '{value}'".encode())
+    connection.commit()
+    return connection
+
+
+def group_positions(rest: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to the tables of a database."""
+    address = f"postgresql:{rest}"
+    with closing(_connected(address, "--status")) as connection:
+        try:
+            found = connection.execute(STATUS.encode())
+            names = [column.name for column in found.description or ()]
+            return group_positions_of(names, found.fetchall())
+        except psycopg.errors.UndefinedTable:
+            return []
+        except psycopg.Error as error:
+            raise StorageError(_line(error), where=Where(source=mask_logins(address))) from None
 
 
 def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:

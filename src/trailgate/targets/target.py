@@ -1,4 +1,4 @@
-"""What a target of apply does: six verbs, one table of kinds.
+"""What a target of apply does, and one table of its kinds.
 
 A batch is written table by table, and then committed. Where a target commits each table by itself (Delta), the position goes into each of these commits; where one transaction
 holds all tables (DuckDB, PostgreSQL), it goes into that. So a batch that was applied is known to be, whenever a run was killed.
@@ -16,7 +16,14 @@ import pyarrow as pa
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.tables import TargetTable
-from trailgate.errors import ApplyError, MissingDependencyError, OptionError, did_you_mean
+from trailgate.errors import (
+    ApplyError,
+    MissingDependencyError,
+    OptionError,
+    TargetConflictError,
+    Where,
+    did_you_mean,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +47,43 @@ class RowRefusedError(ApplyError):
 
 
 class TablePosition(NamedTuple):
-    """How far a table was applied, and which version of it that is, where the target has versions."""
+    """How far a table was applied: the position, commit sequence number and commit time (microseconds since 1970 UTC) of its last operation.
+
+    ``version`` is that of the table, if the target has versions.
+    """
 
     table: str
     position: str
     version: int | None = None
+    csn: str | None = None
+    op_ts: int | None = None
+
+
+class GroupPosition(NamedTuple):
+    """How far a group has applied its trail to a target. ``position`` is None if it has not committed a batch yet."""
+
+    group: str
+    position: Position | None
+    tables: list[TablePosition]
+
+
+def moved_on(group: str, source: str) -> TargetConflictError:
+    """Return the error of a group's position that another run has changed."""
+    return TargetConflictError(
+        f"another run applies group {group} to this target",
+        where=Where(source=source),
+        hint="Stop one of them, or give it a group of its own: --group NAME",
+    )
 
 
 class Target(Protocol):
     """The tables that changes land in. All methods raise TrailgateError for what the target refuses.
 
-    ``widens``: columns of integers can get more bytes.
+    ``widens``: columns of integers can get more bytes. ``commits_alone``: ``write`` commits the table by itself, before the batch is committed.
     """
 
     widens: bool
+    commits_alone: bool
 
     def position(self, table: TargetTable | None) -> Position | None:
         """Return how far a table was applied, or with None how far all tables were; None where nothing was."""
@@ -103,6 +133,13 @@ class Target(Protocol):
         """Return how far each table was applied."""
         ...
 
+    def release(self) -> None:
+        """End the transaction and let others use the target's files until the next batch. The next call opens it again.
+
+        Raises TargetConflictError from then on if another run has applied something by the same group meanwhile.
+        """
+        ...
+
     def close(self) -> None:
         """Let go of the target."""
         ...
@@ -120,7 +157,8 @@ class CheckingTarget(Target, Protocol):
 class TargetKind(NamedTuple):
     """A kind of target: its module, the extra that has its library, and an example of an address.
 
-    ``module`` is empty where a session of Spark alone writes the tables. The module has a class ``TableTarget`` of an address and a group, and a function ``table_rows`` that reads a table by the address of the target and the table's names after it.
+    ``module`` is empty where a session of Spark alone writes the tables. The module has a class ``TableTarget`` of an address and a group, a function ``table_rows`` that reads a table by the address of the target and the table's names after it,
+    and a function ``group_positions`` that reads how far each group has applied its trail, and writes nothing.
     """
 
     module: str
@@ -163,6 +201,15 @@ def check_mode(address: str, mode: str) -> None:
     if scheme in TARGETS and mode and mode not in (TARGETS[scheme].modes or (mode,)):
         taken = " or ".join(f"--mode {one}" for one in TARGETS[scheme].modes)
         raise OptionError(f"{scheme}: takes no rows of --mode {mode}", hint=f"It takes {taken}")
+
+
+def group_positions(address: str) -> list[GroupPosition]:
+    """Return how far each group has applied its trail to a target, in the order of their names. Writes nothing.
+
+    Raises StorageError if the target does not exist.
+    """
+    found: list[GroupPosition] = _module(address).group_positions(address.partition(":")[2])
+    return sorted(found, key=lambda one: one.group)
 
 
 def is_target(address: str) -> bool:

@@ -80,9 +80,9 @@ def forms(placeholder: str) -> Iterator[tuple[str, Column, Any, dict[str, Any] |
         ("Point", "0101000000000000FC83D797C1000000FC83D797C1"),
     ]
     for name, wkb in points:
-        value = {"wkb": base64.b64encode(bytes.fromhex(wkb)).decode(), "srid": 4326}
-        yield name, TEXT, value, {"type": "struct", "name": GEOMETRY + name}, ""
-        yield f"{name} without a schema", TEXT, value, None, ""
+        point = {"wkb": base64.b64encode(bytes.fromhex(wkb)).decode(), "srid": 4326}
+        yield name, TEXT, point, {"type": "struct", "name": GEOMETRY + name}, ""
+        yield f"{name} without a schema", TEXT, point, None, ""
 
 
 @pytest.mark.parametrize("placeholder", PLACEHOLDERS)

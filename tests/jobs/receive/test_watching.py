@@ -7,6 +7,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from hypothesis import strategies as st
 
 from brokers.real_brokers import free_ports
 from trailgate.errors import OptionError, WriteError
+from trailgate.jobs.metrics import MetricsOutput
+from trailgate.jobs.metrics import metrics_output as metrics_output_of
 from trailgate.jobs.receive.feed import Link
 from trailgate.jobs.receive.metrics import (
     OUTPUT,
@@ -26,7 +30,6 @@ from trailgate.jobs.receive.metrics import (
     ReportOptions,
     Statistics,
     as_text,
-    metrics_output,
     read_reports,
 )
 from trailgate.jobs.receive.run import BatchReport
@@ -163,6 +166,11 @@ def test_metrics_are_what_prometheus_reads(trail: str, table: str, age: float | 
     }
     assert values.get("trailgate_lag_seconds") == age
     assert (values["trailgate_lag_messages"], values["trailgate_trail_offset_bytes"]) == (4, 5000)
+
+
+def metrics_output(target: str, trail: str) -> AbstractContextManager[MetricsOutput[Statistics]]:
+    """Return where the metrics of a capture go."""
+    return metrics_output_of(target, partial(as_text, trail=trail), Statistics())
 
 
 def asked(port: int, path: str = "/metrics") -> str:

@@ -177,10 +177,10 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
         if given.apply_to is None:
             total = print_live(live, output)
         else:
-            from trailgate.cli.commands.apply import applied_while_captured
+            from trailgate.cli.apply_follow import applied_beside
 
-            with applied_while_captured(output.trail, given.apply_to, output) as apply:
-                total = print_live(live, output, apply)
+            with applied_beside(output.trail, given.apply_to, output) as beside:
+                total = print_live(live, output, beside)
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)
 

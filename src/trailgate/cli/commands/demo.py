@@ -23,7 +23,9 @@ PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
 TRAIL = "dirdat/ot"
 ON_SPARK = "dirdat/sp"  # the trail that is captured on Spark
-CAPTURE = f"trailgate capture --properties {PROPERTIES} --from {MESSAGES} --update-befores"
+CAPTURE = f"trailgate capture --properties {PROPERTIES} --from {{}} --update-befores"
+FIRST = f"{MESSAGES}/000[1-3]*"  # the messages of the first batch that is applied
+APPLIED, APPLIED_ON_SPARK = "dirdat/rt", "dirdat/sr"  # the trails that grow by two batches
 LAKE, DATABASE = "delta:lake/", "duckdb:shop.duckdb"
 STATEMENT = "SELECT CUST_CODE, NAME, CITY FROM 'dirdat/ot:GG.JMSCAP_TCUSTMER' WHERE _op_type = 'I'"
 ROWS = 13  # of the trail that the demo shows
@@ -51,13 +53,13 @@ def command(
     with contextlib.chdir(dir):
         if not only_spark:
             _run_in_process()
-            _apply(TRAIL)
+            _apply_twice(
+                APPLIED, DATABASE if importlib.util.find_spec("deltalake") is None else LAKE
+            )
         if spark and not installed:
             _say(f"\n# PySpark is not installed. The same on Spark: {install_command('spark')}")
         elif spark:
-            _run_on_spark(master)
-            if only_spark and importlib.util.find_spec("deltalake") is not None:
-                _apply(ON_SPARK)
+            _run_on_spark(master, apply=only_spark)
     if not only_spark:
         _say("\n# Next: the same commands with messages, or a trail, of your own.")
 
@@ -67,41 +69,53 @@ def _run_in_process() -> None:
     from trailgate.cli.rows import print_table
     from trailgate.storage.reading.trails import read_trail
 
-    _step(f"{CAPTURE} --to {TRAIL}")
-    _capture(TRAIL, None)
+    _step(f"{CAPTURE.format(MESSAGES)} --to {TRAIL}")
+    _capture(MESSAGES, TRAIL, None)
     _step(f"trailgate show {TRAIL} --limit {ROWS}")
     print_table(read_trail(TRAIL), ROWS, trail_output.OPERATIONS)
     _step(f'trailgate sql "{STATEMENT}"')
     sql(STATEMENT)
 
 
-def _apply(trail: str) -> None:
-    """Apply a trail to tables of Delta, of DuckDB where Delta is not installed, and query one."""
-    from trailgate.cli.commands.apply import ApplyArguments, apply
+def _apply_twice(trail: str, target: str, session: Any = None, master: str = "") -> None:
+    """Capture the first messages and apply them to tables, and then the others; query a table after each."""
+    from trailgate.cli.commands.apply import apply_captured
 
-    target = DATABASE if importlib.util.find_spec("deltalake") is None else LAKE
-    _step(f"trailgate apply {trail} --to {target}")
-    apply(ApplyArguments(target=target), trail)
-    statement = f"SELECT cust_code, name, city FROM '{target.rstrip('/')}/gg/jmscap_tcustmer'"  # noqa: S608  the demo's own name
+    on_spark = f" --master '{master}'" if master else ""
+    _say("\n# Messages come, and so do the changes of a table: first some, and then all others.")
+    for source in (FIRST, MESSAGES):
+        named = source if source == MESSAGES else f"'{source}'"
+        _step(f"{CAPTURE.format(named)} --to {trail} --apply {target}{on_spark}")
+        _capture(source, trail, session)
+        apply_captured(trail, target, as_json=False)
+        _query_table(target)
+
+
+def _query_table(target: str) -> None:
+    statement = (
+        f"SELECT cust_code, name, city FROM '{target.rstrip('/')}/gg/jmscap_tcustmer' ORDER BY 1"  # noqa: S608  the demo's own name
+    )
     _step(f'trailgate sql "{statement}"')
     sql(statement)
 
 
-def _run_on_spark(master: str) -> None:
+def _run_on_spark(master: str, *, apply: bool) -> None:
     from trailgate.spark import register, session
 
     _say("\n# The same on Spark, which takes some seconds to start.")
     running = session(master, app="trailgate demo")
     register(running)
     try:
-        _step(f"{CAPTURE} --to {ON_SPARK} --master '{master}'")
-        _capture(ON_SPARK, running)
+        _step(f"{CAPTURE.format(MESSAGES)} --to {ON_SPARK} --master '{master}'")
+        _capture(MESSAGES, ON_SPARK, running)
         _read_back(running)
+        if apply and importlib.util.find_spec("deltalake") is not None:
+            _apply_twice(APPLIED_ON_SPARK, LAKE, running, master)
     finally:
         running.stop()
 
 
-def _capture(target: str, session: Any) -> None:
+def _capture(source: str, target: str, session: Any) -> None:
     from trailgate.cli.commands import capture as capturing
     from trailgate.jobs.capture.job import capture_loaded
     from trailgate.jobs.capture.loading import load
@@ -113,7 +127,7 @@ def _capture(target: str, session: Any) -> None:
     print_notes(loaded)
     with progress_bar("capturing", show=session is None) as progress:
         runner = capturing.runner_of(session, progress)
-        summary = capture_loaded(loaded, given, MESSAGES, location_of(target), runner)
+        summary = capture_loaded(loaded, given, source, location_of(target), runner)
     print_summary(summary)
 
 

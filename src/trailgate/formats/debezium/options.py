@@ -49,7 +49,7 @@ class DebeziumOptions(MetadataOptions):
     """How change events are read; see ``docs/properties.md`` for each property.
 
     ``times``, ``decimals`` and ``binary`` are what values are where messages have no schema; empty: that is not known. With ``rows``
-    messages are rows of the transformation ExtractNewRecordState, whose members with the ``prefix`` are no columns.
+    messages are rows of the transformation ExtractNewRecordState, whose members with the ``prefix`` are not columns.
     """
 
     times: str

@@ -80,7 +80,7 @@ class Placeholder:
         else:
             encoded = []
         self._strings = pa.array([plain, *encoded, *_map_strings(plain)], pa.string())
-        self._lengths = np.asarray(pc.binary_length(self._strings))
+        self._lengths = np.unique(pc.binary_length(self._strings))  # ascending
         self._nested = pa.array(_nested_forms(raw, [plain, *every]), pa.string())
 
     def find(self, values: Values) -> Mask | None:
@@ -93,7 +93,8 @@ class Placeholder:
 
     def _find_strings(self, values: Values) -> Mask | None:
         # Most columns have no value with the length of a placeholder: comparing lengths is all that they cost.
-        if not np.isin(np.diff(text_view(values.strings)[0]), self._lengths).any():
+        sizes = np.diff(text_view(values.strings)[0])
+        if sizes.max(initial=0) < self._lengths[0] or not np.isin(sizes, self._lengths).any():
             return None
         found = pc.is_in(values.strings, self._strings)
         if not pc.any(found).as_py():

@@ -123,7 +123,8 @@ class DebeziumRecords(JsonRecords):
         assert self.options is not None
         source, members, prefix = self.options.timestamp, _EVENT_TIMES, self.options.prefix
         if self.options.rows:
-            members = tuple(f"{prefix}{name.format(prefix)}" for name in _ROW_TIMES)
+            exact_name, rough_name = (f"{prefix}{name.format(prefix)}" for name in _ROW_TIMES)
+            members = exact_name, rough_name
         if source.kind is not SourceKind.FIELD or source.name != members[1]:
             return None
         exact, rough = map(self.text, members)
@@ -323,7 +324,7 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         return images[0], images[1]
 
     def others(self, names: Sequence[str]) -> frozenset[str]:
-        """Return the members of rows that are no columns: those with the prefix, and those that properties name."""
+        """Return the members of rows that are not columns: those with the prefix, and those that properties name."""
         options = self.options
         sources = (options.timestamp, options.txid, options.optype, options.schema, *options.table)
         sources += (options.seqid, options.txowner, options.txname)

@@ -173,17 +173,16 @@ class CellConverter(NamedTuple):
 class CellGroup(RecordGroup[R]):
     """Operations of one table and type, whose images are made of cells."""
 
-    def check_keys(self, placed: Placed, side: int) -> None:
-        """Add an error for each operation without the value of a key in an image."""
+    def check_keys(self, placed: Placed, side: int, hint: str = "") -> None:
+        """Add an error, with this hint, for each operation without the value of a key in an image."""
         rows, width = len(self.rows), len(self.table.columns)
         for i, column in enumerate(self.table.columns):
             if column.key:
                 begin = (side * width + i) * rows
                 missing = placed.lengths[begin : begin + rows] == kernels.MISSING
                 if missing.any():
-                    self.refuse_rows(
-                        np.flatnonzero(missing), f"key column {column.name} is missing", column.name
-                    )
+                    problem = f"key column {column.name} is missing"
+                    self.refuse_rows(np.flatnonzero(missing), problem, column.name, hint)
 
     def columns(self, placed: Placed, text: Octets, converters: Sequence[CellConverter]) -> Image:
         """Return the columns of images in three states, one image after the other: all are gathered together from one text."""
@@ -261,12 +260,15 @@ class CellImages:
         self._converters: dict[str, tuple[CellConverter, ...]] = {}
 
     def images(
-        self, group: CellGroup[R], placed: Placed, text: Octets, kind: int
+        self, group: CellGroup[R], placed: Placed, text: Octets, kind: int, key_hint: str = ""
     ) -> tuple[Image, Image]:
-        """Return before and after of operations whose values are placed in a text; what is wrong is added to the group's errors."""
+        """Return before and after of operations whose values are placed in a text; what is wrong is added to the group's errors.
+
+        ``key_hint`` is what to try if a key is missing.
+        """
         absent = (ABSENT,) * len(group.table.columns)
         first, last = SIDES.get(kind, (0, 2))
-        group.check_keys(placed, 0 if kind == DELETE else last - first - 1)
+        group.check_keys(placed, 0 if kind == DELETE else last - first - 1, key_hint)
         converters = self._converters_of(group.table) * (last - first)
         columns = group.columns(placed, text, converters)
         before = columns[: len(absent)] if first == 0 else absent
@@ -302,7 +304,8 @@ class XmlImageReader:
         group = _XmlGroup(records, table, rows, errors)
         plan = self._plan(records.findings.columns, table, kind)
         placed = group.placed(plan, SIDES.get(kind, (0, 2)), indexed=self._indexed)
-        return self._images.images(group, placed, records.findings.text, kind)
+        hint = _key_hint(self._rules, kind)
+        return self._images.images(group, placed, records.findings.text, kind, hint)
 
     def _plan(self, found: Found, table: Table, kind: int) -> Longs:
         """Return what each rule gives, as ``place_cells`` takes it."""
@@ -349,6 +352,21 @@ class _XmlGroup(CellGroup[XmlRecords]):
             cells = CellColumns(self) if cells is None else cells
             cells.refuse_again(plan, sides)
         return Placed(starts, lengths)
+
+
+_OPERATIONS: Final = {DELETE: "A delete", INSERT: "An insert"}
+
+
+def _key_hint(rules: Sequence[Rule], kind: int) -> str:
+    """Return what to try if a key is missing: a rule may have values of the other image alone."""
+    wanted, other = (_BEFORE, _AFTER) if kind == DELETE else (_AFTER, _BEFORE)
+    for rule in rules:
+        if f"{other}value" in rule.values and rule.values.keys().isdisjoint(("value", f"{wanted}value")):  # fmt: skip
+            return (
+                f"{_OPERATIONS.get(kind, 'An update')} takes {wanted[:-1]} values, and the rule {rule.name} has only {other}value: "
+                f"use value, or add {wanted}value"
+            )
+    return ""
 
 
 def _plan_images(

@@ -1,26 +1,19 @@
 """What a live capture has done since it began: its sums, the adapter's reports of them, and metrics for Prometheus.
 
-Metrics are in Prometheus' text format, version 0.0.4, at a port that Prometheus asks, or in a file that node_exporter's textfile collector reads. Reports are the
-adapter's JMS statistics: the properties ``jms.report.*`` state when one is due.
+Reports are the adapter's JMS statistics: the properties ``jms.report.*`` state when one is due.
 """
 
 from __future__ import annotations
 
 import re
-import threading
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from trailgate.errors import OptionError, Where
+from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
 from trailgate.jobs.receive.feed import Link
 from trailgate.jobs.receive.run import BatchReport
-from trailgate.storage.files.durable import write_whole
 from trailgate.storage.writing.table_writing import Counts, add_counts
 
 SUMMED: Final = (
@@ -87,19 +80,6 @@ class Statistics:
 assert set(SUMMED) < {one.name for one in fields(Statistics)}
 
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-# Text format, Comments, help text, and type information: a label's value has these escaped.
-_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
-
-
-class Metric(NamedTuple):
-    """One metric: its name, the value that it is, and what it means. A counter is a sum of all batches, a gauge a value of the last one."""
-
-    name: str
-    of: str
-    help: str
-
-
 COUNTERS: Final = (
     Metric("trailgate_messages_total", "messages", "Messages that were received and stored."),
     Metric("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
@@ -109,7 +89,7 @@ COUNTERS: Final = (
     Metric("trailgate_batches_total", "batches", "Batches that were worked on."),
     Metric("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
 )  # fmt: skip
-OPERATIONS: Final = ("trailgate_operations_total", "Operations that were appended to the trail.")
+OPERATIONS: Final = Metric("trailgate_operations_total", "counts", "Operations that were appended to the trail.")  # fmt: skip
 OF_NOW: Final = (
     Metric("trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."),
     Metric("trailgate_last_message_timestamp_seconds", "received", "When the last messages were worked on, in seconds since 1970 UTC."),
@@ -125,130 +105,22 @@ GAUGES: Final = (
 
 def as_text(statistics: Statistics, trail: str) -> str:
     """Return all metrics that are known; each has the trail's prefix as the label ``trail``."""
-    label = _label("trail", trail)
+    labels = {"trail": trail}
     lines: list[str] = []
-    for name, of, text in COUNTERS:
-        lines += [*_head(name, text, "counter"), f"{name}{{{label}}} {getattr(statistics, of)}"]
-    lines += _head(*OPERATIONS, "counter")
-    for table, kinds in sorted(statistics.counts.items()):
-        for kind, count in sorted(kinds.items()):
-            labels = ",".join((label, _label("table", table), _label("kind", kind)))
-            lines.append(f"{OPERATIONS[0]}{{{labels}}} {count}")
+    for row in COUNTERS:
+        lines += row.lines(COUNTER, [(labels, getattr(statistics, row.of))])
+    counts = [
+        ({**labels, "table": table, "kind": kind}, count)
+        for table, kinds in sorted(statistics.counts.items())
+        for kind, count in sorted(kinds.items())
+    ]
+    lines += OPERATIONS.lines(COUNTER, counts)
     gauges = [(row, statistics) for row in OF_NOW] + [(row, statistics.last) for row in GAUGES]
-    for (name, of, text), source in gauges:
-        value = getattr(source, of, None)
+    for row, source in gauges:
+        value = getattr(source, row.of, None)
         if value is not None:
-            shown = int(value) if isinstance(value, bool) else value
-            lines += [*_head(name, text, "gauge"), f"{name}{{{label}}} {shown}"]
+            lines += row.lines(GAUGE, [(labels, value)])
     return "".join(f"{line}\n" for line in lines)
-
-
-def _head(name: str, text: str, kind: str) -> tuple[str, str]:
-    return f"# HELP {name} {text}", f"# TYPE {name} {kind}"
-
-
-def _label(name: str, value: str) -> str:
-    return f'{name}="{value.translate(_ESCAPES)}"'
-
-
-LOCAL: Final = "127.0.0.1"
-FILE_SECONDS: Final = 1.0  # between two writes of the file
-FILE_ENDING: Final = ".prom"  # node_exporter reads files of this ending only
-PATHS: Final = frozenset({"/", "/metrics"})
-_ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
-_FORM: Final = "Give a port as 9464, an address as 0.0.0.0:9464, or a file as trailgate.prom"
-
-
-class MetricsOutput:
-    """Gives metrics to whoever asks for them."""
-
-    def __init__(self, trail: str) -> None:
-        self._trail, self._last = trail, Statistics()
-
-    def show(self, statistics: Statistics) -> None:
-        """Note what was done so far; cheap."""
-        self._last = statistics  # frozen: a request sees one moment
-
-    def text(self) -> bytes:
-        """Return the metrics of the moment."""
-        return as_text(self._last, self._trail).encode()
-
-
-class _File(MetricsOutput):
-    _written: Statistics | None = None
-    _due = 0.0
-
-    def __init__(self, path: Path, trail: str) -> None:
-        super().__init__(trail)
-        self._path = path
-
-    def show(self, statistics: Statistics) -> None:
-        super().show(statistics)
-        if statistics is not self._written and time.monotonic() >= self._due:
-            self.write()
-
-    def write(self) -> None:
-        """Replace the file by what is known."""
-        write_whole(self._path, self.text())
-        self._due, self._written = time.monotonic() + FILE_SECONDS, self._last
-
-
-@contextmanager
-def metrics_output(target: str, trail: str) -> Iterator[MetricsOutput]:
-    """Yield where metrics go: PORT, HOST:PORT or a file whose name ends in ``.prom``.
-
-    Raises OptionError for another target or a port that cannot be had, and WriteError for a file that cannot be written.
-    """
-    endpoint = _ENDPOINT.fullmatch(target)
-    if endpoint is not None:
-        with _serve(endpoint["host"] or LOCAL, int(endpoint["port"]), trail) as served:
-            yield served
-        return
-    if not target.endswith(FILE_ENDING):
-        problem = (
-            f"metrics cannot go to {target!r}: it is not a port, and does not end in {FILE_ENDING}"
-        )
-        raise OptionError(problem, hint=_FORM)
-    file = _File(Path(target), trail)
-    file.write()
-    try:
-        yield file
-    finally:
-        file.write()
-
-
-@contextmanager
-def _serve(host: str, port: int, trail: str) -> Iterator[MetricsOutput]:
-    endpoint = MetricsOutput(trail)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            found = self.path.partition("?")[0] in PATHS
-            body = endpoint.text() if found else b"metrics are at /metrics\n"
-            self.send_response(HTTPStatus.OK if found else HTTPStatus.NOT_FOUND)
-            self.send_header("Content-Type", CONTENT_TYPE if found else "text/plain")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Note nothing of a request."""
-
-    try:
-        server = ThreadingHTTPServer((host, port), Handler)
-    except (OSError, OverflowError) as error:
-        raise OptionError(
-            f"metrics cannot be given at {host}:{port}: {error}", hint=_FORM
-        ) from None
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield endpoint
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 OUTPUT: Final = "jms.report.output"

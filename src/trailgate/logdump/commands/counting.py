@@ -14,10 +14,11 @@ from trailgate.logdump.commands.files import folder_entries
 from trailgate.logdump.counting import Counting, LargeTransactions
 from trailgate.logdump.open_trail import Chunk, OpenTrail, like
 from trailgate.logdump.reading import progress
-from trailgate.logdump.results import Counts, Detail, Failure, Result
+from trailgate.logdump.results import Counts, Detail, Failure, Note, Result
 from trailgate.logdump.session import Command, Session
 from trailgate.logdump.syntax import Arguments, read_number, read_time
 from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.listing import number_digits
 
 MOST_MINUTES: Final = 100 * 366 * 24 * 60
 # The options of COUNT, by the fields of CountOptions.
@@ -60,7 +61,12 @@ def count(session: Session, arguments: Arguments) -> Iterator[Result]:
     if options.files is None:
         yield from _count(session, session.trail, session.start, options)
         return
-    for path in _paths(session.path(options.files)):
+    paths, others = _paths(session.path(options.files))
+    if others:
+        names = ", ".join(map(name_of, others))
+        problem = f"Not counted, since their names do not end with a number: {names}"
+        yield Note(problem, {"skipped": len(others)})
+    for path in paths:
         trail = OpenTrail(path)
         try:
             yield from _count(session, trail, trail.header_length, options)
@@ -138,8 +144,11 @@ def _phrases(arguments: Arguments) -> list[list[str]]:
     return found
 
 
-def _paths(pattern: str) -> Sequence[str]:
-    """Return the files whose names match a pattern with ``*`` and ``?``, in order of name."""
+def _paths(pattern: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the trail files whose names match a pattern with ``*`` and ``?``, in order of name, and the other files that match it.
+
+    The names of trail files end with a number: beside them are definitions, manifests and quarantined messages. If no name does, all files count.
+    """
     folder, _, name = pattern.rpartition("/")
     entries = folder_entries(folder or ("/" if pattern.startswith("/") else "."))
     matches = like(name, fold=False)
@@ -151,7 +160,8 @@ def _paths(pattern: str) -> Sequence[str]:
     )
     if not found:
         raise StorageError("no files match this name", where=Where(source=pattern))
-    return found
+    trails = [path for path in found if number_digits(path)]
+    return (trails, [path for path in found if path not in trails]) if trails else (found, [])
 
 
 ROWS: Final = (

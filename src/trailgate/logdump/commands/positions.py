@@ -6,7 +6,7 @@ Commands that scan the file for a record: by header, transaction, time, type or 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from trailgate.arrays import Mask
@@ -118,6 +118,17 @@ def position(session: Session, arguments: Arguments) -> Iterator[Result]:
     yield Note(f"Reading {direction} from RBA {session.position}", values)
 
 
+def set_direction(word: str) -> Callable[[Session, Arguments], Iterator[Result]]:
+    """Return a command that sets the direction of reading, as ``POSITION`` with that word does."""
+
+    def run(session: Session, arguments: Arguments) -> Iterator[Result]:
+        if arguments.plain:
+            raise OptionError(f"{word} takes no words", hint="POSITION goes to an offset")
+        return position(session, Arguments((word,), word))
+
+    return run
+
+
 def begin(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Move to the first record of a time or later."""
     time = read_time(" ".join(arguments.plain), session.settings.time_offset, session.now())
@@ -153,6 +164,8 @@ MOVING_COMMANDS: Final = (
         "Go to an offset in the file, or change the direction of reading.",
         position,
     ),
+    Command(("FORWARD",), "", "Read forward, as POSITION FORWARD.", set_direction("FORWARD")),
+    Command(("REVERSE",), "", "Read in reverse, as POSITION REVERSE.", set_direction("REVERSE")),
     Command(("BEGIN",), "time", "Move to the first record of that time or later.", begin),
     Command(("DUMP",), "[n]", "Show n bytes from the current position.", show_bytes),
 )

@@ -24,6 +24,7 @@ SCANNED: Final = 64 << 20
 OPEN: Final = "{:,} bytes from position {}:{} on are not read: their transaction has not ended"
 PARTLY: Final = "the transaction from position {}:{} on has not ended: only part of it is read"
 TORN: Final = "{:,} bytes at the end of {} are not read: the record at byte {} is not complete. It is still being written, or the file was cut"
+GONE: Final = "file number {} existed when the trail was read last, and is missing now"
 MISSING: Final = "{:,} bytes are missing at the end of {}: its header states {:,}"
 FIRST: Final = "the trail begins at file number {}: operations of earlier files are missing"
 INSIDE: Final = (
@@ -42,12 +43,15 @@ class TrailRest:
     torn_bytes: int = 0
     missing_bytes: int = 0
     stated_bytes: int = 0
+    missing_file: int | None = None
 
     @property
     def notices(self) -> tuple[str, ...]:
         """Return a sentence for each kind of bytes that are not read."""
         file = mask_logins(self.file)
         found = []
+        if self.missing_file is not None:
+            found.append(GONE.format(self.missing_file))
         if self.open_bytes:
             found.append(OPEN.format(self.open_bytes, *self.since))
         if self.torn_bytes:
@@ -76,6 +80,7 @@ def trail_rest(trail: TrailFiles, since: TrailPlace) -> TrailRest:
         file.size - end.offset,
         max(0, stated - file.size),
         stated,
+        since.number if since.number > end.number else None,
     )
 
 

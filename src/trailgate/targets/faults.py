@@ -1,0 +1,76 @@
+"""Which faults of a target may pass, so that apply tries again, and which do not.
+
+Each target has a table: PostgreSQL by SQLSTATE, DuckDB and Delta by the type of an error and a part of its text. What no row names is permanent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from trailgate.errors import (
+    TargetConflictError,
+    TargetLockedError,
+    TargetUnavailableError,
+    TrailgateError,
+    WriteError,
+)
+
+
+class Sign(NamedTuple):
+    """How a library's error shows a fault: its type, and a part of its text in whatever case."""
+
+    of: type[Exception]
+    text: str
+    fault: type[TrailgateError]
+
+
+def fault_of(error: Exception, signs: Iterable[Sign]) -> type[TrailgateError] | None:
+    """Return the type of the first sign that an error shows, or None if it shows none."""
+    text = str(error).casefold()
+    return next(
+        (one.fault for one in signs if isinstance(error, one.of) and one.text in text), None
+    )
+
+
+# Errors of the operating system about files, whichever library passes them on.
+DISK: Final = tuple(
+    Sign(Exception, text, WriteError)
+    for text in (
+        "no space left on device",
+        "quota exceeded",
+        "file too large",
+        "read-only file system",
+    )
+)
+
+_LOST, _LOCKED, _CONFLICT = TargetUnavailableError, TargetLockedError, TargetConflictError
+
+# PostgreSQL, Appendix A: error codes. A code of two characters is a whole class.
+SQLSTATES: Final = MappingProxyType(
+    {
+        "08": _LOST,  # connection exception
+        "25006": _LOST,  # read_only_sql_transaction: the server became a standby
+        "25P03": _LOST,  # idle_in_transaction_session_timeout
+        "25P04": _LOCKED,  # transaction_timeout
+        "40001": _CONFLICT,  # serialization_failure
+        "40003": _LOST,  # statement_completion_unknown
+        "40P01": _CONFLICT,  # deadlock_detected
+        "53100": WriteError,  # disk_full
+        "53300": _LOST,  # too_many_connections
+        "55006": _LOCKED,  # object_in_use
+        "55P03": _LOCKED,  # lock_not_available: lock_timeout
+        "57014": _LOCKED,  # query_canceled: statement_timeout, or pg_cancel_backend
+        "57P01": _LOST,  # admin_shutdown: also pg_terminate_backend
+        "57P02": _LOST,  # crash_shutdown
+        "57P03": _LOST,  # cannot_connect_now
+        "57P05": _LOST,  # idle_session_timeout
+        "58030": WriteError,  # io_error
+    }
+)
+
+
+def fault_of_state(state: str) -> type[TrailgateError] | None:
+    """Return the type of error of a SQLSTATE, or None if it is permanent."""
+    return SQLSTATES.get(state) or SQLSTATES.get(state[:2])

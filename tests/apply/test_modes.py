@@ -1,0 +1,284 @@
+"""A history applied in each mode is what a row-by-row reading of that mode makes of it: for tables of several types, however batches and runs are cut, wherever runs are killed."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import pytest
+from deltalake import DeltaTable
+
+from apply.histories import History, Shape, history, positions, time_of, write
+from apply.memory_target import KilledError, KilledTarget, MemoryTarget
+from laws import WHOLE, chance, examples
+from oracles.apply_naive import CollisionError, Operation
+from oracles.modes_naive import KEPT, LAST, CurrentRows, kept
+from trailgate import ApplyError
+from trailgate.jobs.apply import ApplyRun, Reading
+from trailgate.jobs.apply_options import GROUP, ApplyOptions
+from trailgate.targets.target import Target, open_target
+
+Rows = Sequence[Mapping[str, Any]]
+EVERY: Final = 5000  # histories of a class, with TRAILGATE_EVERY
+EPOCH: Final = datetime.fromtimestamp(time_of(0) // 1_000_000, UTC).replace(tzinfo=None)
+WIDE: Final = (3, 4)  # values of column a that do not fit a narrow one
+SHARES: Final = ("memory", "lake in memory") * 3 + ("duckdb", "delta")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A target of a test: its address, how it is opened, and how the rows of a table are read."""
+
+    to: str
+    open: Callable[[str], Target]
+    rows: Callable[[str], Rows]
+
+
+def place(name: str, folder: Path, mode: str) -> Place:
+    """Return a new target of a kind in a folder."""
+    if name in ("memory", "lake in memory"):
+        memory = MemoryTarget(each_alone=name != "memory")
+        return Place(
+            "memory:", memory.opened, lambda table: memory.table(tuple(table.lower().split(".")))
+        )
+    to = f"duckdb:{folder}/x.duckdb" if name == "duckdb" else f"delta:{folder}/lake"
+    rows = partial(_duckdb_rows if name == "duckdb" else _delta_rows, folder)
+    return Place(to, lambda group: open_target(to, group, mode), rows)
+
+
+def _duckdb_rows(folder: Path, table: str) -> Rows:
+    with duckdb.connect(str(folder / "x.duckdb")) as connection:
+        tables = "SELECT count(*) FROM duckdb_tables() WHERE schema_name || '.' || table_name = ?"
+        if connection.execute(tables, [table.lower()]).fetchall() == [(0,)]:
+            return []
+        found: Rows = (
+            connection.sql(f"SELECT * FROM x.{table.lower()}").to_arrow_table().to_pylist()
+        )
+        return found
+
+
+def _delta_rows(folder: Path, table: str) -> Rows:
+    path = folder / "lake" / table.lower().replace(".", "/")
+    if not path.exists():
+        return []
+    found: Rows = DeltaTable(path).to_pyarrow_table().to_pylist()
+    return found
+
+
+def read_state(
+    mode: str, shape: Shape, rows: Rows, numbers: Mapping[Any, Any], log: Sequence[Operation]
+) -> Any:
+    """Return what a target has, as the oracle of the mode states it."""
+
+    def at(value: Any) -> int | None:
+        return None if value is None else int((value - EPOCH).total_seconds())
+
+    found = [(*shape.read_row(row), row) for row in rows]
+    if mode == "append":
+        listed = []
+        for key, values, row in found:
+            number = numbers[row["_position"]]
+            one = log[number]
+            assert (row["_tx_id"], row["_csn"]) == (str(one.transaction), str(one.transaction))
+            assert at(row["_op_ts"]) == one.transaction
+            missing = [] if row["_missing"] is None else json.loads(row["_missing"])
+            assert (row["_missing"] is None) == (one.kind == "T")
+            assert not {name.name.lower() for name in shape.key} & set(missing)
+            logged = (
+                {}
+                if one.kind == "T"
+                else {
+                    name: values[name]
+                    for name, (column, _) in zip(shape.names, shape.columns, strict=True)
+                    if column.name.lower() not in missing
+                }
+            )
+            listed.append((number, row["_op_type"], None if one.kind == "T" else key, logged))
+        return sorted(listed)
+    if mode == "history":
+        versions = []
+        for key, values, row in found:
+            begin, end = numbers[row["_from_position"]], numbers[row["_to_position"]]
+            assert at(row["_valid_from"]) == log[begin].transaction
+            assert at(row["_valid_to"]) == (None if end is None else log[end].transaction)
+            assert row["_is_current"] is (end is None)
+            versions.append((key, values, begin, end))
+        return sorted(versions, key=lambda one: (one[0], one[2]))
+    state = {}
+    for key, values, row in found:
+        if mode == "meta":
+            number = numbers[row["_position"]]
+            assert at(row["_op_ts"]) == log[number].transaction
+            state[key] = {**values, LAST: number}
+        elif mode == "soft-delete":
+            assert row["_deleted"] is (row["_deleted_at"] is not None)
+            state[key] = values, at(row["_deleted_at"])
+        else:
+            state[key] = values
+    assert len(state) == len(found)
+    return state
+
+
+def expected_state(mode: str, state: Any, log: Sequence[Operation]) -> Any:
+    """Return the oracle's state as a target has it: a deleted row has the time of its transaction."""
+    if mode != "soft-delete":
+        return state
+    return {
+        key: (row, None if at is None else log[at].transaction) for key, (row, at) in state.items()
+    }
+
+
+@dataclass(frozen=True)
+class Case:
+    """A class of histories: the mode, what is done about operations that do not fit, and how often a log is damaged at most."""
+
+    mode: str
+    policy: str = "stop"
+    on_error: str = "stop"
+    damage: int = 0
+    narrow: bool = False
+
+    def misfits(self, one: Operation) -> bool:
+        """Return whether an operation has a value that its column does not hold."""
+        stored = one.earlier if one.kind == "D" and self.mode == "append" else one.logged
+        return self.narrow and stored.get("a") in WIDE
+
+    def options(self, folder: Path, batch_bytes: int) -> ApplyOptions:
+        """Return the options of a run."""
+        return ApplyOptions(
+            column=[f"HR.T{at}.A=decimal(5,0)" for at in range(3)] if self.narrow else None,
+            mode="current" if self.mode == "meta" else self.mode,  # type: ignore[arg-type]
+            meta=self.mode == "meta",
+            on_collision=self.policy,  # type: ignore[arg-type]
+            on_error=self.on_error,  # type: ignore[arg-type]
+            discards=str(folder / "discards.jsonl"),
+            batch_bytes=batch_bytes,
+        )
+
+
+POLICIES: Final = (
+    ("stop", "stop", 0),
+    ("stop", "stop", 2),
+    ("overlay", "stop", 4),
+    ("insert-missing", "stop", 2),
+    ("stop", "discard", 4),
+    ("overlay", "discard", 4),
+    ("insert-missing", "discard-transaction", 4),
+    ("stop", "discard-transaction", 4),
+    ("stop", "ignore", 4),
+    ("stop", "discard", 1, True),
+    ("overlay", "discard-transaction", 1, True),
+)
+CASES: Final = (
+    *(Case(mode, *policy) for mode in ("current", "meta", "soft-delete") for policy in POLICIES),
+    Case("history"),
+    Case("history", damage=2),
+    Case("append", damage=3),
+    Case("append", on_error="discard", narrow=True),
+)
+
+
+def cuts(own: random.Random, log: Sequence[Operation]) -> list[Sequence[Operation]]:
+    """Return a log in one to three parts of whole transactions."""
+    ends = {at for at in range(1, len(log)) if log[at].transaction != log[at - 1].transaction}
+    chosen = [
+        0,
+        *sorted(own.sample(sorted(ends), min(own.choice((0, 0, 1, 2)), len(ends)))),
+        len(log),
+    ]
+    return [log[begin:end] for begin, end in pairwise(chosen)]
+
+
+def applied(own: random.Random, folder: Path, case: Case, where: Place) -> ApplyError | None:
+    """Apply what the trail has in runs of which some are killed; return the error of an operation that stopped the last one."""
+    while True:
+        options = case.options(folder, own.choice((1, 300, 1 << 20)))
+        reading = Reading(1, split_bytes=own.choice((300, 1 << 20)))
+        target = where.open(GROUP)
+        if own.random() < 0.4:
+            target = KilledTarget(target, own.randrange(5))
+        try:
+            with ApplyRun(folder / "ot", where.to, options, reading=reading, target=target) as run:
+                run.to_end()
+        except KilledError:
+            continue
+        except ApplyError as error:
+            return error
+        return None
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A history that was applied: where, its tables by the oracle, the operations that were discarded, and the numbers of positions."""
+
+    made: History
+    where: Place
+    tables: Mapping[str, CurrentRows]
+    dropped: Collection[int]
+    numbers: Mapping[str | None, int | None]
+
+    def check(self, case: Case) -> None:
+        """Compare the target with the oracle."""
+        log = self.made.log
+        for name, shape in self.made.shapes.items():
+            found = read_state(case.mode, shape, self.where.rows(name), self.numbers, log)
+            wanted = expected_state(case.mode, self.tables[name].state(), log)
+            assert found == wanted, (name, found, wanted)
+
+
+def check(own: random.Random, folder: Path, case: Case, kind: str) -> Tried:
+    """Try one history."""
+    made = history(own, damage=case.damage)
+    where = place(kind, folder, case.options(folder, 1).mode)
+    make = {
+        name: partial(KEPT[case.mode], case.policy, shape.names)
+        for name, shape in made.shapes.items()
+    }
+    tables, dropped, fits = {}, set(), True
+    try:
+        tables, dropped = kept(made.log, make, case.on_error, case.misfits)
+    except CollisionError:
+        fits = False
+
+    errors = []
+    for part in cuts(own, made.log):
+        write(folder / "ot", made, part)
+        errors.append(applied(own, folder, case, where))
+
+    assert (errors[-1] is None) == fits, (errors, made.log)
+    numbers = positions(folder / "ot")
+    if not fits:  # each table has what was applied before the operation
+        target = where.open(GROUP)
+        done = target.position(None)
+        alone = {one.table: one.position for one in target.positions()}
+        target.close()
+        for name in made.shapes:
+            at = max("" if done is None else done.position, alone.get(name.lower(), ""))
+            tables[name] = kept(made.log[: numbers[at] + 1 if at else 0], make)[0][name]
+    tried = Tried(made, where, tables, dropped, numbers)
+    tried.check(case)
+    file = folder / "discards.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+    listed = [numbers[line["position"]] for line in lines]
+    assert sorted(listed) == (sorted(dropped) if "discard" in case.on_error else [])
+    return tried
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_mode_keeps_what_its_oracle_keeps(case: Case, tmp_path: Path) -> None:
+    for number in range(EVERY if WHOLE else examples(10)):
+        own = chance(f"modes {case} {number}")
+        kind = own.choice(SHARES)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check(own, folder, case, kind)
+        shutil.rmtree(folder)

@@ -1,0 +1,136 @@
+"""Promises about files in which every message is bad: each has its own error, and finding it costs about what reading a good one does.
+
+Costs are counted in calls of Python functions, which are the same on any machine.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+
+from held_captures import messages_of
+from messages.test_byte_order_marks import FORMS, shop
+from publication_strings import capture_of, record
+from trailgate.capture.capture import Capture
+
+COUNT = 200
+MOST_CALLS = 180  # a message: an error has a place, a table, a field and a text
+TIME = "2020-01-01 00:00:00"
+
+
+def of_json() -> Capture:
+    return shop("json.model=op")
+
+
+def of_events() -> Capture:
+    return shop("debezium.txid=*txid")
+
+
+def of_transactions() -> Capture:
+    return shop("debezium.txid=source.txId")
+
+
+def of_text() -> Capture:
+    columns = (
+        "delim.header=op,table,ts\ndelim.optype=op\ndelim.schemaandtable=table\ndelim.timestamp=ts"
+    )
+    return shop(columns)
+
+
+def of_publications() -> Capture:
+    return capture_of(properties="content=row")
+
+
+def json(image: str, table: str = "OGG.PAIR", kind: str = "I", time: str = TIME) -> str:
+    return f'{{"table":"{table}","op_type":"{kind}","op_ts":"{time}","after":{image}}}'
+
+
+def event(image: str, op: str = "c", time: object = 1, table: str = "PAIR", more: str = "") -> str:
+    source = f'{{"ts_ms":{time},"schema":"OGG","table":"{table}"{more}}}'
+    return f'{{"before":null,"after":{image},"op":"{op}","source":{source}}}'
+
+
+class Fault(NamedTuple):
+    """One fault: the capture, and the bad message by its number; ``@`` is the number."""
+
+    capture: Callable[[], Capture]
+    message: str
+
+
+XML = FORMS["XML"].capture
+FIXED = FORMS["fixed width"].capture
+FAULTS = {
+    "JSON: syntax": Fault(of_json, '{"table":@'),
+    "JSON: unknown table": Fault(of_json, json('{"ID":1}', table="OGG.NO")),
+    "JSON: operation": Fault(of_json, json('{"ID":1}', kind="X")),
+    "JSON: time": Fault(of_json, json('{"ID":1}', time="x@")),
+    "JSON: the same value": Fault(of_json, json('{"ID":"x"}')),
+    "JSON: different values": Fault(of_json, json('{"ID":"x@"}')),
+    "JSON: an array": Fault(of_json, json('{"ID":[@]}')),
+    "JSON: no key": Fault(of_json, json("{}")),
+    "JSON: unknown column": Fault(of_json, json('{"ID":1,"NO":@}')),
+    "JSON: too long": Fault(of_json, json(f'{{"ID":1,"NAME":"{"a" * 30}"}}')),
+    "events: a value": Fault(of_events, event('{"ID":"x@"}')),
+    "events: an object": Fault(of_events, event('{"ID":{"a":1}}')),
+    "events: a time": Fault(of_events, event('{"ID":1}', time='"x@"')),
+    "events: a time of no year": Fault(of_events, event('{"ID":1}', time=9999999999999999)),
+    "events of transactions: a value": Fault(of_transactions, event('{"ID":"x"}', more=',"txId":@')),
+    "events of transactions: syntax": Fault(of_transactions, '{"a":'),
+    "text: different values": Fault(of_text, f"I,OGG.PAIR,{TIME},x@,a"),
+    "text: different times": Fault(of_text, "I,OGG.PAIR,x@,1,a"),
+    "text: too few fields": Fault(of_text, "I"),
+    "text: too many fields": Fault(of_text, f"I,OGG.PAIR,{TIME},1,a,b,c,d"),
+    "fixed width: a value": Fault(FIXED, "IROW x@@ abcd"),
+    "fixed width: too short": Fault(FIXED, "I"),
+    "XML: different values": Fault(XML, "<t><o><ID>x@</ID></o></t>"),
+    "XML: syntax": Fault(XML, "<t><o@>"),
+    "publications: fields": Fault(of_publications, record(',,"a",,,', tx="@").decode()),
+    "publications: no header": Fault(of_publications, '10,"IBM",@\n'),
+}  # fmt: skip
+
+
+def counted(work: Callable[[], Any]) -> tuple[int, Any]:
+    """Return how many Python functions were called, and the result."""
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        found = work()
+    finally:
+        sys.setprofile(before)
+    return calls, found
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_file_of_bad_messages_costs_no_search(name: str) -> None:
+    fault = FAULTS[name]
+    bodies = [fault.message.replace("@", str(number)).encode() for number in range(COUNT)]
+    capture = fault.capture()
+    # What is made once, and loops that are compiled after their first bytes.
+    for _ in range(2):
+        capture.parse(messages_of(bodies * 4))
+
+    calls, parsed = counted(lambda: capture.parse(messages_of(bodies)))
+
+    assert sorted(problem.message for problem in parsed.problems) == [*range(COUNT)]
+    assert calls < MOST_CALLS * COUNT, calls / COUNT
+
+
+def test_errors_of_many_values_are_those_of_each() -> None:
+    values = ["x1", "1", "", "2.5", "99999999999999999999", "x2", "-", "3", " 4 ", "1e400", "x1"]
+    bodies = [json(f'{{"ID":"{value}"}}').encode() for value in values]
+
+    together = {p.message: str(p.error) for p in of_json().parse(messages_of(bodies)).problems}
+
+    for number, body in enumerate(bodies):
+        alone = of_json().parse(messages_of([body])).problems
+        expected = [str(one.error).replace("file 0", f"file {number}") for one in alone]
+        assert [text for at, text in together.items() if at == number] == expected

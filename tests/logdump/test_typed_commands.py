@@ -1,0 +1,66 @@
+"""Promises about commands as people type them: commas after the name, directions of reading, and files beside a trail."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from logdump.sessions import answers, offsets, opened
+from logdump.trails import TRAILS
+from trailgate.logdump.results import Counts, Failure, Note
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "COUNT, DETAIL", "COUNT,DETAIL", "COUNT ,DETAIL", "COUNT , DETAIL", "count,detail", "COUNT,  DETAIL",
+        "COUNT, START 2000-01-05 10:02:00", "COUNT,START 2000-01-05 10:02:00", "COUNT, START 2000-01-05, END 2100-01-01 10:02:00",
+        "COUNT, FILE *", "COUNT,FILE *,DETAIL", "COUNT, INTERVAL 5", "COUNT, LOG ot*", "COUNT,",
+    ],
+)  # fmt: skip
+def test_a_comma_after_a_command_is_as_good_as_a_blank(tmp_path: Path, typed: str) -> None:
+    raw = TRAILS["orders"]()
+    plain = " ".join(typed.replace(",", " ").split())
+    session, other = opened(tmp_path, raw), opened(tmp_path, raw)
+
+    assert answers(session, typed) == answers(other, plain)
+    assert not any(isinstance(found, Failure) for found in answers(session, typed))
+
+
+def test_the_direction_of_reading_is_a_command_too(tmp_path: Path) -> None:
+    session = opened(tmp_path, TRAILS["orders"]())
+    forward = offsets(answers(session, "N 3"))
+
+    backward = offsets(answers(session, "POS EOF", "REVERSE", "N 100"))
+    again = offsets(answers(session, "POS FIRST", "FORWARD", "N 3"))
+
+    assert backward == sorted(backward, reverse=True)
+    assert set(forward) <= set(backward)
+    assert again == forward
+    assert isinstance(answers(session, "REVERSE 5")[0], Failure)
+
+
+def test_files_beside_a_trail_are_not_counted_as_trails(tmp_path: Path) -> None:
+    raw = TRAILS["orders"]()
+    session = opened(tmp_path, raw, "bk000000000")
+    (tmp_path / "bk000000001").write_bytes(raw)
+    for name in ("bk.def", "bk.json", "bk.quarantine.jsonl", "bk.lock"):
+        (tmp_path / name).write_text("*+- Defgen")
+
+    found = answers(session, "COUNT LOG bk*")
+
+    (note,) = [result for result in found if isinstance(result, Note)]
+    counts = [result for result in found if isinstance(result, Counts)]
+    assert [Path(one.path).name for one in counts] == ["bk000000000", "bk000000001"]
+    assert "bk.def, bk.json, bk.lock, bk.quarantine.jsonl" in str(note)
+    assert not any(isinstance(result, Failure) for result in found)
+
+
+def test_a_file_of_another_name_is_counted_when_it_is_named(tmp_path: Path) -> None:
+    session = opened(tmp_path, TRAILS["orders"](), "ot000000000")
+    (tmp_path / "saved.bin").write_bytes(TRAILS["orders"]())
+
+    (counts,) = answers(session, "COUNT LOG saved.*")
+
+    assert isinstance(counts, Counts)
