@@ -158,7 +158,6 @@ CONSTANTS: Final = Kind("constants and their values", read_constants, passed_con
 INDICATORS: Final = Kind("items and their indicators", _indicators, _named_texts)
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})
-SEGMENT_LENGTHS: Final = choice({"own": True, "record": False})
 OTHERS: Final = choice({"error": False, "skip": True})
 RENAMED: Final = Kind("names and new ones", _new_names, _named_texts)
 ELEMENTS: Final = Kind("items and names of elements", _element_names, _element_lists)
