@@ -55,6 +55,7 @@ def postgresql_database(request: Any, folder: Path) -> Database:
         with psycopg.connect(address) as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute("SET extra_float_digits = 1")
+            connection.execute("SET DateStyle = 'ISO'")
             return connection.execute(text.encode()).fetchall()
 
     run("CREATE SCHEMA hr", *PREPARED)

@@ -42,7 +42,7 @@ COLUMN_TYPES: Final[Mapping[str, Sequence[str]]] = {
 PREPARED: Final = (
     "CREATE TYPE hr.mood AS ENUM ('a', 'b', '12', '')",
     "CREATE DOMAIN hr.whole AS smallint",
-    "CREATE DOMAIN hr.small AS hr.whole NOT NULL DEFAULT 1",
+    "CREATE DOMAIN hr.small AS hr.whole DEFAULT 1",
     "CREATE DOMAIN hr.short AS varchar(3)",
     "CREATE DOMAIN hr.day AS timestamp(0)",
 )

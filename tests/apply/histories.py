@@ -76,7 +76,7 @@ class Shape:
         for name, (column, own) in zip(self.names, self.columns, strict=True):
             numbers = {self._read(one): at for at, one in enumerate(own)} | {None: None}
             values[name] = numbers[row[column.name.lower()]]
-        return known[key] if key in known else None, values
+        return known.get(key), values
 
     def _read(self, value: Any) -> Any:
         return self.read.get(value, value)
@@ -148,7 +148,8 @@ def history(own: random.Random, transactions: int = 8, *, damage: int = 0) -> Hi
     chosen = [own.choice(list(SHAPES)) for _ in range(own.choice((1, 1, 2, 3)))]
     shapes = {f"HR.T{at}": SHAPES[name] for at, name in enumerate(chosen)}
     sources = [
-        Source(own, KEYS, table=name, columns=shape.names, log=log) for name, shape in shapes.items()
+        Source(own, KEYS, table=name, columns=shape.names, log=log)
+        for name, shape in shapes.items()
     ]
     number = 0
     while len({one.transaction for one in log}) < transactions:
@@ -163,7 +164,9 @@ def history(own: random.Random, transactions: int = 8, *, damage: int = 0) -> Hi
 def write(prefix: Path, made: History, log: Sequence[Operation] | None = None) -> None:
     """Append a log, or all of the history, to a trail, which is begun where there is none."""
     with TrailAppender(str(prefix), made.definitions) as trail:
-        for number, grouped in groupby(made.log if log is None else log, key=lambda one: one.transaction):
+        for number, grouped in groupby(
+            made.log if log is None else log, key=lambda one: one.transaction
+        ):
             own = list(grouped)
             blocks = []
             for name, shape in made.shapes.items():
@@ -179,7 +182,9 @@ def time_of(transaction: int) -> int:
     return START + transaction * SECOND
 
 
-def _block(table: Table, shape: Shape, rows: Sequence[int], own: Sequence[Operation]) -> ChangeBlock:
+def _block(
+    table: Table, shape: Shape, rows: Sequence[int], own: Sequence[Operation]
+) -> ChangeBlock:
     chosen = [own[at] for at in rows]
     before = [shape.image(one.old, one.earlier) if one.kind in "UKD" else None for one in chosen]
     after = [shape.image(one.key, one.logged) if one.kind in "IUK" else None for one in chosen]

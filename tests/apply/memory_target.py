@@ -95,7 +95,10 @@ class MemoryTarget:
         found = [one for one in self._open.rows[table.name] if _key(table, one) in wanted]
         names = table.key_names if keys_alone else table.schema.names
         whole = pa.table(
-            [pa.array([row[at] for row in found], one.type) for at, one in enumerate(table.columns)],
+            [
+                pa.array([row[at] for row in found], one.type)
+                for at, one in enumerate(table.columns)
+            ],
             schema=table.schema,
         )
         return whole.select(list(names))
@@ -119,7 +122,10 @@ class MemoryTarget:
                 else row
                 for row in rows
             ]
-        values = [[None] * len(nets) if one.values is None else one.values.to_pylist() for one in nets.values]
+        values = [
+            [None] * len(nets) if one.values is None else one.values.to_pylist()
+            for one in nets.values
+        ]
         missing = [one.is_missing(len(nets)) for one in nets.values]
         keys = list(zip(*(one.to_pylist() for one in nets.key), strict=True)) or [()] * len(nets)
         by_key = {} if effects.appended else {_key(table, row): row for row in rows}
@@ -170,7 +176,11 @@ class MemoryTarget:
 
 
 def _copied(state: _State) -> _State:
-    return _State(dict(state.tables), {name: list(rows) for name, rows in state.rows.items()}, dict(state.done))
+    return _State(
+        dict(state.tables),
+        {name: list(rows) for name, rows in state.rows.items()},
+        dict(state.done),
+    )
 
 
 def _key(table: TargetTable, row: Row) -> Row:
@@ -212,4 +222,3 @@ class KilledTarget:
             self._target.close()
             raise KilledError
         self._left -= 1
-

@@ -59,7 +59,7 @@ def block_of(log: Sequence[Operation], first: int = 0) -> ChangeBlock:
         csn=texts,
         seq_id=None,
         position=format_positions(0, np.arange(first, first + rows)),
-        before=image(before, [{} for _ in log]),
+        before=image(before, [one.earlier for one in log]),
         after=image(after, [one.logged for one in log]),
     )
 

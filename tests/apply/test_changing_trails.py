@@ -14,13 +14,13 @@ from typing import Any, Final
 import duckdb
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apply.postgresql_server import running
 from apply.test_redefinition import EVOLVED, write
 from apply.test_redefinition import rows as rows_of_t
-from laws import examples, one_of
+from laws import WHOLE, examples, one_of
 from raw_trail import abend, inserts
 from sample_trail import DEFINITIONS
 from trailgate import ApplyReport, TrailgateError, apply_trail, verify_tables
@@ -651,8 +651,11 @@ def _lose_one(rng: random.Random, files: Files, trail: Drawn) -> None:
 
 
 def _cut(rng: random.Random, files: Files, trail: Drawn) -> None:
-    data = files[rng.choice(sorted(files))]
-    del data[rng.randrange(len(data)) :]
+    """Cut a file anywhere, or where a record ends."""
+    number = rng.choice(sorted(files))
+    data = files[number]
+    ends = [end for file, _, end, *_ in trail.records if file == number and end <= len(data)]
+    del data[rng.choice(ends) if ends and rng.random() < 0.5 else rng.randrange(len(data)) :]
 
 
 def _blank(rng: random.Random, files: Files, trail: Drawn) -> None:
@@ -684,7 +687,7 @@ def _nothing(rng: random.Random, files: Files, trail: Drawn) -> None:
 CHANGES: Final = (_nothing, _nothing, _purge, _lose_one, _cut, _blank, _break_length, _break_frame)
 
 
-@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(600 if WHOLE else 24))
 @given(st.integers(0, 1 << 32))
 def test_no_run_ends_well_without_a_word_and_rows_missing(
     tmp_path_factory: pytest.TempPathFactory, seed: int

@@ -90,10 +90,7 @@ LAYOUTS: Final = {
         f"id bigint PRIMARY KEY, {OWN}, {NOTE}, changes integer NOT NULL DEFAULT 0",
         ONE,
         before=(
-            (
-                "CREATE FUNCTION hr.count() RETURNS trigger LANGUAGE plpgsql AS "
-                "$$ BEGIN NEW.changes = OLD.changes + 1; RETURN NEW; END $$"
-            ),
+            "CREATE FUNCTION hr.count() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.changes = OLD.changes + 1; RETURN NEW; END $$",
         ),
         after=("CREATE TRIGGER c BEFORE UPDATE ON hr.t FOR EACH ROW EXECUTE FUNCTION hr.count()",),
     ),

@@ -131,6 +131,19 @@ def test_other_targets_catch_up_too(tmp_path: Path, target: str) -> None:
     assert apply_trail(tmp_path / "ot", to, tables=more, **options).operations == 0
 
 
+def test_fewer_of_all_tables_are_of_the_same_group(tmp_path: Path) -> None:
+    write_bank(tmp_path / "ot", HISTORY[:6])
+    to = f"duckdb:{tmp_path}/x.duckdb"
+    apply_trail(tmp_path / "ot", to)
+    write_bank(tmp_path / "ot", HISTORY[6:], 6)
+    assert [*apply_trail(tmp_path / "ot", to, tables=["BANK.CUST"]).tables] == ["bank.cust"]
+    with pytest.raises(StorageError, match="all tables would lack what lies before"):
+        apply_trail(tmp_path / "ot", to)
+    apply_trail(tmp_path / "ot", to, changed_maps="catch-up")
+    found = rows_of(tmp_path / "x.duckdb", "bank.orders", "order_id, amount")
+    assert found == ORDER_ROWS
+
+
 PATTERNS = {
     "MAP banc.cust, TARGET b.cust;": "line 3, MAP banc.cust: no table of the trail fits; there are BANK.CUST, BANK.ORDERS. Did you mean BANK.CUST?",
     "MAP *.*.*, TARGET b.*;": "MAP *.*.*: no table of the trail fits; there are BANK.CUST, BANK.ORDERS. A pattern has the parts",

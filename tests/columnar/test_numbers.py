@@ -55,6 +55,9 @@ strings = st.one_of(
 @example(["0E40", ""], 0, 2, False)
 @example([".0", " -.00"], 0, 2, False)
 @example([" .0"], 2, 4, True)
+@example(["340282366920938463463374607431768211457"], 0, 8, True)  # 2^128 + 1
+@example(["-6805647338418769269267492148635364.22912", "1"], 2, 8, True)
+@example(["68056473384187692692674921486353642291.2E1"], 0, 8, False)
 def test_integers_equal_the_naive_reading(
     values: list[str | None], scale: int, width: int, signed: bool
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
+from trailgate.apply.replicat_files import parse_replicat
 from trailgate.definitions.parameter_files import statements
 from trailgate.errors import OptionError
 
@@ -170,3 +171,9 @@ def test_any_text_gives_lines_or_our_error(words: list[str]) -> None:
         read_from({"x": "LIST"}, " ".join(words))
     except OptionError:
         return
+
+
+def test_a_file_is_not_read_within_a_macro() -> None:
+    text = "MACRO #m BEGIN INCLUDE x END;\n#m\nMAP a.b, TARGET c.d;"
+    with pytest.raises(OptionError, match="INCLUDE x is not obeyed: it is not read within a macro"):
+        parse_replicat(text)

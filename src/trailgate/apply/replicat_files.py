@@ -20,6 +20,7 @@ from trailgate.definitions.parameter_files import Clause, Statement, parts, stat
 from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, nearest
 from trailgate.expressions.extract_files import (
+    IN_MACRO,
     OF_EXTRACT,
     OF_LINES,
     OPERATIONS,
@@ -544,6 +545,8 @@ def _not_obeyed(draft: _Draft, statement: Statement) -> None:
         draft.note(statement, statement.text, NOTED[name])
         return
     reason = REFUSED.get(name) or foreign_reason(name, OF_EXTRACT)
+    if name in OF_LINES:
+        reason = IN_MACRO
     if not reason:
         near = nearest(name, (*_HANDLERS, *NOTED, *REFUSED))
         reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")

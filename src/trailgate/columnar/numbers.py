@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from trailgate.columnar.kernels import dates as kernels
 from trailgate.columnar.rows import (
     byte_view,
     failing_row,
+    most_bytes,
     octets,
     over_nulls,
     row_error,
@@ -128,13 +130,30 @@ def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return text as decimals; raises ArrowInvalid or DecodeError where that would lose digits."""
     found = pc.cast(values, kind)
     offsets, data = byte_view(values)
-    if not ((data[offsets[0] : offsets[-1]] | 0x20) == ord("e")).any():
+    has_power = ((data[offsets[0] : offsets[-1]] | 0x20) == ord("e")).any()
+    if has_power or most_bytes(values) > kind.precision - kind.scale:
+        _check_found(values, found, has_power=has_power)
+    if not has_power:
         return found
     # Arrow takes a value for zero where its power and the scale are 39 digits apart.
     zero = pc.equal(found, pa.scalar(0).cast(kind))
     if pc.any(pc.match_substring_regex(values.filter(zero), "^[^eE]*[1-9]")).as_py():
         raise DecodeError("digits would be lost")
     return found
+
+
+def _check_found(values: pa.Array, found: pa.Array, *, has_power: bool) -> None:
+    """Raise DecodeError for text that became another number: pyarrow 26 keeps the last 128 bits of long digits, so that 2^128 + 1 would be 1."""
+    chosen = pc.greater(pc.binary_length(values), found.type.precision - found.type.scale)
+    if has_power:
+        chosen = pc.or_(chosen, pc.match_substring_regex(values, "[eE]"))
+    pairs = zip(values.filter(chosen).to_pylist(), found.filter(chosen).to_pylist(), strict=True)
+    try:
+        same = all(Decimal(text) == number for text, number in pairs)
+    except InvalidOperation:  # an exponent of 19 digits and more
+        same = False
+    if not same:
+        raise DecodeError("digits would be lost")
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -524,6 +524,8 @@ def _not_obeyed(draft: _Draft, statement: Statement) -> None:
         draft.note(statement, text, NOTED[statement.keyword])
         return
     reason = REFUSED.get(statement.keyword) or foreign_reason(statement.keyword, OF_REPLICAT)
+    if statement.keyword in OF_LINES:
+        reason = IN_MACRO
     if not reason:
         near = nearest(statement.keyword, (*_HANDLERS, *NOTED, *REFUSED))
         reason = "unknown parameter" + (f"; did you mean {near}?" if near else "")
@@ -566,6 +568,7 @@ _HANDLERS: Final[Mapping[str, Callable[[_Draft, Statement], None]]] = MappingPro
     }
 )
 # What the lines of a file obey before they are statements (``parameter_macros``).
+IN_MACRO: Final = "it is not read within a macro"
 OF_LINES: Final = frozenset({"OBEY", "INCLUDE", "MACRO", "MACROCHAR"})
 OBEYED: Final = frozenset(_HANDLERS) | OF_LINES
 # Why Replicat does not take them: parameters of Extract alone, as far as Replicat has no row of the same name.

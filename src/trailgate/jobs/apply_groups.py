@@ -51,6 +51,8 @@ class GroupSource:
         if (self.trail, self.mode) != (before.trail, before.mode):
             return None
         joined = {one.replace(">", " to ") for one in self.taken - before.taken}
+        if self.kind == "tables" and not before.kind:  # all tables before
+            return []
         if self.kind != before.kind:
             return sorted(joined) or ["all tables"]
         joined |= {one for one in before.excluded - self.excluded if not is_absent(one)}

@@ -80,7 +80,7 @@ def apply_repaired(
         )
     source = f"discards of {mapped.source(trail)}"
     digest = hashlib.sha256(content).hexdigest()
-    with closing(TargetTables(to, group, source, mapped.mapping, by_position=False)) as tables:
+    with closing(_RepairedTables(to, group, source, mapped.mapping)) as tables:
         done = tables.done
         if done is not None and done.csn == digest:
             raise OptionError("this file is applied", where=Where(source=str(file)))
@@ -106,6 +106,12 @@ def apply_repaired(
         if not force:
             tables.check_unchanged(read)
         return tables.apply(replace(read, last=replace(read.last, position=at, csn=digest)))
+
+
+class _RepairedTables(TargetTables):
+    """Tables whose positions count files."""
+
+    by_position = False
 
 
 def _without_applied(read: SplitRead, tables: TargetTables, at: str) -> SplitRead:

@@ -12,14 +12,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Final, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.apply.batch import Effects, key_table
-from trailgate.apply.collisions import Collisions
+from trailgate.apply.collisions import NAMES, Collisions
 from trailgate.apply.column_types import ColumnTypes
 from trailgate.apply.exclusions import standing_errors
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
@@ -120,6 +120,10 @@ class _Change:
     wider: tuple[str, ...] = ()
 
 
+MOST_SOUGHT: Final = 1 << 20  # operations of a batch among which a refused one is looked for
+GONE_HINT: Final = "Restore the table, or apply the trail by another --group to a new one. What was applied to it before is not applied again"
+
+
 @dataclass(frozen=True, slots=True)
 class TableModes:
     """The mode of each target table: that of the run, unless MAP statements state another one for it."""
@@ -160,7 +164,12 @@ class BoundedTarget(Target, Protocol):
 
 
 class TargetTables:
-    """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them."""
+    """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them.
+
+    Unless ``by_position``, positions of the group are not those of operations, and tables leave no operation out by them.
+    """
+
+    by_position: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -170,10 +179,8 @@ class TargetTables:
         mapping: MapStatements | None = None,
         target: Target | None = None,
         *,
-        by_position: bool = True,
         is_absent: Callable[[str], bool] = lambda _: False,
     ) -> None:
-        """Open a target. Unless ``by_position``, positions of the group are not those of operations, and tables leave nothing out by them."""
         if options.meta and options.mode != "current":
             raise OptionError(f"--meta is about current rows, and not about --mode {options.mode}")
         self._options = options
@@ -195,7 +202,6 @@ class TargetTables:
             check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
-        self._by_position = by_position
         self._landed: dict[str, str] = {}  # how far tables are that leave nothing out
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
@@ -220,7 +226,7 @@ class TargetTables:
         if joining is None:
             hint = "Give the options that it was applied with, or name another group, --group NAME"
             raise StorageError(known, where=where, hint=hint)
-        if not self._by_position:
+        if not self.by_position:
             self.done = replace(done, trail=source)
             return
         if joining and options.changed_maps == "stop":
@@ -341,10 +347,13 @@ class TargetTables:
                 self._check_mode(held)
             if held is None and self._options.no_create:
                 raise DefinitionError("the target has no such table", where=Where(table=name))
-            at = None if held is None else self._target.position(held)
+            at = self._target.position(wanted if held is None else held)
+            if held is None and at is not None and self._bound is None:
+                problem = "the target's table is gone, and it was applied to before"
+                raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
             # A table that a batch did not change keeps its earlier position.
             done = max((one.position for one in (at, self.done) if one), default="")
-            if not self._by_position:
+            if not self.by_position:
                 self._landed[name], done = done, ""
             until = "" if self._bound is None else self._bound(wanted)
             own = self._target.planned(wanted) if held is None else held
@@ -475,7 +484,7 @@ class TargetTables:
             return self._apply(batch, policy)
         except RowRefusedError as error:
             if self._responses.stops(error):
-                raise
+                raise self._placed(batch, policy, error) from None
             refusal = error
         middle = _middle(batch)
         if middle is not None:
@@ -487,6 +496,29 @@ class TargetTables:
             return replace(done, batches=1)
         refused = self._refused(batch, policy, refusal)
         return self._apply_parts(replace(batch, errors={**batch.errors, **refused}), policy)
+
+    def _placed(
+        self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
+    ) -> TrailgateError:
+        """Return the error of a refused row with the position, table and key of its operation, which is found by trying parts of the batch."""
+        if batch.rows > MOST_SOUGHT:
+            return refusal
+        refused = self._refused(batch, policy, refusal)
+        if len(refused) != 1:
+            return refusal
+        ((number, error),) = refused.items()
+        for own in batch.operations.values():
+            for row in np.flatnonzero(own.order == number).tolist():
+                key = (
+                    f"{NAMES.get(int(own.op_type[row]), 'operation')} of {own.shown_key(row)}: "
+                    if own.key
+                    else ""
+                )
+                where = replace(error.where, source=own.place(row), table=str(own.table))
+                hint, numbers = error.hint, error.numbers
+                made = type(error)(f"{key}{error.problem}", where=where, hint=hint)
+                return made.numbered(numbers)
+        return error
 
     def _refused(
         self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
@@ -544,7 +576,7 @@ class TargetTables:
         discarded = {
             number
             for block, _ in batch.blocks
-            for number in file.listed(_up_to(block, ahead) if self._by_position else block)
+            for number in file.listed(_up_to(block, ahead) if self.by_position else block)
         }
         operations = {name: own.without(discarded) for name, own in batch.operations.items()}
         return replace(batch, operations=operations)

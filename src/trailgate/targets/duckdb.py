@@ -85,7 +85,7 @@ class TableTarget:
         self._open = self._known = False
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp VARCHAR, target VARCHAR, trail VARCHAR, "
-            "position VARCHAR, csn VARCHAR, op_ts BIGINT, digest VARCHAR, reached VARCHAR, PRIMARY KEY (grp, target))"
+            "position VARCHAR, csn VARCHAR, op_ts BIGINT, digest VARCHAR, reached VARCHAR, known_columns VARCHAR, PRIMARY KEY (grp, target))"
         )
         for name in sql.ADDED_COLUMNS:
             self._execute(f"ALTER TABLE {sql.CHECKPOINT} ADD COLUMN IF NOT EXISTS {name} VARCHAR")
@@ -135,7 +135,10 @@ class TableTarget:
             replace(one, stored=stored[one.name], computed=one.name in computed)
             for one in held.columns
         )
-        return sql.check_key_types(replace(held, columns=columns).without_computed())
+        held = replace(held, columns=columns).without_computed()
+        for (known,) in self._execute(sql.KNOWN_COLUMNS.format("?", "?"), [self._group, str(held)]):
+            sql.check_known_columns(table, held, known)
+        return sql.check_key_types(held)
 
     def _check_no_view(self, schema: str, name: str) -> None:
         rows = self._execute(
@@ -326,9 +329,11 @@ class TableTarget:
         self._attached = None
 
     def _note(self, table: TargetTable | None, at: Position) -> None:
+        names = ", ".join((*sql.POSITION_COLUMNS, "known_columns"))
+        position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._execute(
-            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {', '.join(sql.POSITION_COLUMNS)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            [self._group, _name(table), *(getattr(at, name) for name in sql.POSITION_COLUMNS)],
+            f"INSERT OR REPLACE INTO {sql.CHECKPOINT} (grp, target, {names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [self._group, _name(table), *position, sql.known_columns(table)],
         )
 
     def _begin(self) -> None:

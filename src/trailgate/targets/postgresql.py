@@ -95,6 +95,11 @@ SETTINGS: Final = MappingProxyType(
         "standard_conforming_strings": "on",
     }
 )
+# For one transaction: a pool gives the next one another connection.
+SETTING: Final = (
+    "SELECT "
+    + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in SETTINGS.items())
+).encode()
 NO_TABLES: Final = MappingProxyType(
     {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 )
@@ -172,7 +177,7 @@ class TableTarget:
         self._execute(LOCK, ["checkpoint"])
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp text, target text, trail text, position text, csn text, op_ts bigint, "
-            "digest text, reached text, PRIMARY KEY (grp, target))"
+            "digest text, reached text, known_columns text, PRIMARY KEY (grp, target))"
         )
         self._commit()
 
@@ -244,6 +249,9 @@ class TableTarget:
         )
         held = replace(held, columns=columns).without_computed()
         self._types[str(held)] = {name: one.staged for name, one in types.items()}
+        asked = sql.KNOWN_COLUMNS.format("%s", "%s")
+        for (known,) in self._execute(asked, [self._group, str(held)]):
+            sql.check_known_columns(table, held, known)
         return sql.check_key_types(held)
 
     def _named(self, schema: str, name: str) -> tuple[int, str, str] | None:
@@ -408,12 +416,13 @@ class TableTarget:
         self._connection.close()
 
     def _note(self, table: TargetTable | None, at: Position) -> None:
-        names = sql.POSITION_COLUMNS
+        names = (*sql.POSITION_COLUMNS, "known_columns")
+        position = [getattr(at, name) for name in sql.POSITION_COLUMNS]
         self._change(
-            f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s) "
+            f"INSERT INTO {sql.CHECKPOINT} (grp, target, {', '.join(names)}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s) "
             f"ON CONFLICT (grp, target) DO UPDATE SET {', '.join(f'{name} = EXCLUDED.{name}' for name in names)}",
             table,
-            [self._group, _name(table), *(getattr(at, name) for name in names)],
+            [self._group, _name(table), *position, sql.known_columns(table)],
         )
 
     def _copy(
@@ -455,8 +464,10 @@ class TableTarget:
         return self._try(rows, table)
 
     def _try(self, act: Callable[[], Result], table: TargetTable | None = None) -> Result:
-        """Return what the connection returns; its errors are ours."""
+        """Return what the connection returns; its errors are ours. The first act of a transaction sets ``SETTINGS`` for it."""
         try:
+            if self._connection.info.transaction_status is TransactionStatus.IDLE:
+                self._connection.execute(SETTING)
             return act()
         except psycopg.Error as error:
             raise self._refusal(error, table) from None

@@ -5,6 +5,7 @@ The staging table has the columns ``c0``, ``c1``, ... of the values, ``m1``, ...
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -21,10 +22,12 @@ from trailgate.errors import ApplyError, DefinitionError, Where
 from trailgate.targets.target import RowRefusedError
 
 CHECKPOINT = "trailgate_checkpoint"
-POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")  # of Position
-ADDED_COLUMNS = ("digest", "reached")  # that a table of an earlier version lacks
 MOST_EXTRA: Final = 62  # bits of a number, without the sign
+KNOWN_COLUMNS: Final = f"SELECT known_columns FROM {CHECKPOINT} WHERE grp = {{}} AND target = {{}}"
+DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; COLMAP of a parameter file leaves it out"
 KEY_HINT: Final = "Make it a column of another type, or name other columns as the key: KEYCOLS of a parameter file"
+POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")  # of Position
+ADDED_COLUMNS = ("digest", "reached", "known_columns")  # that a table of an earlier version lacks
 
 
 def quoted(*parts: str) -> str:
@@ -159,7 +162,7 @@ def statements(
         found.append((f"DELETE FROM {name} AS t USING {staging} AS s WHERE {is_one}", deleted))
     values = _updated_values(effects, dialect)
     is_one = f"s.e IN ({Effect.PATCH:d}, {Effect.REPLACE:d}) AND {same}"
-    if updated and values:  # without them all columns are the key: an update changes nothing
+    if updated and values:
         text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
         found.append((text, updated))
     for bits, count in _patterns(rows, effect == Effect.REPLACE):
@@ -193,6 +196,10 @@ def _updated_values(effects: Effects, dialect: Dialect) -> str:
         found.append(
             f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE {dialect.value(table, at)} END"
         )
+    if not found:
+        # All columns are the key. The rows are counted nevertheless: two of them may be equal.
+        names = [quoted(one.name) for one in table.columns if not (one.computed or one.on_insert)]
+        found = [f"{name} = t.{name}" for name in names[:1]]
     return ", ".join(found)
 
 
@@ -285,6 +292,30 @@ def not_a_table(what: str, name: str) -> DefinitionError:
     """Return the error of a view, or something else with rows, that has a table's name."""
     problem = f"the target has {what} of this name, and changes are applied to tables"
     return DefinitionError(problem, where=Where(table=name), hint="MAP the table to another name")
+
+
+def known_columns(table: TargetTable | None) -> str | None:
+    """Return the names of the columns that are applied to a table, as the checkpoint keeps them."""
+    if table is None:
+        return None
+    return json.dumps([one.name for one in table.columns if not one.extra])
+
+
+def check_known_columns(wanted: TargetTable, held: TargetTable, known: str | None) -> TargetTable:
+    """Return a table of the target. Raises DefinitionError if it lacks a column that was applied to it before: added again it would be NULL in all rows."""
+    own = {one.name.casefold() for one in held.columns}
+    asked = {one.name.casefold() for one in wanted.columns}
+    gone = [
+        name
+        for name in json.loads(known or "[]")
+        if name.casefold() in asked and name.casefold() not in own
+    ]
+    if gone:
+        problem = "the target's table had this column when it was applied to last, and somebody has dropped it"
+        raise DefinitionError(
+            problem, where=Where(table=str(held), field=gone[0]), hint=DROPPED_HINT
+        )
+    return held
 
 
 def check_key_types(table: TargetTable) -> TargetTable:

@@ -143,6 +143,8 @@ def read_constants(text: str) -> tuple[tuple[str, str], ...]:
 def passed_constants(constants: Any) -> tuple[tuple[str, str], ...]:
     """Return constants by their names, where None and False are OFF, and True is defined without one; raises ValueError for what is not a mapping of names."""
     found: dict[str, str] = {}
+    if isinstance(constants, tuple):
+        constants = dict(constants)  # constants that were read already
     for given, value in instance(Mapping)(constants).items():
         name = str(given).strip().upper()
         if not _NAME.fullmatch(name) or name in found:
