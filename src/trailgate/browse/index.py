@@ -61,6 +61,7 @@ class Span:
 
     ``tables`` and ``kinds`` have a bit each; ``first`` is the number of operations before. ``csns`` are those at its begin and end, None where CSNs
     descend inside; ``times`` are the earliest and the latest. ``state`` is what its records inherit from those before.
+    ``begins``: whether a transaction begins in it.
     """
 
     number: int
@@ -73,6 +74,7 @@ class Span:
     times: tuple[int, int]
     csns: tuple[str | None, str | None] | None
     state: ReaderState
+    begins: bool
 
     @property
     def begin(self) -> TrailPlace:
@@ -327,6 +329,7 @@ class TrailIndex:
                 times=found.times,
                 csns=(before or (csns[0] if csns else None), self._csn) if ordered else None,
                 state=state,
+                begins=len(step.followed.firsts) > 0,
             )
         )
         self.operations += found.operations

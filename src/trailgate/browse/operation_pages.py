@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operations import BEGINS, ENDS, Filters, Found, Operation, Search, place_of
+from trailgate.browse.operations import BEGINS, Filters, Found, Operation, Search, place_of
 from trailgate.browse.pages import Query, link_to, place_text
 from trailgate.browse.spans import Unread
+from trailgate.browse.transaction_extent import measure
 from trailgate.errors import OptionError
 from trailgate.storage.files.trail_files import TrailPlace
 
@@ -65,40 +67,62 @@ def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
     if begin is None:
         raise OptionError(f"no transaction begins at {place_text(at)} or after it")
     start = place_of(query.get("rows", "")) or begin.place
+    extent = measure(index, begin.place)
     found = Search(index, Filters(), start, damage=True).run()
-    last = next(
-        (
-            n
-            for n, row in enumerate(found.rows)
-            if isinstance(row, Operation) and row.indicator in ENDS
-        ),
-        None,
-    )
-    rows = found.rows if last is None else found.rows[: last + 1]
-    known = next((one for one in _longest(index) if one.begin == begin.place), None)
-    more = "" if last is not None or found.after is None else place_text(found.after)
+    rows = tuple(takewhile(partial(_is_of, begin.place, extent.stop), found.rows))
+    more = len(rows) == len(found.rows) and found.after
+    if extent.stop is not None and more and more >= extent.stop:
+        more = None
+    counted = extent.operations
+    if extent.counted_to is not None:
+        counted = max(
+            [one.operations for one in _longest(index) if one.begin == begin.place] or [0]
+        )
     return {
         "begin": begin,
         "rows": rows,
-        "complete": last is not None and start == begin.place,
-        "known": known,
-        "counts": Counter((row.table, row.kind) for row in rows if isinstance(row, Operation)),
-        "duration": _duration(rows),
-        "next_page": link_to("transaction", at=place_text(begin.place), rows=more) if more else "",
-        "next": _neighbour(index, rows[-1].place.just_after if last is not None else None),
+        "extent": extent,
+        "operations": counted,
+        "done": index.done,
+        "next_page": link_to("transaction", at=place_text(begin.place), rows=place_text(more))
+        if more
+        else "",
+        "next": _neighbour(index, extent.stop or extent.counted_to),
         "previous": _neighbour(index, begin.place, back=True),
     }
 
 
+def _is_of(begin: TrailPlace, stop: TrailPlace | None, row: Operation | Unread) -> bool:
+    """Return whether a row is part of the transaction, given the rows from its begin on."""
+    if stop is not None and row.place >= stop:
+        return False
+    # The end is not known if counting took too long.
+    begins = isinstance(row, Operation) and row.indicator in BEGINS
+    return row.place == begin or not begins
+
+
 def _begin(index: TrailIndex, at: TrailPlace) -> Operation | None:
-    """Return the first operation of the transaction that is there, else of the next one."""
-    for place, back in ((at.just_after, True), (at, False)):
-        found = Search(index, Filters(indicators=BEGINS), place, back=back, rows=1).run()
+    """Return the first operation of the transaction at a position, or else of the next one.
+
+    The begin of a trail's first transaction may have been purged; then its first remaining operation is returned.
+    """
+    begins, every = Filters(indicators=BEGINS), Filters()
+    for filters, place, back in (
+        (begins, at.just_after, True),
+        (every, None, False),
+    ):
+        found = Search(index, filters, place, back=back, rows=1).run()
         for row in found.rows:
-            if isinstance(row, Operation):
-                full = Search(index, Filters(), row.place, rows=1).run().rows[0]
-                return full if isinstance(full, Operation) else row
-    return None
+            if isinstance(row, Operation) and (back or row.place <= at):
+                return _complete(index, row)
+    found = Search(index, begins, at, rows=1).run()
+    return next((_complete(index, row) for row in found.rows if isinstance(row, Operation)), None)
+
+
+def _complete(index: TrailIndex, row: Operation) -> Operation:
+    """Return an operation with its values."""
+    found = Search(index, Filters(), row.place, rows=1).run().rows
+    return found[0] if found and isinstance(found[0], Operation) else row
 
 
 def _neighbour(index: TrailIndex, place: TrailPlace | None, *, back: bool = False) -> str:
@@ -107,11 +131,6 @@ def _neighbour(index: TrailIndex, place: TrailPlace | None, *, back: bool = Fals
         return ""
     found = Search(index, Filters(indicators=BEGINS), place, back=back, rows=1).run().rows
     return link_to("transaction", at=place_text(found[0].place)) if found else ""
-
-
-def _duration(rows: tuple[Operation | Unread, ...]) -> int:
-    times = [row.time for row in rows if isinstance(row, Operation)]
-    return max(0, times[-1] - times[0]) if times else 0
 
 
 def _longest(index: TrailIndex) -> list[Any]:

@@ -50,7 +50,7 @@ class Filters:
     to_csn: str = ""
     column: str = ""
     text: str = ""
-    indicators: str = ""  # of a transaction: B, M, E, W
+    indicators: str = ""  # of first operations: B, W
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Self:
@@ -84,6 +84,7 @@ class Filters:
         first, last = span.csns or (None, None)
         return bool(
             span.operations
+            and (span.begins or not self.indicators)
             and (tables is None or span.tables & tables)
             and (not kinds or span.kinds & (kinds | OTHER_KINDS))
             and (self.from_time is None or latest >= self.from_time)
@@ -235,8 +236,8 @@ class Search:
         found: list[Operation | Unread] = []
         until = monotonic() + self.seconds
         reached: TrailPlace | None = None
-        for span in self._spans():
-            if monotonic() > until:
+        for number, span in enumerate(self.spans()):
+            if number and monotonic() > until:
                 reached = span.stop if self.back else span.begin
                 break
             own = self._of_span(span, self.rows - len(found))
@@ -273,7 +274,7 @@ class Search:
         next_one = rows[-1].place.just_after if full else None
         return Found(rows, reached or next_one, self.place, hurried)
 
-    def _spans(self) -> Iterator[Span]:
+    def spans(self) -> Iterator[Span]:
         """Yield the spans that may have what is sought, in the direction of the search."""
         with self.index.lock:
             spans, patterns = list(self.index.spans), self.filters.tables

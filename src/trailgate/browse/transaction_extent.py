@@ -1,0 +1,119 @@
+"""Where a transaction ends, and its operations by table and type.
+
+A page shows 100 operations of a transaction, but a transaction may have millions. They are counted here from their record
+headers, which reads some hundred megabytes in a second.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from trailgate.arrays import Longs, Octets
+from trailgate.browse.index import TrailIndex
+from trailgate.browse.operations import BEGINS, ENDS, Filters, Search
+from trailgate.browse.spans import Unread, read_span
+from trailgate.columnar.digits import long_position, parse_position
+from trailgate.model.changes import ChangeBatch
+from trailgate.storage.files.trail_files import TrailPlace
+from trailgate.trail.reading.images import Wanted
+
+SECONDS: Final = 2.0  # of counting
+_BEGINS: Final = np.frombuffer(BEGINS.encode(), np.uint8)
+_ENDS: Final = np.frombuffer(ENDS.encode(), np.uint8)
+_HEADERS: Final = Wanted(columns=frozenset(), tokens=False, ids=False)
+
+
+@dataclass(slots=True)
+class Extent:
+    """The operations of a transaction by table and type, their times, and where the transaction ends.
+
+    ``stop`` is the first position after the transaction, or None if its end is not in the trail. ``counted_to`` is set if
+    counting took too long and stopped there.
+    """
+
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    first_time: int | None = None
+    last_time: int = 0
+    stop: TrailPlace | None = None
+    counted_to: TrailPlace | None = None
+
+    @property
+    def operations(self) -> int:
+        """Return the number of operations."""
+        return self.counts.total()
+
+    @property
+    def duration(self) -> int:
+        """Return the microseconds between the first and the last operation."""
+        return max(0, self.last_time - (self.first_time or 0))
+
+    def add(self, batch: ChangeBatch, begin: TrailPlace) -> None:
+        """Count the operations of a batch up to the transaction's end."""
+        indicator = np.zeros(batch.rows, np.uint8)
+        time = np.zeros(batch.rows, np.int64)
+        own = np.zeros(batch.rows, bool)
+        for block in batch.blocks:
+            indicator[block.order], time[block.order] = block.tx_ind, block.op_ts
+            own[block.order] = pc.greater_equal(block.position, long_position(*begin))
+        rows = np.flatnonzero(own)
+        if not len(rows):
+            return
+        last = self._last(batch, indicator, rows)
+        if last < 0:
+            return
+        for block in batch.blocks:
+            kinds = block.op_type[own[block.order] & (block.order <= last)]
+            for kind, count in zip(*np.unique(kinds, return_counts=True), strict=True):
+                self.counts[block.table.name, chr(kind)] += int(count)
+        if self.first_time is None:
+            self.first_time = int(time[rows[0]])
+        self.last_time = int(time[last])
+
+    def _last(self, batch: ChangeBatch, indicator: Octets, rows: Longs) -> int:
+        """Return the last row of the transaction, or -1 if another transaction begins with the first row.
+
+        A transaction ends with the operation that says so, or else before the next one that begins: after a restart the end
+        is missing.
+        """
+        begins = np.flatnonzero(np.isin(indicator[rows], _BEGINS))
+        if self.first_time is None:
+            begins = begins[begins > 0]
+        ends = np.flatnonzero(np.isin(indicator[rows], _ENDS))
+        next_begin = int(begins[0]) if len(begins) else len(rows)
+        end = int(ends[0]) if len(ends) else len(rows)
+        if end < next_begin:
+            last = int(rows[end])
+            self.stop = _position(batch, last).just_after
+            return last
+        if next_begin < len(rows):
+            self.stop = _position(batch, int(rows[next_begin]))
+        return int(rows[next_begin - 1]) if next_begin else -1
+
+
+def _position(batch: ChangeBatch, row: int) -> TrailPlace:
+    """Return the position of an operation of a batch."""
+    block = next(one for one in batch.blocks if row in one.order)
+    at = int(np.flatnonzero(block.order == row)[0])
+    return TrailPlace(*parse_position(block.position[at].as_py()))
+
+
+def measure(index: TrailIndex, begin: TrailPlace) -> Extent:
+    """Count the operations of the transaction that begins at a position."""
+    found = Extent()
+    until = monotonic() + SECONDS
+    for span in Search(index, Filters(), begin).spans():
+        if monotonic() > until:
+            found.counted_to = span.begin
+            break
+        for part in read_span(index, span, _HEADERS):
+            if not isinstance(part, Unread):
+                found.add(part, begin)
+            if found.stop is not None:
+                return found
+    return found
