@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 from browse.test_operation_pages import asking, plain
 from browse.trails import plain_trail
 from trailgate.browse.index import TrailIndex
+from trailgate.errors import OptionError
+from trailgate.jobs.query import query
 
 pytest.importorskip("starlette.testclient")
 LINES = [
@@ -147,3 +149,34 @@ def test_any_quarantine_has_a_page(index: TrailIndex, raw: bytes) -> None:
         asking(index)("quarantine")
     finally:
         path.write_bytes(kept)
+
+
+EXTENSIONS = {
+    "sqlite_scan('x.db', 't')": "sqlite_scanner",
+    "delta_scan('lake')": "delta",
+    "iceberg_scan('lake')": "iceberg",
+    "read_xlsx('a.xlsx')": "excel",
+    "read_csv('https://example.org/a.csv')": "httpfs",
+    "read_parquet('s3://bucket/a.parquet')": "httpfs",
+}
+
+
+@pytest.mark.parametrize("table", EXTENSIONS)
+def test_no_statement_loads_an_extension(ask: Any, table: str) -> None:
+    """Loading one that is not installed downloads it, and one that is installed may use the network."""
+    page = plain(ask(sql(f"SELECT * FROM {table}")))
+
+    assert "DuckDB refuses the statement" in page
+    with pytest.raises(
+        OptionError, match=f"(?s){EXTENSIONS[table]} extension|extension {EXTENSIONS[table]}"
+    ) as error:
+        query(f"SELECT * FROM {table}").read_all()
+    assert "so that no query uses the network" in str(error.value)
+
+
+@pytest.mark.parametrize("setting", ["autoinstall", "autoload"])
+def test_extensions_are_closed_wherever_users_ask(ask: Any, setting: str) -> None:
+    statement = f"SELECT current_setting('{setting}_known_extensions') AS closed"
+
+    assert "closed false" in plain(ask(sql(statement))).lower()
+    assert query(statement).read_all()["closed"].to_pylist() == [False]

@@ -589,3 +589,61 @@ def test_what_is_not_there_is_an_error_of_the_command(
 ) -> None:
     assert run(["browse", *given, "--no-open"]) != 0
     assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name"),
+    [
+        ("I,GG", "X,GG", "optype"),
+        ("GG.SHOP_ORDERS", "GG.SHIPS", "tablename"),
+        ("2026-01-05 09:12:30", "2026-13-05", "ts"),
+        ("2026-01-05 09:12:30", '"2026-13-05"', "ts"),
+        ("2026-01-05 09:12:30", "", "ts"),
+        ("T-2", "", "tx"),
+    ],
+)
+@pytest.mark.parametrize("before", ["", ORDER.format(1, "1.50")], ids=["first", "second"])
+def test_a_bad_value_of_the_header_is_marked_at_its_field(
+    client: Any, texts: dict[str, Any], old: str, new: str, name: str, before: str
+) -> None:
+    good = ORDER.format(2, "2.50")
+    bad = good.replace(old, new, 1)
+    value = new.removesuffix(",GG")
+
+    text = result(client, message=before + bad, **texts)
+
+    assert faults(text) == [("message", 2 if before else 1, good.index(old) + 1, len(value) or 1)]
+    assert value in re.findall("<mark>(.*?)</mark>", text.replace("&#34;", '"')) or not value
+    (damaged,) = re.findall(
+        r'<tr class="damaged"><td class="n">(\d+).*?<th scope="row">(\w+)', text
+    )
+    assert damaged == (str(len(before) + good.index(old)), name)
+
+
+def test_a_form_of_times_that_fits_no_message_is_marked_at_the_times(
+    client: Any, texts: dict[str, Any]
+) -> None:
+    texts["properties"] = re.sub(
+        r"(delim.timestamp.format)=.*", r"\1=DD.MM.YYYY", texts["properties"]
+    )
+
+    text = result(client, message=ORDER.format(1, "1.50"), **texts)
+
+    assert faults(text) == [("message", 1, 18, 19)]
+    assert re.search(r'<tr class="damaged"><td class="n">17-35</td><th scope="row">ts ', text)
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"), [("XACCOUNT", "HDR-FUNCTION"), ("IACCOUNX", "HDR-RECORD")]
+)
+def test_a_bad_value_of_a_fixed_header_is_marked_at_its_field(
+    empty: Any, bad: str, field: str
+) -> None:
+    body = f"{bad}0001".encode("cp037") + bytes.fromhex("0010050c")
+    given = {"properties": FIXED, "file_name": "account.cpy", "file_text": COPYBOOK, "form": "hex"}
+
+    text = result(empty, message=body.hex(" "), **given)
+
+    begin, size = (0, 1) if field == "HDR-FUNCTION" else (1, 7)
+    assert faults(text) == [("message", 1, 3 * begin + 1, 3 * size - 1)]
+    assert re.search(rf'<tr class="damaged"><td class="n">{begin}\b.*?>{field} ', text)

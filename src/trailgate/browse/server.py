@@ -1,6 +1,7 @@
 """The server of ``trailgate browse``: one trail, its index built in the background, and a page for each kind of thing.
 
 Each page is a row of ``PAGES``: a function from the trail and the query of the address to a template's values. Pages are made in threads, since they read files.
+The answers to SQL are apart: they can take long, and are canceled if nobody waits for them any more.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from secrets import token_urlsafe
 from threading import Thread
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
@@ -29,6 +33,7 @@ from trailgate.browse.operation_pages import operations, transaction
 from trailgate.browse.pages import Query, asset, link_to, overview, render
 from trailgate.browse.quarantine_pages import quarantine
 from trailgate.browse.sql_pages import answer_file, sql
+from trailgate.browse.statements import Statements, until_left
 from trailgate.browse.table_pages import table
 from trailgate.browse.workbench import Workbench
 from trailgate.browse.workbench_pages import ADDRESS, WorkbenchPage
@@ -49,21 +54,27 @@ ASSETS: Final = (
 )
 BENCH_ASSETS: Final = ("workbench.css", "workbench.js")
 SENT: Final = 1 << 20  # bytes of a file at once
+CANCEL: Final = "/cancel"  # ends the SQL statement that runs
+ENDING_SECONDS: Final = 3  # answers that are being sent have this time when the server ends
 PAGES: Final[Mapping[str, Page]] = {
     "overview": lambda index, _: overview(index, link_to),
     "operations": operations,
     "transaction": transaction,
     "bytes": record_bytes,
     "table": table,
-    "sql": sql,
     "quarantine": quarantine,
 }
 
 
 def application(
-    index: TrailIndex | None, token: str, host: str = "127.0.0.1", bench: Workbench | None = None
+    index: TrailIndex | None,
+    token: str,
+    host: str = "127.0.0.1",
+    bench: Workbench | None = None,
+    statements: Statements | None = None,
 ) -> App:
     """Return what answers requests below ``/TOKEN/``: for a trail's pages, for the workbench, or for both."""
+    statements = Statements() if statements is None else statements
     titled = "" if bench is None else bench.title
     trail = mask_logins(titled if index is None else index.found.prefix)
     around = {
@@ -78,15 +89,30 @@ def application(
         assert index is not None
 
         def show(request: Request) -> Response:
-            values = PAGES[name](index, request.query_params)
-            own = {"page": name, "done": index.done, "trail_damaged": index.is_damaged}
-            return HTMLResponse(render(f"{name}.html", around | own | values))
+            return shown(name, PAGES[name](index, request.query_params))
 
         return Route(f"/{'' if name == 'overview' else name}", show)
 
-    def give(request: Request) -> Response:
+    def shown(name: str, values: dict[str, Any]) -> Response:
         assert index is not None
-        file, kind = answer_file(index, request.query_params)
+        own = {"page": name, "done": index.done, "trail_damaged": index.is_damaged}
+        return HTMLResponse(render(f"{name}.html", around | own | values))
+
+    async def ask(request: Request) -> Response:
+        assert index is not None
+        make = partial(sql, index, statements, request.query_params)
+        values = await until_left(request, make)
+        return await run_in_threadpool(shown, "sql", values)
+
+    async def cancel(request: Request) -> Response:
+        statements.cancel()
+        draft = parse_qs((await request.body()).decode("utf-8", "replace")).get("sql", [""])[0]
+        return RedirectResponse(link_to("sql", draft=draft), 303)
+
+    async def give(request: Request) -> Response:
+        assert index is not None
+        make = partial(answer_file, index, statements, request.query_params)
+        file, kind = await until_left(request, make)
         parts = iter(lambda: file.read(SENT), b"")
         return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
 
@@ -101,7 +127,14 @@ def application(
         assert isinstance(error, HTTPException)
         return problem("there is no such page", error.status_code)
 
-    routes = [] if index is None else [*map(page, PAGES), Route("/answer", give)]
+    routes = []
+    if index is not None:
+        routes = [
+            *map(page, PAGES),
+            Route("/sql", ask),
+            Route("/answer", give),
+            Route(CANCEL, cancel, methods=["POST"]),
+        ]
     routes += map(_asset, ASSETS)
     if bench is not None:
         routes += [WorkbenchPage(bench, around).route(), *map(_asset, BENCH_ASSETS)]
@@ -113,7 +146,7 @@ def application(
         ),
         token,
         host,
-        frozenset() if bench is None else frozenset({ADDRESS}),
+        frozenset(({CANCEL} if index is not None else set()) | ({ADDRESS} if bench else set())),
     )
 
 
@@ -153,8 +186,10 @@ def serve(
             held.callback(reading.join)
             held.callback(index.stop)
         token = token_urlsafe(24)
+        statements = Statements()
         config = uvicorn.Config(
-            application(index, token, address.host, bench),
+            application(index, token, address.host, bench, statements),
+            timeout_graceful_shutdown=ENDING_SECONDS,
             log_level="error",
             access_log=False,
             server_header=False,
@@ -162,7 +197,20 @@ def serve(
         )
         host = f"[{address.host}]" if ":" in address.host else address.host
         begun(f"http://{host}:{listener.getsockname()[1]}/{token}/")
-        uvicorn.Server(config).run(sockets=[listener])
+        _Server(config, statements).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Cancels SQL before it waits for answers that are not complete."""
+
+    def __init__(self, config: uvicorn.Config, statements: Statements) -> None:
+        super().__init__(config)
+        self._statements = statements
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the server."""
+        self._statements.close()
+        await super().shutdown(sockets)
 
 
 def _read(index: GrowingIndex) -> None:

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from trailgate.browse.index import TrailIndex
 from trailgate.browse.pages import Query, link_to
+from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, Statements
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.jobs.query import Rows, answer
+from trailgate.jobs.query import Cancellation, Rows, answer
 from trailgate.storage.reading.trails import read_trail
 
 SHOWN: Final = 500  # rows of a page
@@ -29,30 +30,38 @@ TYPES: Final[Mapping[str, str]] = {
 }
 
 
-def sql(index: TrailIndex, query: Query) -> dict[str, Any]:
-    """Return what the page of SQL shows; what is wrong with a statement is on the page beside it."""
+def sql(
+    index: TrailIndex, statements: Statements, query: Query, cancellation: Cancellation
+) -> dict[str, Any]:
+    """Return what the page of SQL shows; what is wrong with a statement is on the page beside it.
+
+    ``sql`` of the query is run; ``draft`` is only put into the field.
+    """
     text = query.get("sql", "")
     with index.lock:
         names = sorted(index.tables)
     shown: dict[str, Any] = {"columns": [], "rows": [], "more": False, "problem": ""}
     if text:
         try:
-            shown |= _first_rows(rows_of(index, text))
+            with statements.run(text, cancellation, PAGE_SECONDS):
+                shown |= _first_rows(rows_of(index, text, cancellation))
         except TrailgateError as error:
             shown["problem"] = str(error)
     first = names[0].replace("'", "''") if names else OPERATIONS
     return {
-        "sql": text or EXAMPLE.format(first),
+        "sql": text or query.get("draft", "") or EXAMPLE.format(first),
         "asked": bool(text),
         "names": names[:SHOWN],
         "downloads": [(kind, link_to("answer", sql=text, to=kind)) for kind in TYPES],
+        "running": statements.running,
+        "limits": (int(PAGE_SECONDS), int(FILE_SECONDS) // 60),
         **shown,
     }
 
 
-def rows_of(index: TrailIndex, text: str) -> pa.RecordBatchReader:
-    """Return what a statement gives. Raises OptionError for one that is refused."""
-    return answer(text, partial(_found, index), closed=True)
+def rows_of(index: TrailIndex, text: str, cancellation: Cancellation) -> pa.RecordBatchReader:
+    """Return what a statement gives. Raises OptionError for one that is refused or canceled."""
+    return answer(text, partial(_found, index), closed=True, cancellation=cancellation)
 
 
 def _found(index: TrailIndex, name: str) -> Rows | None:
@@ -66,8 +75,9 @@ def _found(index: TrailIndex, name: str) -> Rows | None:
 
 
 def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
-    rows = (row for batch in reader for row in _texts(batch))
-    found = list(islice(rows, SHOWN + 1))
+    with reader:
+        rows = (row for batch in reader for row in _texts(batch))
+        found = list(islice(rows, SHOWN + 1))
     return {
         "columns": [(field.name, str(field.type)) for field in reader.schema],
         "rows": found[:SHOWN],
@@ -96,14 +106,21 @@ def _text(value: object) -> str | None:
     return str(value)
 
 
-def answer_file(index: TrailIndex, query: Query) -> tuple[BinaryIO, str]:
+def answer_file(
+    index: TrailIndex, statements: Statements, query: Query, cancellation: Cancellation
+) -> tuple[BinaryIO, str]:
     """Return what a statement gives as a file without a name, and its media type. Raises OptionError."""
     kind = query.get("to", "")
     if kind not in WRITERS:
         raise OptionError(f"to={kind!r} is not one of {', '.join(WRITERS)}")
     file = TemporaryFile()  # noqa: SIM115  whoever sends it closes it
     try:
-        WRITERS[kind](file, rows_of(index, query.get("sql", "")))
+        text = query.get("sql", "")
+        with (
+            statements.run(text, cancellation, FILE_SECONDS),
+            rows_of(index, text, cancellation) as reader,
+        ):
+            WRITERS[kind](file, reader)
     except BaseException:
         file.close()
         raise

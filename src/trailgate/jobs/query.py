@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from threading import Event, Lock, Thread
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -18,8 +19,14 @@ from trailgate.storage.reading.trails import read_trail
 from trailgate.targets.target import is_target, table_rows
 
 ROWS: Final = 16_384  # of a batch of the answer
-# A query fetches no extension from the network.
-CLOSED_NETWORK: Final[dict[str, Any]] = {"autoinstall_known_extensions": "false"}
+# DuckDB loads extensions when a statement needs one, for example sqlite_scanner for sqlite_scan(). It would download them, and
+# those that are installed already (httpfs) can use the network too.
+CLOSED_NETWORK: Final[dict[str, Any]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+NO_EXTENSIONS: Final = "DuckDB's extensions are not used here, so that no query uses the network"
+INTERRUPT_EVERY: Final = 0.05  # seconds
 NONE_MISSING: Final[Mapping[str, TrailgateError]] = MappingProxyType({})
 OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns, FROM 'delta:lake/hr/jobs' a Delta table, FROM 'duckdb:shop.duckdb/hr/jobs' one of a DuckDB file; DuckDB reads Parquet, CSV and JSON files"
 
@@ -36,18 +43,66 @@ def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchRead
     return answer(sql, partial(_found, definitions=definitions))
 
 
+class Cancellation:
+    """Ends a query from another thread."""
+
+    def __init__(self) -> None:
+        self.reason = ""
+        self._lock = Lock()
+        self._asked, self._ended = Event(), Event()
+
+    def cancel(self, reason: str) -> None:
+        """End the query, or refuse to begin it. It raises OptionError with the reason; the first reason counts."""
+        with self._lock:
+            self.reason = self.reason or reason
+        self._asked.set()
+
+    def check(self) -> None:
+        """Raise OptionError if the query was canceled."""
+        if self._asked.is_set():
+            raise OptionError(self.reason)
+
+    def watch(self, connection: Any) -> None:
+        """Interrupt what a connection runs once the query is canceled."""
+        Thread(target=self._interrupt, args=(connection,), daemon=True).start()
+
+    def end(self) -> None:
+        """Stop watching. The connection can be closed after that."""
+        with self._lock:
+            self._ended.set()
+        self._asked.set()
+
+    def _interrupt(self, connection: Any) -> None:
+        self._asked.wait()
+        # Again and again: DuckDB forgets an interrupt that comes between two steps of a query.
+        while not self._ended.is_set():
+            with self._lock:
+                if not self._ended.is_set():
+                    connection.interrupt()
+            self._ended.wait(INTERRUPT_EVERY)
+
+
 def answer(
-    sql: str, find: Callable[[str], Rows | None], *, closed: bool = False
+    sql: str,
+    find: Callable[[str], Rows | None],
+    *,
+    closed: bool = False,
+    cancellation: Cancellation | None = None,
 ) -> pa.RecordBatchReader:
     """Return a reader of what a SELECT statement gives; ``find`` returns the rows of a name, or None where DuckDB knows it.
 
-    With ``closed`` there is nothing else: no file is read. Raises as ``query`` does.
+    With ``closed`` there is nothing else: no file is read. Raises as ``query`` does, and OptionError if the query is canceled.
     """
     import duckdb  # noqa: PLC0415  20 ms, and nothing else needs it
 
     connection, named = duckdb.connect(config=CLOSED_NETWORK), list[Rows]()
     missing: dict[str, TrailgateError] = {}
+    if cancellation is not None:
+        cancellation.watch(connection)
+    else:
+        cancellation = Cancellation()
     try:
+        cancellation.check()
         for name in dict.fromkeys(_relations(_tree(connection, sql))):
             try:
                 found = find(name)
@@ -61,12 +116,18 @@ def answer(
             connection.execute("SET enable_external_access = false")
         reader = connection.sql(sql).to_arrow_reader(ROWS)
     except duckdb.Error as error:
-        connection.close()
-        raise _problem(error, named, missing) from None
+        _close(connection, cancellation)
+        raise _problem(error, named, cancellation, missing) from None
     except BaseException:
-        connection.close()
+        _close(connection, cancellation)
         raise
-    return pa.RecordBatchReader.from_batches(reader.schema, _batches(connection, reader, named))
+    batches = _batches(connection, reader, named, cancellation)
+    return pa.RecordBatchReader.from_batches(reader.schema, batches)
+
+
+def _close(connection: Any, cancellation: Cancellation) -> None:
+    cancellation.end()
+    connection.close()
 
 
 class Rows:
@@ -133,21 +194,31 @@ def _found(name: str, definitions: Address | None) -> Rows | None:
 
 
 def _batches(
-    connection: Any, reader: pa.RecordBatchReader, trails: Sequence[Rows]
+    connection: Any,
+    reader: pa.RecordBatchReader,
+    trails: Sequence[Rows],
+    cancellation: Cancellation,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the answer; the connection lives as long."""
     try:
-        yield from reader
+        for batch in reader:
+            cancellation.check()
+            yield batch
     except (pa.ArrowException, OSError, RuntimeError) as error:
-        raise _problem(error, trails) from None
+        raise _problem(error, trails, cancellation) from None
     finally:
-        connection.close()
+        _close(connection, cancellation)
 
 
 def _problem(
-    error: Exception, trails: Sequence[Rows], missing: Mapping[str, TrailgateError] = NONE_MISSING
+    error: Exception,
+    trails: Sequence[Rows],
+    cancellation: Cancellation,
+    missing: Mapping[str, TrailgateError] = NONE_MISSING,
 ) -> TrailgateError:
     """Return the error of the trail that could not be read or found, or DuckDB's in one line."""
+    if cancellation.reason:
+        return OptionError(cancellation.reason)
     own = next((one.error for one in trails if one.error is not None), None)
     if own is not None:
         return own
@@ -156,5 +227,5 @@ def _problem(
     if absent is not None and "does not exist" in line:
         hint = f"DuckDB knows no table or file of this name either. {OTHERS}"
         return StorageError(absent.problem, where=absent.where, hint=hint)
-    hint = OTHERS if "does not exist" in line else ""
+    hint = OTHERS if "does not exist" in line else NO_EXTENSIONS if " extension" in line else ""
     return OptionError(f"DuckDB refuses the statement: {line}", hint=hint)

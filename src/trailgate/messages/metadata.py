@@ -260,8 +260,21 @@ class MetadataValues:
         rows = self._blank(source, values, what)
         if len(rows):
             problem, hint = self._lack(source, what)
-            self.records.refuse(rows, lambda row: self.records.error(row, problem, hint))
+            self.records.refuse(rows, lambda row: self.error(row, source, problem, hint))
         return values
+
+    def error(
+        self, row: int, source: ValueSource, problem: str, hint: str = "", **place: object
+    ) -> DecodeError:
+        """Return an error about a value of a record, placed at the value's field if it has one, or else at the record."""
+        error = self.records.error(row, problem, hint, **place)
+        at = self.records.field_place(row, source.name) if source.kind is SourceKind.FIELD else None
+        if at is not None:
+            field = error.where.field or source.name
+            error.where = replace(
+                error.where, offset=at.offset, field=field, raw=at.raw, text=at.text
+            )
+        return error
 
     def _blank(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
         """Return the records without a value. An id without a character is none: all such records would be one."""
@@ -403,8 +416,10 @@ class MetadataValues:
             problem, hint = errors[row].problem, errors[row].hint
             if hint and not self.options.timestamp_format:
                 hint += ": set timestamp.format where the messages have another form"
-            error = self.records.error(row, problem, hint, field="timestamp")
-            error.where = replace(error.where, raw=errors[row].where.raw)
+            source = self.options.timestamp
+            error = self.error(row, source, problem, hint, field="timestamp")
+            if error.where.offset == int(self.records.offset[row]):
+                error.where = replace(error.where, raw=errors[row].where.raw)
             return error
 
         self.records.refuse(np.fromiter(errors, np.int64, len(errors)), error_at)

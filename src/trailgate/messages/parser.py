@@ -215,11 +215,12 @@ class MessageParser:
                 unknown[code] = self.options.undefined_hint or missing.hint
         if unknown:
             records, bad = sources.records, np.isin(codes, list(unknown))
+            source = self.options.schemaandtable or self.options.table[0]
 
             def error(row: int) -> DecodeError:
                 name, hint = found[int(codes[row])], unknown[int(codes[row])]
                 problem = f"table {name} is not in the definitions"
-                return records.error(row, problem, hint, table=name)
+                return sources.error(row, source, problem, hint, table=name)
 
             records.refuse(np.flatnonzero(bad), error)
         # In the order of names, so that errors do not depend on what else is in the batch.
@@ -245,7 +246,7 @@ class MessageParser:
 
             def error(row: int) -> DecodeError:
                 problem = f"unknown {what} value {found[int(codes[row])]!r}"
-                return sources.records.error(row, problem, f"Known: {known}{more}")
+                return sources.error(row, source, problem, f"Known: {known}{more}")
 
             sources.records.refuse(unknown, error)
         return meant

@@ -192,6 +192,11 @@ class Records(ABC):
         where = Where(record=self.number(row), offset=int(self.offset[row]), raw=self.raw(row))
         return DecodeError(problem, where=where, hint=hint).with_place(**place)
 
+    def field_place(self, row: int, name: str) -> Where | None:
+        """Return the offset and the bytes of a record's header field, or None if the format does not know them."""
+        del row, name
+        return None
+
     def refuse(self, rows: Longs, error: Callable[[int], TrailgateError]) -> NoReturn:
         """Raise the errors of the messages of these bad records; a message's first one counts."""
         messages, first = np.unique(self.message[rows], return_index=True)

@@ -1,5 +1,28 @@
-// Runs the statement by Ctrl+Enter.
+// Runs the statement by Ctrl+Enter, shows how long it runs, and cancels it: its page is the answer to that too.
 const text = document.querySelector("#sql");
+const cancel = document.querySelector("[data-cancel]");
+const status = document.querySelector("form.sql output");
+let timer = 0; // of the statement that runs
+
 text?.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) text.form.requestSubmit();
+});
+text?.form.addEventListener("submit", (event) => {
+  if (event.submitter === cancel) {
+    if (!timer) return; // a statement of another page: the form is posted
+    event.preventDefault();
+    fetch("cancel", { method: "POST" }).catch(() => {}); // the server has ended
+    return;
+  }
+  clearInterval(timer);
+  cancel.hidden = false;
+  const begun = Date.now();
+  const show = () => { status.textContent = `Running for ${Math.round((Date.now() - begun) / 1000)} s`; };
+  show();
+  timer = setInterval(show, 1000);
+});
+addEventListener("pageshow", () => { // also by Back
+  clearInterval(timer);
+  timer = 0;
+  status.textContent = "";
 });

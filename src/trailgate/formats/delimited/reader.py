@@ -234,6 +234,13 @@ class DelimitedRecords(Records):
         last = int(self.fields.bounds[row + 1]) - 1
         return self.values.data[begin : int(self.fields.ends[last])].tobytes()
 
+    def field_place(self, row: int, name: str) -> Where:
+        """Return the offset and the bytes of a record's header field."""
+        field = int(self.fields.first[row]) + self.values.options.header.index(name)
+        begin, end = int(self.fields.starts[field]), int(self.fields.ends[field])
+        offset = begin - int(self.messages.starts[self.message[row]])
+        return Where(offset=offset, raw=self.values.data[begin:end].tobytes())
+
     def field_error(self, row: int, place: int, error: DecodeError) -> DecodeError:
         """Return the error of a value, placed at the field so far from its record's first one."""
         field = int(self.fields.first[row]) + place

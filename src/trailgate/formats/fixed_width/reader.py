@@ -7,7 +7,7 @@ after any complete column, if no key column is left out; bytes between columns d
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -108,18 +108,19 @@ class FixedWidthRecords(Records):
         problem, hint = reader.explain(self.units.data[begin:end].tobytes())
         return self._at_field(row, reader, problem, hint)
 
-    def _at_field(self, row: int, reader: FieldReader, problem: str, hint: str) -> DecodeError:
-        slot = reader.slot
-        begin, end = self._bytes(row, slot.offset, slot.end)
+    def field_place(self, row: int, name: str) -> Where:
+        """Return the offset and the bytes of a record's header field."""
+        return self._place(row, self.header[name])
+
+    def _place(self, row: int, reader: FieldReader) -> Where:
+        begin, end = self._bytes(row, reader.slot.offset, reader.slot.end)
         raw = self.units.data[begin:end].tobytes()
         offset = begin - int(self.messages.starts[self.message[row]])
-        where = Where(
-            record=self.number(row),
-            offset=offset,
-            field=slot.column.name,
-            raw=raw,
-            text=page_text(raw, reader.page),
-        )
+        return Where(offset=offset, raw=raw, text=page_text(raw, reader.page))
+
+    def _at_field(self, row: int, reader: FieldReader, problem: str, hint: str) -> DecodeError:
+        field = reader.slot.column.name
+        where = replace(self._place(row, reader), record=self.number(row), field=field)
         return DecodeError(problem, where=where, hint=hint)
 
     def raw(self, row: int) -> bytes:
