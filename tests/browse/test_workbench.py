@@ -645,5 +645,5 @@ def test_a_bad_value_of_a_fixed_header_is_marked_at_its_field(
     text = result(empty, message=body.hex(" "), **given)
 
     begin, size = (0, 1) if field == "HDR-FUNCTION" else (1, 7)
-    assert faults(text) == [("message", 1, 3 * begin + 1, 3 * size - 1)]
+    assert faults(text) == [("message", 1, 3 * begin + 1, 3 * size)]
     assert re.search(rf'<tr class="damaged"><td class="n">{begin}\b.*?>{field} ', text)

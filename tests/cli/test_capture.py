@@ -92,7 +92,7 @@ def test_a_dry_run_lists_every_bad_message_and_ranks_the_reasons(
     assert run([*GIVEN, "--to", "dirdat/ot", "--dry-run"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(",")[0] for line in lines[:3]] == [f"messages/000{i}.txt" for i in (7, 8, 9)]
-    assert "table NO.TABLE: 'I,NO.TABLE,2026-01-01 00:00:00,T-9': " in lines[0]
+    assert "table NO.TABLE, field tablename: 'NO.TABLE': " in lines[0]
     assert "field ORDERED_AT: '2026-01-05 29:12:28': not a date in the form" in lines[2]
     assert [line.split()[0] for line in lines[3:6]] == ["bad", "2", "1"]
     assert "9 messages, 6 transactions, 13 operations" in lines
