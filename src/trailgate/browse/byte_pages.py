@@ -78,7 +78,7 @@ def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
     place = place_of(query.get("at", ""))
     if place is None:
         raise OptionError("the address has no at=POSITION of a record")
-    file = index.file(place.number)
+    file = index.readable_file(place.number)
     if place.offset >= file.size:
         problem = (
             f"the offset {place.offset} is not in file {place.number}, which has {file.size} bytes"

@@ -72,6 +72,7 @@ class GrowingIndex(TrailIndex):
             try:
                 self.read_on()
             except (TrailgateError, OSError) as error:
+                self.look_for_gone()
                 self.problem = f"the trail is not followed any more: {error}"
             except StoppedError:
                 return
@@ -80,13 +81,19 @@ class GrowingIndex(TrailIndex):
         """Read what was added since the last look."""
         found = look_at(*self._asked)
         known = {file.number: file for file in self._sources}
-        # Files that were purged meanwhile keep their places.
+        # Files that were purged meanwhile keep their places in the index.
+        present = {file.number: file.size for file in found.files}
+        with self.lock:
+            self.gone |= known.keys() - present.keys()
+        is_shorter = any(present.get(file.number, file.size) < file.size for file in known.values())
         now = known | {file.number: file for file in files_to_check(found, Findings())}
         sources = tuple(now[number] for number in sorted(now))
-        if all(number in known and known[number].size == file.size for number, file in now.items()):
+        if not is_shorter and all(
+            number in known and known[number].size == file.size for number, file in now.items()
+        ):
             self._growth.note(0)
             return
-        if self._torn:
+        if self._torn or is_shorter:
             with self.lock:
                 self._begin()
                 self._unchecked = None

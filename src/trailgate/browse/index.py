@@ -19,7 +19,7 @@ from trailgate.arrays import Longs
 from trailgate.browse.histogram import TimeHistogram, add_each
 from trailgate.browse.kernels import count_records
 from trailgate.browse.transactions import Begins, Extents, Ids, Transactions
-from trailgate.errors import OptionError, TrailgateError, Where
+from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.checking import (
     Chunk,
     FileBegun,
@@ -33,6 +33,7 @@ from trailgate.jobs.checking import (
 )
 from trailgate.model.kernels import ABANDONED
 from trailgate.model.tables import Definitions, Table
+from trailgate.storage.files.addresses import locate, name_of
 from trailgate.storage.files.listing import TrailFile
 from trailgate.storage.files.trail_files import FoundTrail, TrailPlace, look_at
 from trailgate.storage.reading.trail_file import usual_charset
@@ -159,6 +160,7 @@ class TrailIndex:
         self.latest: int | None = None  # time of an operation
         self.done = False
         self.problem = ""
+        self.gone: set[int] = set()  # numbers of files that were purged since they were listed
         self._table_bits: dict[str, int] = {}
         self._csn: str | None = None
         self._is_open = self._has_grown = False
@@ -181,7 +183,21 @@ class TrailIndex:
         self._stop.set()
 
     def build(self) -> None:
-        """Read the trail once; what is wrong with it becomes findings, and what ends the reading ``problem``."""
+        """Read the trail once; what is wrong with it becomes findings, and what ends the reading ``problem``.
+
+        If a file is purged before it is read, the remaining files are read anew.
+        """
+        self._read()
+        while self.problem and not self._stop.is_set() and self.look_for_gone():
+            with self.lock:
+                try:
+                    self._begin()
+                except (TrailgateError, OSError) as error:
+                    self.problem, self.done = str(error), True
+                    return
+            self._read()
+
+    def _read(self) -> None:
         done = check_arguments(self.found, self._sources, self._findings, self._watch)
         try:
             for number, (totals, _) in enumerate(done):
@@ -217,7 +233,8 @@ class TrailIndex:
         return [
             one
             for one in self._unread
-            if one.end.offset == sizes.get(one.begin.number) or one.end in following
+            if one.begin.number not in self.gone
+            and (one.end.offset == sizes.get(one.begin.number) or one.end in following)
         ]
 
     @property
@@ -236,6 +253,32 @@ class TrailIndex:
     def definitions(self) -> Definitions:
         """Return the definitions beside the trail; none where there are none."""
         return self.found.definitions or Definitions(())
+
+    def look_for_gone(self) -> set[int]:
+        """Return the numbers of the files that do not exist any more, or are shorter than they were."""
+        gone = {facts.file.number for facts in self.files if not _exists(facts.file)}
+        with self.lock:
+            self.gone |= gone
+        return gone
+
+    @property
+    def gone_names(self) -> list[str]:
+        """Return the names of the files that are gone."""
+        with self.lock:
+            return [
+                name_of(facts.file.path) for facts in self.files if facts.file.number in self.gone
+            ]
+
+    def readable_file(self, number: int) -> TrailFile:
+        """Return the file of a number. Raises OptionError if the trail has none, and StorageError if it is gone."""
+        file = self.file(number)
+        if number in self.gone or not _exists(file):
+            self.look_for_gone()
+            raise StorageError(
+                f"file {number} is gone: it was purged or replaced since it was read",
+                where=Where(source=file.path),
+            )
+        return file
 
     def file(self, number: int) -> TrailFile:
         """Return the file of a number; raises OptionError."""
@@ -422,6 +465,16 @@ class TrailIndex:
         found["offset"] = offsets[ids.numbers]
         self._ids.write(found.tobytes())
         self._ids.flush()
+
+
+def _exists(file: TrailFile) -> bool:
+    """Return whether a file still has the bytes that it had when it was listed."""
+    try:
+        store, path = locate(file.path)
+        [info] = store.get_file_info([path])
+    except (TrailgateError, OSError):
+        return False
+    return info.is_file and (info.size is None or info.size >= file.size)
 
 
 def _first_ids(step: Chunk, ids: tuple[Longs, list[str]]) -> Ids:

@@ -62,7 +62,7 @@ def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
     at = place_of(query.get("at", ""))
     if at is None:
         raise OptionError("the address has no at=POSITION of a transaction")
-    index.file(at.number)
+    index.readable_file(at.number)
     begin = _begin(index, at)
     if begin is None:
         raise OptionError(f"no transaction begins at {place_text(at)} or after it")

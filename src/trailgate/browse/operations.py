@@ -277,7 +277,8 @@ class Search:
     def spans(self) -> Iterator[Span]:
         """Yield the spans that may have what is sought, in the direction of the search."""
         with self.index.lock:
-            spans, patterns = list(self.index.spans), self.filters.tables
+            gone, patterns = self.index.gone, self.filters.tables
+            spans = [span for span in self.index.spans if span.number not in gone]
             names = [name for name in self.index.tables if patterns and patterns.fits(name)]
             tables = self.index.bits(names) if patterns else None
         if self.back:

@@ -74,7 +74,7 @@ def application(
     statements: Statements | None = None,
 ) -> App:
     """Return what answers requests below ``/TOKEN/``: for a trail's pages, for the workbench, or for both."""
-    statements = Statements() if statements is None else statements
+    statements = statements or Statements()
     titled = "" if bench is None else bench.title
     trail = mask_logins(titled if index is None else index.found.prefix)
     around = {
@@ -83,38 +83,8 @@ def application(
         "alone": index is None,
         "done": True,
         "trail_damaged": False,
+        "gone": [],
     }
-
-    def page(name: str) -> Route:
-        assert index is not None
-
-        def show(request: Request) -> Response:
-            return shown(name, PAGES[name](index, request.query_params))
-
-        return Route(f"/{'' if name == 'overview' else name}", show)
-
-    def shown(name: str, values: dict[str, Any]) -> Response:
-        assert index is not None
-        own = {"page": name, "done": index.done, "trail_damaged": index.is_damaged}
-        return HTMLResponse(render(f"{name}.html", around | own | values))
-
-    async def ask(request: Request) -> Response:
-        assert index is not None
-        make = partial(sql, index, statements, request.query_params)
-        values = await until_left(request, make)
-        return await run_in_threadpool(shown, "sql", values)
-
-    async def cancel(request: Request) -> Response:
-        statements.cancel()
-        draft = parse_qs((await request.body()).decode("utf-8", "replace")).get("sql", [""])[0]
-        return RedirectResponse(link_to("sql", draft=draft), 303)
-
-    async def give(request: Request) -> Response:
-        assert index is not None
-        make = partial(answer_file, index, statements, request.query_params)
-        file, kind = await until_left(request, make)
-        parts = iter(lambda: file.read(SENT), b"")
-        return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
 
     def problem(text: str, status: int) -> Response:
         values = around | {"page": "", "problem": text}
@@ -127,14 +97,7 @@ def application(
         assert isinstance(error, HTTPException)
         return problem("there is no such page", error.status_code)
 
-    routes = []
-    if index is not None:
-        routes = [
-            *map(page, PAGES),
-            Route("/sql", ask),
-            Route("/answer", give),
-            Route(CANCEL, cancel, methods=["POST"]),
-        ]
+    routes = [] if index is None else _TrailPages(index, statements, around).routes()
     routes += map(_asset, ASSETS)
     if bench is not None:
         routes += [WorkbenchPage(bench, around).route(), *map(_asset, BENCH_ASSETS)]
@@ -148,6 +111,56 @@ def application(
         host,
         frozenset(({CANCEL} if index is not None else set()) | ({ADDRESS} if bench else set())),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _TrailPages:
+    """The pages of a trail; ``around`` are the values of every page."""
+
+    index: TrailIndex
+    statements: Statements
+    around: Mapping[str, Any]
+
+    def routes(self) -> list[Route]:
+        """Return the routes of the pages, and of SQL."""
+        return [
+            *map(self._page, PAGES),
+            Route("/sql", self._ask),
+            Route("/answer", self._save),
+            Route(CANCEL, self._cancel, methods=["POST"]),
+        ]
+
+    def _page(self, name: str) -> Route:
+        def show(request: Request) -> Response:
+            return self._shown(name, PAGES[name](self.index, request.query_params))
+
+        return Route(f"/{'' if name == 'overview' else name}", show)
+
+    def _shown(self, name: str, values: dict[str, Any]) -> Response:
+        index = self.index
+        own = {
+            "page": name,
+            "done": index.done,
+            "trail_damaged": index.is_damaged,
+            "gone": index.gone_names,
+        }
+        return HTMLResponse(render(f"{name}.html", {**self.around, **own, **values}))
+
+    async def _ask(self, request: Request) -> Response:
+        make = partial(sql, self.index, self.statements, request.query_params)
+        values = await until_left(request, make)
+        return await run_in_threadpool(self._shown, "sql", values)
+
+    async def _save(self, request: Request) -> Response:
+        make = partial(answer_file, self.index, self.statements, request.query_params)
+        file, kind = await until_left(request, make)
+        parts = iter(lambda: file.read(SENT), b"")
+        return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
+
+    async def _cancel(self, request: Request) -> Response:
+        self.statements.cancel()
+        draft = parse_qs((await request.body()).decode("utf-8", "replace")).get("sql", [""])[0]
+        return RedirectResponse(link_to("sql", draft=draft), 303)
 
 
 def _asset(name: str) -> Route:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from trailgate.browse.index import Span, TrailIndex
-from trailgate.errors import TrailgateError
+from trailgate.errors import StorageError, TrailgateError
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.trail_files import TrailPlace
 from trailgate.storage.reading.trail_file import TrailFileReader
@@ -43,8 +43,13 @@ def records_of(index: TrailIndex, span: Span) -> tuple[TrailBytes, RecordView]:
 
 
 def read_span(index: TrailIndex, span: Span, wanted: Wanted) -> Iterator[ChangeBatch | Unread]:
-    """Yield the operations of a span in their order."""
-    source, view = records_of(index, span)
+    """Yield the operations of a span in their order; none if its file is gone."""
+    try:
+        source, view = records_of(index, span)
+    except StorageError:
+        if span.number in index.look_for_gone():
+            return
+        raise
     state = replace(span.state, wanted=wanted, gives_open=True)
     view = view.take(np.flatnonzero(~is_restart(view)))
     parts, failures = [view], 0
