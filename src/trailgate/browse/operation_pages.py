@@ -54,6 +54,30 @@ def _previous(found: Found, own: Query) -> str:
     return link_to("operations", **own, before=place_text(before)) if before else ""
 
 
+IMAGES: Final = ("before", "after")
+
+
+def value(index: TrailIndex, query: Query) -> str:
+    """Return the complete text of a value, which pages show the beginning of.
+
+    Raises OptionError if there is no such operation, column or value.
+    """
+    at, column, image = place_of(query.get("at", "")), query.get("column", ""), query.get("image")
+    if at is None or image not in IMAGES:
+        raise OptionError(
+            "the address of a value has at=POSITION, column=NAME and image=before or after"
+        )
+    index.readable_file(at.number)
+    found = Search(index, Filters(), at, rows=1).run().rows
+    for row in found:
+        if isinstance(row, Operation) and row.place == at:
+            for cell in row.cells:
+                side = getattr(cell, image)
+                if cell.name == column and side is not None:
+                    return str(side.text)
+    raise OptionError(f"the operation at {place_text(at)} has no {image} value of {column!r}")
+
+
 def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
     """Return what the page of a transaction shows: the one that has the operation at a place, or the first after it.
 

@@ -48,6 +48,7 @@ BARS: Final = 64  # of a chart
 WIDTH, HEIGHT = 960, 160  # of a chart, in its own units
 WIDEST: Final = 64  # of a bar
 LISTED: Final = 500  # tables and files of a page
+LONGEST: Final = 300  # characters of a value that a page shows
 UNITS: Final = ((3600 * SECOND, "h"), (60 * SECOND, "min"), (SECOND, "s"), (1000, "ms"), (1, "µs"))
 # Of a run in the manifest: when it began, in microseconds, and the counts that are shown also where they are zero.
 RUN_TIME: Final = re.compile(r"-([0-9]{16})$")
@@ -135,9 +136,12 @@ def duration_text(microseconds: int) -> str:
 
 def visible(text: object) -> str:
     """Return a text with control characters, and those that turn the direction of others, as escapes."""
+    text = str(text)
+    if text.isprintable():
+        return text
     return "".join(
         one if one.isprintable() or one in "\n\t" else one.encode("unicode_escape").decode()
-        for one in str(text)
+        for one in text
     )
 
 
@@ -169,9 +173,11 @@ def environment() -> Environment:
         "duration": duration_text,
         "place": place_text,
         "visible": visible,
+        "bytes": lambda text: len(text.encode()),
     }
     made.globals |= {
         "kinds": KINDS,
+        "longest": LONGEST,
         "kind_names": KIND_NAMES,
         "type_name": type_name,
         "version": trailgate.__version__,

@@ -22,14 +22,20 @@ from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
 from trailgate.browse.byte_pages import record_bytes
 from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.guard import App, Guard
 from trailgate.browse.index import TrailIndex
-from trailgate.browse.operation_pages import operations, transaction
+from trailgate.browse.operation_pages import operations, transaction, value
 from trailgate.browse.pages import Query, asset, link_to, overview, render
 from trailgate.browse.quarantine_pages import quarantine
 from trailgate.browse.sql_pages import answer_file, sql
@@ -125,6 +131,7 @@ class _TrailPages:
         """Return the routes of the pages, and of SQL."""
         return [
             *map(self._page, PAGES),
+            Route("/value", self._value),
             Route("/sql", self._ask),
             Route("/answer", self._save),
             Route(CANCEL, self._cancel, methods=["POST"]),
@@ -145,6 +152,9 @@ class _TrailPages:
             "gone": index.gone_names,
         }
         return HTMLResponse(render(f"{name}.html", {**self.around, **own, **values}))
+
+    def _value(self, request: Request) -> Response:
+        return PlainTextResponse(value(self.index, request.query_params))
 
     async def _ask(self, request: Request) -> Response:
         make = partial(sql, self.index, self.statements, request.query_params)
