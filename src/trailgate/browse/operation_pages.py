@@ -73,7 +73,7 @@ def value(index: TrailIndex, query: Query) -> str:
         if isinstance(row, Operation) and row.place == at:
             for cell in row.cells:
                 side = getattr(cell, image)
-                if cell.name == column and side is not None:
+                if cell.name == column and side is not None and side.state in ("value", "empty"):
                     return str(side.text)
     raise OptionError(f"the operation at {place_text(at)} has no {image} value of {column!r}")
 

@@ -75,7 +75,8 @@ class Filters:
     @property
     def wanted(self) -> Wanted:
         """Return what of operations is decoded to find those that pass."""
-        return Wanted(self.tables, columns=frozenset() if self.indicators else None)
+        columns = frozenset[str]() if self.indicators else None
+        return Wanted(self.tables, columns=columns, lenient=True)
 
     def may_be_in(self, span: Span, tables: int | None) -> bool:
         """Return whether a span may have operations that pass; ``tables`` are the bits of those asked for."""
@@ -121,10 +122,12 @@ class Filters:
         for column, *states in zip(block.table.columns, block.before, block.after, strict=True):
             if wanted and column.name.casefold() != wanted:
                 continue
-            for values in (state.values for state in states):
-                if values is not None:
-                    text = formatter_for(column)(values)
+            for state in states:
+                if state.values is not None:
+                    text = formatter_for(column)(state.values)
                     found |= _mask(pc.match_substring(text, self.text, ignore_case=True))
+                if state.problems is not None:  # it may have the text
+                    found |= _mask(state.problems.is_valid())
         return found
 
 
@@ -158,7 +161,7 @@ def place_of(text: str) -> TrailPlace | None:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A value as it is shown: ``state`` is value, empty, null or missing."""
+    """A value as it is shown: ``state`` is value, empty, null, missing or unread. Of an unread value ``text`` is the problem."""
 
     state: str
     text: str = ""
@@ -367,9 +370,12 @@ def _sides(convert: object, state: StateColumn, rows: int) -> list[Side]:
     if state.values is None:
         return [MISSING] * rows
     missing = state.is_missing(rows).tolist()
+    problems = [None] * rows if state.problems is None else state.problems.to_pylist()
     return [
-        MISSING if gone else side_of(text)
-        for gone, text in zip(missing, convert(state.values).to_pylist(), strict=True)
+        MISSING if gone else side_of(text) if problem is None else Side("unread", problem)
+        for gone, text, problem in zip(
+            missing, convert(state.values).to_pylist(), problems, strict=True
+        )
     ]
 
 

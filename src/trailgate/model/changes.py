@@ -36,10 +36,13 @@ class StateColumn:
     ``values`` has the column's block type (``Column.arrow_type``), null where the value is NULL
     or missing; None means that it is missing in every row. ``missing`` marks the missing rows;
     None means that no row misses it (or, where ``values`` is None, that all do).
+    ``problems`` has strings: the problem of each value that cannot be decoded, which is null in ``values``. None means that
+    there is none. Only readers that were asked to be lenient set it.
     """
 
     values: pa.Array | None
     missing: Mask | None = None
+    problems: pa.Array | None = None
 
     def is_missing(self, rows: int) -> Mask:
         """Return the missing rows as a mask of that length."""
@@ -94,7 +97,11 @@ class ChangeBlock:
 
         def image(columns: Image) -> Image:
             return tuple(
-                StateColumn(pick(one.values), None if one.missing is None else one.missing[rows])
+                StateColumn(
+                    pick(one.values),
+                    None if one.missing is None else one.missing[rows],
+                    pick(one.problems),
+                )
                 for one in columns
             )
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from types import MappingProxyType
 from typing import Final
@@ -30,6 +31,7 @@ from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.values.cells import CellPlaces, find_cells, split_images
 from trailgate.trail.values.codec import CELL_HEAD, INDICATOR_BYTES, NULL, Cells, ValueCodec
 from trailgate.trail.values.codecs import codecs_of, unreadable
+from trailgate.trail.values.lenient import decode_leniently
 from trailgate.trail.values.text import fixed_width
 
 
@@ -40,6 +42,7 @@ class Wanted:
     Cells of other columns are found and checked, but their values are not decoded. So are ``tokens``, the ``ids`` of
     transactions and ``positions``, each of which may be left out; the latter two are null then. Without ``values`` their indicators and lengths are checked, and no value is decoded.
     Without ``undone`` operations that are the backout of another one are left out.
+    With ``lenient`` a value that cannot be decoded is null, and its column has its problem; otherwise it raises.
     """
 
     tables: TablePatterns | None = None
@@ -49,6 +52,7 @@ class Wanted:
     positions: bool = True
     values: bool = True
     undone: bool = True
+    lenient: bool = False
 
     def has_table(self, name: str) -> bool:
         """Return whether a table's operations are decoded."""
@@ -95,18 +99,26 @@ def _column(
     if not wanted.values and codec is not None:
         codec.check(cells)
         return ABSENT
-    return _in_states(_values(codec, cells), found, images)
+    if not wanted.lenient:
+        return _in_states(_values(codec, cells), None, found, images)
+    values, problems = decode_leniently(partial(_values, codec), cells)
+    return _in_states(values, problems, found, images)
 
 
-def _in_states(values: pa.Array, found: CellPlaces, images: ImageAreas) -> StateColumn:
+def _in_states(
+    values: pa.Array, problems: pa.Array | None, found: CellPlaces, images: ImageAreas
+) -> StateColumn:
     if len(found) == images.count:
-        return StateColumn(values)
+        return StateColumn(values, None, problems)
     rows = _rows(found, images)
     missing = np.ones(images.count, bool)
     missing[rows] = False
     slots = np.zeros(images.count, np.int64)
     slots[rows] = np.arange(len(rows))
-    return StateColumn(values.take(pa.array(slots, mask=missing)), missing)
+    taken = pa.array(slots, mask=missing)
+    return StateColumn(
+        values.take(taken), missing, None if problems is None else problems.take(taken)
+    )
 
 
 def _rows(found: CellPlaces, images: ImageAreas) -> Longs:

@@ -18,9 +18,11 @@ from trailgate.model.tables import Table
 from trailgate.trail.format.record_layout import PIECE_HEAD
 from trailgate.trail.format.record_types import IO_TRUNCATE, Role
 from trailgate.trail.reading.grouping import Operations, last_change
+from trailgate.trail.reading.images import Wanted
 from trailgate.trail.records.framing import Spans, TrailBytes
 from trailgate.trail.values.codec import Cells
 from trailgate.trail.values.codecs import LARGE, unreadable
+from trailgate.trail.values.lenient import decode_leniently
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,11 +164,11 @@ def put_in(
     image: Image,
     placed: tuple[LargeObjects, Longs, int],
     *,
-    decoded: bool = True,
+    wanted: Wanted,
 ) -> Image:
     """Return an image of ``count`` rows with the large objects in their rows and columns.
 
-    Without ``decoded`` their columns are checked alone.
+    If no values are wanted, their columns are only checked.
     """
     objects, rows, count = placed
     columns = list(image)
@@ -183,16 +185,27 @@ def put_in(
         decode = LARGE.get(column.family)
         if decode is None:
             raise cells.error(f"a large object, but {unreadable(column)}", 0)
-        if decoded:
-            columns[index] = _overlaid(columns[index], rows[chosen], decode(cells), count)
+        if wanted.values:
+            new = decode_leniently(decode, cells) if wanted.lenient else (decode(cells), None)
+            columns[index] = _overlaid(columns[index], rows[chosen], new, count)
     return tuple(columns)
 
 
-def _overlaid(column: StateColumn, rows: Longs, values: pa.Array, count: int) -> StateColumn:
+def _overlaid(
+    column: StateColumn, rows: Longs, new: tuple[pa.Array, pa.Array | None], count: int
+) -> StateColumn:
+    """Return a column with new values, and their problems, in some rows."""
+    values, bad = new
     old = pa.nulls(count, values.type) if column.values is None else column.values
     slots = np.arange(count)
     slots[rows] = count + np.arange(len(rows))
     missing = column.is_missing(count).copy()
     missing[rows] = False
     whole = pa.concat_arrays([old, values]).take(pa.array(slots))
-    return StateColumn(whole, missing if missing.any() else None)
+    problems = None
+    if bad is not None or column.problems is not None:
+        sides = (column.problems, count), (bad, len(rows))
+        problems = pa.concat_arrays(
+            [pa.nulls(size, pa.string()) if one is None else one for one, size in sides]
+        ).take(pa.array(slots))
+    return StateColumn(whole, missing if missing.any() else None, problems)

@@ -297,4 +297,4 @@ def _with_large(
     if not len(objects):
         return image
     placed = (objects, rows[at], len(records))
-    return put_in(context.source, table, image, placed, decoded=context.wanted.values)
+    return put_in(context.source, table, image, placed, wanted=context.wanted)
