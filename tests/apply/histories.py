@@ -82,8 +82,8 @@ class Shape:
         return self.read.get(value, value)
 
 
-def _key(name: str, *type_: int, scale: int = 0, sub: int = 0, key: bool = True) -> Column:
-    return Column(name, *type_, scale=scale, sub_type=sub, key=key)
+def _key(name: str, kind: int, length: int, *, sub: int = 0, key: bool = True) -> Column:
+    return Column(name, kind, length, sub_type=sub, key=key)
 
 
 A = (Column("A", BIN64, 8), (0, 1, -1, 1 << 62, -(1 << 63)))

@@ -237,3 +237,77 @@ def test_a_line_that_is_no_operation_is_named(place: Path, line: str, problem: s
     with pytest.raises(TrailgateError, match=problem) as found:
         apply_repaired("ot", "duckdb:hr.duckdb", "d.jsonl", force=True)
     assert "d.jsonl" in str(found.value)
+
+
+def test_lines_that_were_edited_stay(place: Path) -> None:
+    """An editor may leave no line end after the last line, and blank lines between others."""
+    apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
+    edited = b"\n" + (place / "d.jsonl").read_bytes().replace(b'"ID": "7"', b'"ID": "2"').rstrip()
+    (place / "d.jsonl").write_bytes(edited)
+    write_log(place / "ot", [Operation("D", 11, 11, {}, 20)])
+    apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
+
+    content = (place / "d.jsonl").read_bytes()
+    assert content.startswith(edited + b"\n")
+    assert [json.loads(line)["op_type"] for line in content.splitlines() if line] == ["U", "D"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"REPLICAT rep\nMAP hr.t, TARGET hr.t;", b"\x00\x01\n\xff", b"[1]\n"]
+)
+def test_nothing_is_added_to_a_file_of_something_else(place: Path, content: bytes) -> None:
+    (place / "rep.prm").write_bytes(content)
+    with pytest.raises(OptionError, match=r"no file of discards.*rep\.prm, line \d.*--discards"):
+        apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="rep.prm")
+    assert (place / "rep.prm").read_bytes() == content
+
+
+def test_an_operation_of_another_trail_at_the_same_position_is_not_lost(place: Path) -> None:
+    apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
+    other = [
+        one._replace(logged={"a": 8}) if one.kind == "U" and one.key == 7 else one for one in LOG
+    ]
+    write_log(place / "other", other)
+    apply_trail("other", "duckdb:other.duckdb", on_error="discard", discards="d.jsonl")
+    assert [line["after"]["A"] for line in discards(place / "d.jsonl")] == ["9", "8"]
+
+
+def test_a_repaired_line_needs_no_position(place: Path) -> None:
+    apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
+    (line,) = discards(place / "d.jsonl")
+    for number, key in enumerate(("1", "2")):
+        own = {name: value for name, value in line.items() if name not in ("position", "reason")}
+        own["before"], own["after"] = {"ID": key}, {"ID": key, "A": "5"}
+        (place / f"{number}.jsonl").write_text(json.dumps(own))
+        apply_repaired("ot", "duckdb:hr.duckdb", f"{number}.jsonl", force=True)
+    assert {row["a"] for row in duckdb_rows(place).values()} == {5}
+
+
+def test_repairs_that_cannot_be_right_are_refused(place: Path) -> None:
+    apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="d.jsonl")
+    with pytest.raises(OptionError, match="not applied to --mode history"):
+        apply_repaired("ot", "duckdb:x.duckdb", "d.jsonl", force=True, mode="history")
+    with pytest.raises(OptionError, match=r"to the file that they are from.*--discards"):
+        apply_repaired(
+            "ot", "duckdb:hr.duckdb", "d.jsonl", force=True, on_error="discard", discards="d.jsonl"
+        )
+
+
+def test_a_value_before_an_update_need_not_fit(place: Path) -> None:
+    """The table gets nothing of it: the row has another value, since the update before was discarded."""
+    log = [
+        Operation("I", 1, 1, {**FULL, "a": 1}, 1),
+        Operation("U", 1, 1, {"a": 300}, 2),
+        Operation("U", 1, 1, {"a": 2}, 3, "", {"a": 300}),
+        Operation("I", 2, 2, {**FULL, "a": 1}, 4),
+        Operation("D", 2, 2, {}, 5, "", {"a": 300}),
+    ]
+    write_log(place / "narrow", log)
+    report = apply_trail(
+        "narrow", "duckdb:hr.duckdb", on_error="discard", column=["HR.T.A=decimal(2,0)"]
+    )
+    assert (
+        report.tables["hr.t"].discarded,
+        set(duckdb_rows(place)),
+        duckdb_rows(place)[1]["a"],
+    ) == (1, {1}, 2)

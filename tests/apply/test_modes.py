@@ -113,7 +113,7 @@ def read_state(
             assert row["_is_current"] is (end is None)
             versions.append((key, values, begin, end))
         return sorted(versions, key=lambda one: (one[0], one[2]))
-    state = {}
+    state: dict[Any, Any] = {}
     for key, values, row in found:
         if mode == "meta":
             number = numbers[row["_position"]]
@@ -198,6 +198,9 @@ def cuts(own: random.Random, log: Sequence[Operation]) -> list[Sequence[Operatio
     return [log[begin:end] for begin, end in pairwise(chosen)]
 
 
+Apply = Callable[[random.Random, Path, "Case", Place], ApplyError | None]
+
+
 def applied(own: random.Random, folder: Path, case: Case, where: Place) -> ApplyError | None:
     """Apply what the trail has in runs of which some are killed; return the error of an operation that stopped the last one."""
     while True:
@@ -235,15 +238,17 @@ class Tried:
             assert found == wanted, (name, found, wanted)
 
 
-def check(own: random.Random, folder: Path, case: Case, kind: str) -> Tried:
-    """Try one history."""
+def check(own: random.Random, folder: Path, case: Case, kind: str, apply: Apply = applied) -> Tried:
+    """Try one history, which ``apply`` applies part by part."""
     made = history(own, damage=case.damage)
     where = place(kind, folder, case.options(folder, 1).mode)
     make = {
         name: partial(KEPT[case.mode], case.policy, shape.names)
         for name, shape in made.shapes.items()
     }
-    tables, dropped, fits = {}, set(), True
+    tables: dict[str, CurrentRows] = {}
+    dropped: set[int] = set()
+    fits = True
     try:
         tables, dropped = kept(made.log, make, case.on_error, case.misfits)
     except CollisionError:
@@ -252,7 +257,7 @@ def check(own: random.Random, folder: Path, case: Case, kind: str) -> Tried:
     errors = []
     for part in cuts(own, made.log):
         write(folder / "ot", made, part)
-        errors.append(applied(own, folder, case, where))
+        errors.append(apply(own, folder, case, where))
 
     assert (errors[-1] is None) == fits, (errors, made.log)
     numbers = positions(folder / "ot")
@@ -263,14 +268,37 @@ def check(own: random.Random, folder: Path, case: Case, kind: str) -> Tried:
         target.close()
         for name in made.shapes:
             at = max("" if done is None else done.position, alone.get(name.lower(), ""))
-            tables[name] = kept(made.log[: numbers[at] + 1 if at else 0], make)[0][name]
+            end = (numbers[at] or 0) + 1 if at else 0
+            tables[name] = kept(made.log[:end], make)[0][name]
     tried = Tried(made, where, tables, dropped, numbers)
     tried.check(case)
     file = folder / "discards.jsonl"
     lines = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-    listed = [numbers[line["position"]] for line in lines]
+    listed = [numbers[line["position"]] or 0 for line in lines]
     assert sorted(listed) == (sorted(dropped) if "discard" in case.on_error else [])
     return tried
+
+
+def followed(own: random.Random, folder: Path, case: Case, where: Place) -> ApplyError | None:
+    """Apply the trail by one run while its bytes come, as ``--follow`` does; return the error that stopped it."""
+    options = case.options(folder, own.choice((1, 300, 1 << 20)))
+    file = folder / "ot000000000"
+    content, begun = file.read_bytes(), folder / "begun"
+    before = begun.stat().st_size if begun.exists() else 0
+    cuts = sorted(own.randint(before, len(content)) for _ in range(4))
+    begun.write_bytes(content)  # how much of it is there when the next part comes
+    file.write_bytes(content[: cuts[0]])
+    try:
+        with ApplyRun(folder / "ot", where.to, options, target=where.open(GROUP)) as run:
+            for end in (*cuts, len(content)):
+                file.write_bytes(content[:end])
+                for _ in run.batches():
+                    pass
+    except ApplyError as error:
+        return error
+    finally:
+        file.write_bytes(content)
+    return None
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -281,4 +309,14 @@ def test_a_mode_keeps_what_its_oracle_keeps(case: Case, tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         check(own, folder, case, kind)
+        shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("case", CASES[:: 1 if WHOLE else 4], ids=str)
+def test_so_does_a_run_that_follows(case: Case, tmp_path: Path) -> None:
+    for number in range(EVERY if WHOLE else examples(6)):
+        own = chance(f"followed {case} {number}")
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check(own, folder, case, own.choice(SHARES), followed)
         shutil.rmtree(folder)

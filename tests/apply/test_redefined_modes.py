@@ -36,8 +36,7 @@ def parts_of(own: random.Random) -> list[Part]:
     found: list[Part] = []
     for number, log in enumerate(grouped):
         if not number or own.random() < 0.4:
-            names = own.sample(COLUMNS, own.randint(1, len(COLUMNS)))
-            found.append((tuple(names), []))
+            found.append((tuple(own.sample(COLUMNS, own.randint(1, len(COLUMNS)))), []))
         names = found[-1][0]
         for one in log:
             logged = {name: value for name, value in one.logged.items() if name in names}

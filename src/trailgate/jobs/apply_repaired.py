@@ -100,12 +100,13 @@ def apply_repaired(
             fold_rows=None,
         )
         read = tables.read(lambda: [replace(work, tables=tables.known).read_batches([batch])])
-        if read.last is None:
+        last = read.last
+        if last is None:
             return ApplyReport()
         read = _without_applied(read, tables, at)
         if not force:
             tables.check_unchanged(read)
-        return tables.apply(replace(read, last=replace(read.last, position=at, csn=digest)))
+        return tables.apply(replace(read, last=replace(last, position=at, csn=digest)))
 
 
 class _RepairedTables(TargetTables):

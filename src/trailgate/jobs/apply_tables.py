@@ -226,15 +226,14 @@ class TargetTables:
         if joining is None:
             hint = "Give the options that it was applied with, or name another group, --group NAME"
             raise StorageError(known, where=where, hint=hint)
-        if not self.by_position:
-            self.done = replace(done, trail=source)
-            return
-        if joining and options.changed_maps == "stop":
+        if joining and self.by_position and options.changed_maps == "stop":
             at = f"position {short_position(done.position)}"
             problem = f"group {options.group} was applied up to {at}, and {', '.join(joining)} would lack what lies before it"
             hint = f"--changed-maps catch-up applies it from the trail's beginning; --changed-maps continue begins at {at}, for tables that were loaded as of it"
             raise StorageError(problem, where=where, hint=hint)
         self.done = replace(done, trail=source)
+        if not self.by_position:
+            return
         if joining and options.changed_maps == "catch-up":
             self._check_joining(joining, to)
             self.done = None  # each table of the group has its own position
@@ -551,14 +550,15 @@ class TargetTables:
 
     def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
         """Apply a batch as one."""
-        assert batch.last is not None
+        end = batch.last
+        assert end is not None
         batch = self._without_discarded(batch)
         with self._undone_where_it_fails():
             report, faults, left_out = self._write(batch, policy, discards=True)
             if not self._options.dry_run:
                 self._discard(batch, faults, left_out)
-                self._target.commit(batch.last)
-        self.done = batch.last
+                self._target.commit(end)
+        self.done = end
         return report
 
     def _without_discarded(self, batch: SplitRead) -> SplitRead:
