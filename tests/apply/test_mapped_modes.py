@@ -57,6 +57,9 @@ class FullImages(Source):
         super().act(transaction)
 
 
+SAME: Final[Mapping[str, str]] = {name: name for name in COLUMNS}
+
+
 class Form(NamedTuple):
     """What follows the target of a MAP statement, which operations it takes, and what it makes of an image."""
 
