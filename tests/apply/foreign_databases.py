@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import duckdb
 import psycopg
 import pytest
+from psycopg.types.json import set_json_loads
 
 from apply.foreign_types import PREPARED
 
@@ -53,6 +54,9 @@ def postgresql_database(request: Any, folder: Path) -> Database:
 
     def rows(text: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(address) as connection:
+            set_json_loads(
+                lambda raw: raw if isinstance(raw, str) else bytes(raw).decode(), connection
+            )
             connection.execute("SET TimeZone = 'UTC'")
             connection.execute("SET extra_float_digits = 1")
             connection.execute("SET DateStyle = 'ISO'")

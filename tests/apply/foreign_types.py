@@ -144,12 +144,14 @@ def _is_json(text: str, stored: Any) -> bool:
         own = json.loads(text, parse_float=Decimal, parse_int=Decimal, object_pairs_hook=members)
     except ValueError:
         return False
-    theirs = json.loads(json.dumps(stored), parse_float=Decimal, parse_int=Decimal)
+    theirs = json.loads(stored, parse_float=Decimal, parse_int=Decimal)
     return own == theirs and not any(pairs)
 
 
 def _is_text(column: Column, value: Any, kind: str, text: str) -> bool:
-    if kind.startswith(PADDED):
+    if kind.startswith(PADDED) and not isinstance(value, str):
+        text = text.rstrip(" ")
+    elif kind.startswith(PADDED):
         # Blanks at the end of text mean something, unless the source pads it too.
         means = not column.type_row.fixed and str(value).endswith(" ")
         return str(value) == text if means else str(value).rstrip(" ") == text.rstrip(" ")

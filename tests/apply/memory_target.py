@@ -163,6 +163,10 @@ class MemoryTarget:
         """Forget what was not committed."""
         self._open = _copied(self._stored)
 
+    def release(self) -> None:
+        """Forget what was not committed."""
+        self.rollback()
+
     def close(self) -> None:
         """Forget what was not committed."""
         self.rollback()

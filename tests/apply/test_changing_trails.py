@@ -30,6 +30,7 @@ from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.jobs.apply import ApplyRun
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.checking import check_trail
+from trailgate.targets.sql import ADDED_COLUMNS
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 
 TARGETS: Final = ("duckdb:{}/x.duckdb", "delta:{}/lake")
@@ -328,7 +329,7 @@ def _older_duckdb(path: str) -> None:
     with duckdb.connect() as connection:
         connection.execute(f"ATTACH '{path}' AS own").fetchall()
         connection.execute(
-            "CREATE TABLE own.older AS SELECT * EXCLUDE (digest, reached) FROM own.trailgate_checkpoint"
+            "CREATE TABLE own.older AS SELECT grp, target, trail, position, csn, op_ts FROM own.trailgate_checkpoint"
         ).fetchall()
         connection.execute("DROP TABLE own.trailgate_checkpoint").fetchall()
         connection.execute(
@@ -340,14 +341,16 @@ def _older_duckdb(path: str) -> None:
 
 def _older_delta(path: str) -> None:
     state = DeltaTable(f"{path}/_trailgate/trailgate")
-    rows = state.to_pyarrow_table().drop_columns(["digest", "reached"])
+    rows = state.to_pyarrow_table().select(["trail", "position", "csn", "op_ts", "tables"])
     write_deltalake(state, rows, mode="overwrite", schema_mode="overwrite")
 
 
 def _older_parquet(path: str) -> None:
     file = Path(path, "_trailgate/trailgate.json")
     state = json.loads(file.read_text())
-    del state["position"]["digest"], state["position"]["reached"]
+    state["position"] = {
+        name: state["position"][name] for name in ("trail", "position", "csn", "op_ts")
+    }
     file.write_text(json.dumps(state))
 
 
@@ -355,8 +358,8 @@ def _older_postgresql(address: str) -> None:
     import psycopg  # noqa: PLC0415
 
     with psycopg.connect(f"postgresql:{address}") as connected:
-        for name in (b"digest", b"reached"):
-            connected.execute(b"ALTER TABLE trailgate_checkpoint DROP COLUMN " + name)
+        for name in ADDED_COLUMNS:
+            connected.execute(f"ALTER TABLE trailgate_checkpoint DROP COLUMN {name}".encode())
 
 
 OLDER: Final[dict[str, Callable[[str], None]]] = {

@@ -19,14 +19,14 @@ from apply.deletion_vectors import delete_by_vector, vectors
 from apply.naive_batches import block_of_images
 from apply.test_keys_and_values import HISTORIES, TABLES
 from apply.value_histories import mixed_histories, run_histories
-from apply.value_table import TARGETS
-from laws import WHOLE, chance
+from apply.value_table import TARGETS, VALUES, Values
+from laws import WHOLE, chance, one_of
 from store_servers.bucket import Bucket
 from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
-from trailgate.apply.tables import target_table
+from trailgate.apply.tables import held_type, target_table
 from trailgate.model.changes import DELETE, INSERT, TRUNCATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.targets.delta_statistics import statistics_settings
+from trailgate.targets.delta_statistics import has_rounded_statistics, statistics_settings
 from trailgate.targets.target import table_rows
 
 T: Final = Table("HR.T", (Column("ID", 134, 8, key=True), Column("V", 64, 20)))
@@ -88,6 +88,28 @@ def mark_copies(path: str) -> None:
         assert vectors(Path(path)) == 1
 
 
+def write_statistics(path: str, together: int = 1) -> None:
+    """Write a table anew, one file for each row or few, with statistics of all columns, as delta-rs does for others."""
+    table = DeltaTable(path)
+    schema = pa.schema(table.schema())
+    found = pa.table(table.scan()).cast(schema)
+    listed = {"delta.dataSkippingStatsColumns": ",".join(schema.names)}
+    table.alter.set_table_properties(listed)
+    write_deltalake(table, found[:0], mode="overwrite")
+    own = min(found.num_rows, 20)
+    starts = range(0, own, together)
+    for part in (*(found[at : min(at + together, own)] for at in starts), found[own:]):
+        if part.num_rows:
+            write_deltalake(table, part, mode="append")
+
+
+# What others do to such a table between two runs.
+BETWEEN: Final[Mapping[str, Callable[[str], object]]] = {
+    "statistics of all columns": write_statistics,
+    "deletion vectors": mark_copies,
+}
+
+
 @pytest.mark.timeout(0 if WHOLE else 300)
 @pytest.mark.parametrize("created", CREATED)
 def test_a_table_has_the_sources_rows(created: str, tmp_path: Path) -> None:
@@ -102,11 +124,44 @@ def test_a_table_has_the_sources_rows(created: str, tmp_path: Path) -> None:
             CREATED[created](path, target_table(history.table).schema)
 
         def between(_: str, paths: list[Path] = paths) -> None:
-            if created == "deletion vectors":
-                for path in paths:
-                    mark_copies(str(path))
+            for path in paths:
+                BETWEEN.get(created, str)(str(path))
 
         run_histories(folder, histories, target, _applied, own, between=between)
+
+
+# Types whose statistics leave out files that have a value.
+UNSAFE: Final = [
+    one
+    for one in VALUES
+    if has_rounded_statistics(held_type(one.column)) or pa.types.is_floating(held_type(one.column))
+]
+
+
+@pytest.mark.parametrize("one", one_of(UNSAFE, "unsafe keys"), ids=lambda one: one.name)
+def test_keys_are_found_though_statistics_leave_them_out(one: Values, tmp_path: Path) -> None:
+    """Each value is in a file of its own or, if it is a float, with others, and each operation is a MERGE of its own."""
+    table = Table("HR.T", (one.as_column("ID", key=True), Column("V", 134, 8)))
+    path = tmp_path / "lake/hr/t"
+    path.mkdir(parents=True)
+    DeltaTable.create(path, target_table(table).schema)
+    keys = list(
+        {TARGETS["delta"].stored(one.column, value): value for value in one.values}.values()
+    )
+    write(tmp_path / "ot", *((INSERT, None, {"ID": key, "V": 1}) for key in keys), table=table)
+    to = f"delta:{tmp_path}/lake"
+    apply_trail(tmp_path / "ot", to)
+    is_float = pa.types.is_floating(held_type(one.column))
+    write_statistics(
+        str(path), 3 if is_float else 1
+    )  # the bounds of NaN and others are those of the others
+    updates = [(UPDATE, {"ID": key}, {"ID": key, "V": 2}) for key in keys[::2]]
+    deletes = [(DELETE, {"ID": key}, None) for key in keys[1::2]]
+    write(tmp_path / "ot", *updates, *deletes, table=table)
+
+    apply_trail(tmp_path / "ot", to, batch_bytes=1)
+    assert [row["v"] for row in rows(path)] == [2] * len(updates)
+    assert verify_tables(tmp_path / "ot", to).is_equal
 
 
 def _applied(trail: Path, to: str, batch_bytes: int) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
+from apply.naive_batches import block_of_images
 from apply.postgresql_server import running
-from apply.value_histories import FORMS, History, run_histories
+from apply.value_histories import FORMS, SHOWN, History, run_histories
 from apply.value_table import TARGETS, VALUES
 from laws import WHOLE, chance, examples
-from trailgate import apply_trail
+from trailgate import TrailAppender, apply_trail
+from trailgate.model.changes import INSERT, KEY_UPDATE, UPDATE, ChangeBatch
+from trailgate.model.tables import Column, Definitions, Table
 from trailgate.model.types import INTERVAL_TYPES, TYPES, Family
 
 TABLES = 6  # of a trail
@@ -86,3 +90,27 @@ def _database(server: str, name: str) -> str:
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
     return f"{server.rpartition('/')[0]}/{name}"
+
+
+@pytest.mark.parametrize("mode", ["current", "soft-delete", "history"])
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_nan_is_one_key(name: str, mode: str, tmp_path: Path) -> None:
+    """The row moves away from NaN and back, so that it is followed row by row."""
+    target, table = (
+        TARGETS[name],
+        Table("HR.N", (Column("K", 143, 8, key=True), Column("A", 134, 8))),
+    )
+    nan = {"K": math.nan}
+    for changes in (
+        [(INSERT, None, {**nan, "A": 1})],
+        [(KEY_UPDATE, nan, {"K": 1.0, "A": 2}), (KEY_UPDATE, {"K": 1.0}, {**nan, "A": 3})],
+        [(UPDATE, nan, {**nan, "A": 4})],
+    ):
+        block = block_of_images(table, changes)
+        with TrailAppender(str(tmp_path / "ot"), Definitions((table,))) as trail:
+            trail.append(ChangeBatch([block], len(block)))
+            trail.commit("all")
+        _applied(mode)(tmp_path / "ot", target.address.format(tmp_path), 1 << 20)
+
+    found = filter(SHOWN[mode], target.rows(target.address.format(tmp_path), "hr.n"))
+    assert [(str(row["k"]), row["a"]) for row in found] == [("nan", 4)]

@@ -131,9 +131,7 @@ def test_a_key_whose_values_are_equal_though_their_text_is_not_is_refused(
         apply_trail(ot, database.address)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(one, marks=pytest.mark.servers if one == "postgresql" else ()) for one in TARGETS]
-)  # fmt: skip
+@pytest.mark.parametrize("name", [*NAMES, "delta", "parquet"])
 def test_columns_of_a_trail_whose_names_differ_in_case_alone_are_refused(
     name: str, tmp_path: Path, request: Any
 ) -> None:
@@ -278,5 +276,5 @@ def test_a_table_without_a_key_says_so(name: str, tmp_path: Path, request: Any) 
     database.run("CREATE TABLE hr.t (k bigint, a bigint)", "INSERT INTO hr.t VALUES (5, 5), (5, 5)")
     apply_trail(twice, database.address, group="b")
     append(tmp_path / "b", table, (UPDATE, {"K": 5, "A": 5}, {"K": 5, "A": 6}))
-    with pytest.raises(TrailgateError, match=r"cannot be told apart.*KEYCOLS|KEYCOLS"):
+    with pytest.raises(TrailgateError, match=r"no key.*KEYCOLS"):
         apply_trail(twice, database.address, group="b")

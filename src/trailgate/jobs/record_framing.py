@@ -16,7 +16,7 @@ from trailgate.cobol.records.record_lengths import (
     mapped_lengths,
     stated_lengths,
 )
-from trailgate.cobol.records.segments import layout_named, written_layout
+from trailgate.cobol.records.segments import SegmentLength, layout_named, written_layout
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.errors import OptionError
 from trailgate.options import Options
@@ -99,7 +99,8 @@ def _lengths(
         return None
     names = [given["record"]] if kinds is None else kinds.records
     # A segment ends with its own last item, if nothing follows it in its record.
-    named = written_layout if is_layout and given["segment_length"] else layout_named
+    is_own = given["segment_length"] is SegmentLength.OWN
+    named = written_layout if is_layout and is_own else layout_named
     own = [named(layouts, name) for name in names]
     if is_layout:
         if given["depending"] is Depending.MOST:

@@ -24,6 +24,7 @@ from trailgate.cobol.records.decoding import (
 )
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.nested_kinds import Children, Orphans
+from trailgate.cobol.records.segments import SegmentLength
 from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding
 from trailgate.jobs.record_framing import LENGTH_WIDTH
 from trailgate.jobs.record_texts import (
@@ -39,7 +40,6 @@ from trailgate.jobs.record_texts import (
     PAGES,
     PARENTS,
     RENAMED,
-    SEGMENT_LENGTHS,
     TRIM,
 )
 from trailgate.options import (
@@ -217,9 +217,9 @@ OPTIONS: Final = Options(
         Option("record_length", WHOLE, "bytes of a record; else the copybook's"),
         Option(
             "segment_length",
-            SEGMENT_LENGTHS,
+            choice(SegmentLength),
             "bytes of a segment: its own, or the whole record's",
-            True,
+            SegmentLength.OWN,
         ),
         Option("delimiter", DELIMITER, "after each line, as \\x15; else \\n or \\r\\n"),
         Option("little_endian", FLAG, "true: descriptor words and length fields are so", False),

@@ -31,7 +31,7 @@ from trailgate.cobol.records.nested_encoding import NestedEncoder
 from trailgate.cobol.records.nested_kinds import Children, NestedDecoder
 from trailgate.cobol.records.nulls import NullAs, null_policies
 from trailgate.cobol.records.record_kinds import KindsDecoder
-from trailgate.cobol.records.segments import layout_named, written_layout
+from trailgate.cobol.records.segments import SegmentLength, layout_named, written_layout
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import (
     EncodeError,
@@ -136,7 +136,8 @@ class WritingOptions:
         check_formats(given, WRITING)
         blocks = FILLED if length is None and records is None else Blocks(records, length)
         chosen = CopybookOptions.of_values(given)
-        return cls(chosen, given["nulls"] or {}, given["segment_length"], blocks)
+        own = given["segment_length"] is SegmentLength.OWN
+        return cls(chosen, given["nulls"] or {}, own, blocks)
 
     def encoder(self) -> BatchEncoder:
         """Return what encodes the records."""

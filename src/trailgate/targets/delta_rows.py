@@ -101,14 +101,14 @@ def _literal(value: pa.Scalar) -> str:
 def match(table: TargetTable) -> str:
     """Return the condition that a row of the table and one of staging have the same key.
 
-    Tables that others created have statistics of every column. Keys whose statistics are rounded, or do not count NaN, are compared as text, for which no file is left out.
+    The statistics of floats do not count NaN, so floats are compared as text, for which no file is left out.
     """
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
     pairs = []
     for at in table.key:
         left, right = f"t.{sql.quoted(table.columns[at].name)}", f"s.c{at}"
         kind = table.columns[at].type
-        if has_rounded_statistics(kind) or pa.types.is_floating(kind):
+        if pa.types.is_floating(kind):
             left, right = f"CAST({left} AS VARCHAR)", f"CAST({right} AS VARCHAR)"
         pairs.append(f"({left} {equal} {right})")
     # DataFusion takes AND for the narrower one where there are no parentheses.

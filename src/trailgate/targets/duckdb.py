@@ -58,6 +58,7 @@ REFUSALS: Final = (
     ("CHECK constraint failed", CHECK),
     ("Violates foreign key constraint", FOREIGN_KEY),
 )
+CONVERTED: Final = "Could not convert"  # a value: other errors of this class are not about one
 _AS_TEXT: Final = frozenset({Rule.INTEGER, Rule.PRINTED, Rule.PRINTED_KEY, Rule.UUID})
 DUCKDB: Final = sql.Dialect(staged=_AS_TEXT, read=_AS_TEXT, printed="CAST({} AS VARCHAR)")
 # The types that Arrow has too; of the others, those whose values are equal if their text is.
@@ -215,7 +216,9 @@ class TableTarget:
     def _check_printed(self, table: TargetTable, columns: Iterable[int]) -> None:
         """Raise RowRefusedError for a staged value that DuckDB prints in another way than the trail."""
         for column, text in DUCKDB.printed_values(table, STAGING, columns):
-            for own, theirs in self._execute(text, table=table):
+            with sql.refusing_values(column):
+                rows = self._execute(text, table=table)
+            for own, theirs in rows:
                 raise sql.changed_value(table, column, own, theirs)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
@@ -391,7 +394,8 @@ def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -
         return TargetLockedError(f"another process has the file open{by}", where=where, hint=LOCKED)
     if fault is not None:
         return fault(f"DuckDB refuses: {_line(error)}", where=where)
-    is_of_row = isinstance(error, duckdb.IntegrityError | duckdb.DataError)
+    of_value = isinstance(error, duckdb.InvalidInputException) and CONVERTED in str(error)
+    is_of_row = of_value or isinstance(error, duckdb.IntegrityError | duckdb.DataError)
     kind = RowRefusedError if is_of_row else ApplyError
     numbers = next((own for text, own in REFUSALS if text in str(error)), ())
     return kind(f"DuckDB refuses: {_line(error)}", where=where).numbered(numbers)

@@ -257,7 +257,7 @@ class TableTarget:
     def _named(self, schema: str, name: str) -> tuple[int, str, str] | None:
         """Return the number, schema and name of a table: that of exactly this name, else the one whose name is equal without case.
 
-        Raises DefinitionError if there are several, or if it is no table.
+        Raises DefinitionError if there are several, or if it is a view.
         """
         rows = self._execute(
             "SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -354,7 +354,9 @@ class TableTarget:
     def _check_printed(self, table: TargetTable, staging: str, columns: Iterable[int]) -> None:
         """Raise RowRefusedError for a staged value that PostgreSQL prints in another way than the trail."""
         for column, text in DIALECT.printed_values(table, staging, columns):
-            for own, theirs in self._execute(text, table=table):
+            with sql.refusing_values(column):
+                rows = self._execute(text, table=table)
+            for own, theirs in rows:
                 raise sql.changed_value(table, column, own, theirs)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -340,6 +341,16 @@ def spelled_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
     return rows
 
 
+@contextmanager
+def refusing_values(column: TargetColumn) -> Iterator[None]:
+    """Raise RowRefusedError for any error of a statement that casts staged values alone: databases have more classes for them than one."""
+    try:
+        yield
+    except ApplyError as error:
+        made = RowRefusedError(error.problem, where=error.where, hint=error.hint)
+        raise made.with_place(field=column.name).numbered(error.numbers) from None
+
+
 def changed_value(
     table: TargetTable, column: TargetColumn, own: Any, theirs: Any
 ) -> RowRefusedError:
@@ -353,7 +364,7 @@ def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyE
     """Return the error of a statement that changed another number of rows than the effects have."""
     hint = "Somebody else changes the table, or its key's columns have equal values in several rows"
     if table.keyless:
-        hint = f"The table has no key, and rows that are equal in all columns cannot be told apart: {KEYLESS_HINT}"
+        hint = f"The table has no key, and no statement can change one of several rows that are equal in all columns: {KEYLESS_HINT}"
     return ApplyError(
         f"{changed} rows changed where {expected} should have",
         where=Where(table=str(table)),

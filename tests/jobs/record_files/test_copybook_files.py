@@ -354,13 +354,15 @@ def test_names_of_any_kind_are_columns_of_the_kinds_that_have_them(
 def test_an_item_is_not_taken_for_a_record(tmp_path: Path) -> None:
     (tmp_path / "data").write_bytes(b"")
     copybook = tmp_path / "r.cpy"
-    copybook.write_text("01 R.\n 05 K PIC X.\n 05 A PIC X.\n 05 B REDEFINES A PIC 9.")
+    copybook.write_text(
+        "01 R.\n 05 K PIC X.\n 05 A OCCURS 2.\n 10 C PIC X.\n 10 B REDEFINES C PIC 9.\n"
+    )
 
-    problem = "B is an item, which redefines A, of the record R, not a record"
+    problem = "B is an item, which redefines C, of the record R, not a record"
     with pytest.raises(OptionError, match=problem):
         rows(tmp_path / "data", copybook, kinds="K: 1=R, 2=B")
-    with pytest.raises(OptionError, match="A is an item of the record R, not a record"):
-        rows(tmp_path / "data", copybook, record="a")
+    with pytest.raises(OptionError, match="K is an item of the record R, not a record"):
+        rows(tmp_path / "data", copybook, record="k")
 
 
 @pytest.mark.parametrize(

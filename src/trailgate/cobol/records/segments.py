@@ -7,9 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from enum import Enum
 
 from trailgate.cobol.copybook.layouts import Field, Layout, Usage
 from trailgate.errors import OptionError, did_you_mean
+
+
+class SegmentLength(Enum):
+    """Where a segment ends after which nothing follows in its record."""
+
+    OWN = "own"  # with its last item
+    RECORD = "record"  # where the longest one ends
 
 
 def layout_named(layouts: Sequence[Layout], name: str | None) -> Layout:
