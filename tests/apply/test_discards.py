@@ -257,7 +257,7 @@ def test_lines_that_were_edited_stay(place: Path) -> None:
 )
 def test_nothing_is_added_to_a_file_of_something_else(place: Path, content: bytes) -> None:
     (place / "rep.prm").write_bytes(content)
-    with pytest.raises(OptionError, match=r"no file of discards.*rep\.prm, line \d.*--discards"):
+    with pytest.raises(OptionError, match=r"one of something else.*rep\.prm, line \d.*--discards"):
         apply_trail("ot", "duckdb:hr.duckdb", on_error="discard", discards="rep.prm")
     assert (place / "rep.prm").read_bytes() == content
 
