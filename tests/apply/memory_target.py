@@ -167,9 +167,6 @@ class MemoryTarget:
         """Forget what was not committed."""
         self.rollback()
 
-    def release(self) -> None:
-        """Do nothing: nothing is open."""
-
     def close(self) -> None:
         """Forget what was not committed."""
         self.rollback()

@@ -57,7 +57,7 @@ class FullImages(Source):
         super().act(transaction)
 
 
-SAME: Final[Mapping[str, str]] = {name: name for name in COLUMNS}
+SAME: Final[Mapping[str, str]] = dict(zip(COLUMNS, COLUMNS, strict=True))
 
 
 class Form(NamedTuple):
@@ -65,7 +65,7 @@ class Form(NamedTuple):
 
     text: str
     takes: Callable[[str, Row], bool] = lambda _, __: True
-    columns: Mapping[str, str] = {name: name for name in COLUMNS}
+    columns: Mapping[str, str] = dict(zip(COLUMNS, COLUMNS, strict=True))
 
 
 FORMS: Final = (
