@@ -57,9 +57,6 @@ class FullImages(Source):
         super().act(transaction)
 
 
-SAME: Final[Mapping[str, str]] = dict(zip(COLUMNS, COLUMNS, strict=True))
-
-
 class Form(NamedTuple):
     """What follows the target of a MAP statement, which operations it takes, and what it makes of an image."""
 
