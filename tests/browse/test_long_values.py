@@ -114,4 +114,5 @@ def test_an_answer_of_sql_has_the_beginnings(shown: tuple[str, Any]) -> None:
 def test_an_address_of_no_value_is_refused(query: str, tmp_path: Path) -> None:
     with TrailIndex(str(write_trail(tmp_path / "aa", [[[Op("I", 1, "a")]]]))) as index:
         index.build()
-        asking(index)(f"value?{query}", 400)
+        ask: Any = asking(index)
+        ask(f"value?{query}", 400)

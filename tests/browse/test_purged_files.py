@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from browse.test_operation_pages import Ask, asking, plain
+from browse.test_operation_pages import asking, plain
 from sample_trail import NOTES, Op, write_trail
 from trailgate.browse.growth import GrowingIndex
 from trailgate.browse.index import TrailIndex
@@ -29,7 +30,7 @@ def path_of(index: TrailIndex, number: int) -> Path:
     return Path(f"{index.found.prefix}{number:09}")
 
 
-def check_what_remains(ask: Ask, gone: list[int]) -> None:
+def check_what_remains(ask: Any, gone: list[int]) -> None:
     """Assert that pages have what is left, and name what is gone."""
     notice = "file is gone since it was" if len(gone) == 1 else "files are gone since they were"
     for page in PAGES:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
+from threading import Thread, Timer
 from typing import Any
 from urllib.parse import quote, urlsplit
 from urllib.request import urlopen
@@ -21,11 +21,12 @@ from browse.test_operation_pages import plain
 from browse.trails import plain_trail
 from trailgate.browse.index import TrailIndex
 from trailgate.errors import OptionError
+from trailgate.jobs.query import Cancellation
 
 pytest.importorskip("uvicorn")
-import uvicorn  # noqa: E402  an extra
+import uvicorn
 
-from trailgate.browse import server, statements  # noqa: E402  an extra
+from trailgate.browse import server, statements
 
 ENDLESS = {
     "a sum": "SELECT sum(hash(a.range) % 7) FROM range(300000000000) a",
@@ -141,7 +142,7 @@ def test_many_statements_whose_clients_left_leave_nothing_running(served: Served
 def test_a_new_statement_of_the_page_that_was_left_is_answered(served: Served) -> None:
     """A browser closes the old connection and asks the new question at the same time."""
     old = served.begin(ENDLESS["a sum"])
-    Thread(target=lambda: (time.sleep(0.2), old.close())).start()
+    Timer(0.2, old.close).start()
 
     assert "answer 42" in plain(served.get(f"sql?sql={quote(SHORT)}"))
 
@@ -167,7 +168,7 @@ def test_a_closed_server_begins_no_statement() -> None:
 
     with (
         pytest.raises(OptionError, match="trailgate browse is ending"),
-        closed.run(SHORT, statements.Cancellation(), 1),
+        closed.run(SHORT, Cancellation(), 1),
     ):
         pass
 

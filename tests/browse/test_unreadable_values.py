@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -28,7 +29,7 @@ def damaged_trail(folder: Path, ops: list[Op]) -> str:
     return str(prefix)
 
 
-def operations(index: TrailIndex, **filters: str) -> list[Operation]:
+def operations(index: TrailIndex, **filters: Any) -> list[Operation]:
     rows = Search(index, Filters(**filters), rows=1000).run().rows
     assert all(isinstance(row, Operation) for row in rows), rows
     return [row for row in rows if isinstance(row, Operation)]
@@ -105,7 +106,7 @@ def test_each_page_of_the_row_has_the_rest_of_it(tmp_path: Path) -> None:
     ops = [Op("I", 1, "one"), Op("I", 4711, f"{MARK}")]
     with TrailIndex(damaged_trail(tmp_path, ops)) as index:
         index.build()
-        ask = asking(index)
+        ask: Any = asking(index)
         place = Search(index, Filters()).run().rows[1].place
         at = f"{place.number}:{place.offset}"
         for page in (f"bytes?at={at}", f"transaction?at={at}", "table?name=MY.ORDERS"):

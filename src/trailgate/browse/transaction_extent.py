@@ -78,7 +78,7 @@ class Extent:
     def _last(self, batch: ChangeBatch, indicator: Octets, rows: Longs) -> int:
         """Return the last row of the transaction, or -1 if another transaction begins with the first row.
 
-        A transaction ends with the operation that says so, or else before the next one that begins: after a restart the end
+        A transaction ends with the operation with that indicator, or else before the next one that begins: after a restart the end
         is missing.
         """
         begins = np.flatnonzero(np.isin(indicator[rows], _BEGINS))
