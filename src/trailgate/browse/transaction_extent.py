@@ -78,8 +78,8 @@ class Extent:
     def _last(self, batch: ChangeBatch, indicator: Octets, rows: Longs) -> int:
         """Return the last row of the transaction, or -1 if another transaction begins with the first row.
 
-        A transaction ends with the operation with that indicator, or else before the next one that begins: after a restart the end
-        is missing.
+        A transaction ends with an operation that has the indicator of an end. After a restart of the writer that is missing,
+        and the transaction ends before the next one begins.
         """
         begins = np.flatnonzero(np.isin(indicator[rows], _BEGINS))
         if self.first_time is None:
