@@ -168,7 +168,7 @@ class _TrailPages:
         return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
 
     async def _cancel(self, request: Request) -> Response:
-        self.statements.cancel()
+        await run_in_threadpool(self.statements.end)
         draft = parse_qs((await request.body()).decode("utf-8", "replace")).get("sql", [""])[0]
         return RedirectResponse(link_to("sql", draft=draft), 303)
 

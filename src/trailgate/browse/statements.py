@@ -84,6 +84,12 @@ class Statements:
             if self.running is not None:
                 self.running.cancellation.cancel(reason)
 
+    def end(self) -> None:
+        """Cancel the statement that runs, and wait a moment until it has ended."""
+        self.cancel()
+        with self._changed:
+            self._changed.wait_for(lambda: self.running is None, WAIT_SECONDS)
+
     def close(self) -> None:
         """Cancel the statement that runs, and refuse others."""
         with self._changed:
