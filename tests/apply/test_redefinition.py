@@ -294,9 +294,9 @@ def shape_of(table: Table) -> list[tuple[Any, ...]]:
     return [(one.name, one.data_type, one.scale, one.sub_type, one.key) for one in table.columns]
 
 
-@pytest.mark.parametrize("name", STOPPED | EVOLVED)
+@pytest.mark.parametrize("name", [*STOPPED, *EVOLVED])
 def test_a_repaired_operation_has_the_definition_of_its_position(name: str, tmp_path: Path) -> None:
-    before, after, _ = (STOPPED | EVOLVED)[name]
+    before, after, _ = STOPPED[name] if name in STOPPED else EVOLVED[name]
     trail = write(tmp_path / "ot", before, after)
     lines = read_trail(trail).read_all()
     found = [

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.columnar.digits import DIGITS, parse_position
+from trailgate.columnar.digits import parse_position
+from trailgate.columnar.kernels.strings import DIGITS
 from trailgate.errors import DefinitionError, OptionError, Where
 from trailgate.model.table_patterns import table_name
 from trailgate.model.tables import Table
