@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from trailgate.columnar.numbers import (
     check_number_text,
+    exact_decimals,
     format_integers,
     parse_integers,
     words_from_decimal,
@@ -121,3 +122,23 @@ def test_a_row_of_a_slice_is_counted_within_the_slice() -> None:
 def test_a_power_far_below_the_scale_is_not_taken_for_zero(text: str, scale: int) -> None:
     with pytest.raises(DecodeError, match=r"digits|whole"):
         parse_integers(pa.array([text]), scale, 8, signed=True)
+
+
+TYPES = (pa.decimal128(38, 0), pa.decimal128(38, 6), pa.decimal128(9, 2), pa.decimal256(76, 38))
+LONG = (2**128 + 1, 2**128 * 10 + 1, 2**256 + 1, 2**256 + 2**128, 10**38, 10**38 - 1)
+
+
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+@pytest.mark.parametrize("ending", ["", ".", ".5", ".000000", "e0", "E-2", "0" * 40])
+@pytest.mark.parametrize("sign", ["", "-", "+", "0" * 50])
+def test_long_digits_are_exact_or_refused(kind: pa.DataType, ending: str, sign: str) -> None:
+    for number in LONG:
+        text = f"{sign}{number}{ending}"
+        column = pa.array(["1", None, text])
+        units = EXACT.scaleb(Decimal(text), kind.scale)
+        if units == int(units) and units.copy_abs() < 10**kind.precision:
+            assert exact_decimals(column, kind).to_pylist() == [1, None, Decimal(text)]
+            continue
+        with pytest.raises(DecodeError, match="a number with more than") as caught:
+            exact_decimals(column, kind)
+        assert caught.value.where.record == 2

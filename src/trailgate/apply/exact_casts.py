@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from trailgate.apply.faults import TOO_LARGE
 from trailgate.arrays import Mask
-from trailgate.columnar.numbers import NUMBER
-from trailgate.columnar.rows import failing_row, most_bytes, row_error, trim
+from trailgate.columnar.numbers import NUMBER, exact_decimals
+from trailgate.columnar.rows import failing_row, row_error, trim
 from trailgate.errors import DecodeError, DefinitionError, Where
 
 Cast = Callable[[pa.Array, pa.DataType], pa.Array]
@@ -190,15 +190,14 @@ def same_values(one: pa.Array, other: pa.Array) -> Mask:
 def _number_through_text(values: pa.Array, kind: pa.DataType) -> pa.Array:
     text = numbers_of(values, kind)
     try:
-        found = pc.cast(text, kind)
+        if pa.types.is_decimal(kind):
+            return exact_decimals(text, kind)
+        return pc.cast(text, kind)
+    except DecodeError as error:
+        row = error.where.record or 0
     except pa.ArrowInvalid:
         row = failing_row(lambda part: pc.cast(part, kind), text)
-        raise not_held(values, row, kind) from None
-    if pa.types.is_decimal(kind) and most_bytes(text) > kind.precision - kind.scale:
-        # pyarrow 26 keeps the last 128 bits of long digits, and makes another number of them.
-        back = [None if one is None else f"{one:f}" for one in found.to_pylist()]
-        check_rows(values, same_values(text, plain_numbers(pa.array(back, pa.string()))), kind)
-    return found
+    raise not_held(values, row, kind)
 
 
 def _float_by_digits(values: pa.Array, kind: pa.DataType) -> pa.Array:

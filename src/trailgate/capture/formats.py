@@ -180,11 +180,12 @@ PUBLICATIONS: Final = (
 
 def publication(name: str) -> Publication:
     """Return the row of a format; raises OptionError for one that is not known."""
+    word = str(name)  # callers of the library may pass None
     for row in PUBLICATIONS:
-        if row.name == name.casefold():
+        if row.name == word.casefold():
             return row
     known = [row.name for row in PUBLICATIONS]
-    hint = did_you_mean(name, known) or f"There are {', '.join(known)}"
+    hint = did_you_mean(word, known) or f"There are {', '.join(known)}"
     raise OptionError(f"no messages are published in the format {name!r}", hint=hint)
 
 

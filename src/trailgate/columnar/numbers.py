@@ -143,13 +143,20 @@ def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _check_found(values: pa.Array, found: pa.Array, *, has_power: bool) -> None:
-    """Raise DecodeError for text that became another number: pyarrow 26 keeps the last 128 bits of long digits, so that 2^128 + 1 would be 1."""
-    chosen = pc.greater(pc.binary_length(values), found.type.precision - found.type.scale)
+    """Raise DecodeError if text became another number, or one with more digits than the type has.
+
+    pyarrow 26 keeps the last 128 bits of long digits, so that 2^128 + 1 would be 1, and takes 10^38 (39 digits, but 127 bits) for a decimal of 38 digits.
+    """
+    left = found.type.precision - found.type.scale  # digits before the point
+    chosen = pc.greater(pc.binary_length(values), left)
     if has_power:
         chosen = pc.or_(chosen, pc.match_substring_regex(values, "[eE]"))
     pairs = zip(values.filter(chosen).to_pylist(), found.filter(chosen).to_pylist(), strict=True)
     try:
-        same = all(Decimal(text) == number for text, number in pairs)
+        same = all(
+            Decimal(text) == number and (not number or number.adjusted() < left)
+            for text, number in pairs
+        )
     except InvalidOperation:  # an exponent of 19 digits and more
         same = False
     if not same:
@@ -266,6 +273,10 @@ def exact_decimals(values: pa.StringArray, kind: pa.DataType) -> pa.Array:
     """Return number text as decimals of a type; raises DecodeError, with its row, for what the type cannot hold."""
 
     def convert(dense: pa.Array) -> pa.Array:
+        try:
+            return _exact(dense, kind)
+        except (pa.ArrowException, DecodeError):
+            pass  # zeros without a value may be what the cast refuses
         try:
             return _exact(_plain(dense), kind)
         except (pa.ArrowException, DecodeError):

@@ -150,7 +150,11 @@ REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("GGENVIRONMENT", "PROCESSID"): "it would differ from run to run",
         ("GGENVIRONMENT", "DOMAINNAME"): "it belongs to Windows",
         ("GGENVIRONMENT", "GROUPDESCRIPTION"): "a parameter file does not have it",
-        ("GGHEADER", "RECORDLENGTH"): "it is known only after the record is written",
+        # Tokens are evaluated while messages are parsed: the writer chooses the images, the names and the pieces of large values later.
+        (
+            "GGHEADER",
+            "RECORDLENGTH",
+        ): "the length depends on the format of the trail (images of updates, pieces of large values), which is chosen after tokens are evaluated",
         ("RECORD", "ROWID"): "a ROWID is a place in the source's database",
         ("TRANSACTION", "USERID"): "the user has a name and no number here: take USERNAME",
         ("TRANSACTION", "PLANNAME"): "it belongs to Db2 for z/OS, whose log is not read",

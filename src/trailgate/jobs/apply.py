@@ -31,7 +31,7 @@ from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
 from trailgate.jobs.apply_retries import Retries, retried
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.table_patterns import TablePatterns, no_table
-from trailgate.model.tables import Definitions
+from trailgate.model.tables import Definitions, Table
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
@@ -39,6 +39,7 @@ from trailgate.storage.reading.message_stream import BatchLimit
 from trailgate.storage.reading.splits import Notices, TrailSplit
 from trailgate.storage.reading.stored_position import StoredPosition, record_digest
 from trailgate.storage.reading.threads import in_order, thread_count
+from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.reading.trail_file import defined_tables, first_ddl, latest_tables
 from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
@@ -154,6 +155,7 @@ class ApplyRun:
     def _begin(self) -> None:
         """Open the target, and continue after the position that it has. Raises StorageError if the trail is not the one that was applied, or lacks what follows the stored position."""
         self._opened = self._open()
+        self._opened.definition_before = self._definition_before
         known = self._position = self._opened.done
         try:
             if known is None:
@@ -164,6 +166,9 @@ class ApplyRun:
         except BaseException:
             self.close()
             raise
+
+    def _definition_before(self, name: str, position: str) -> Table | None:
+        return TrailDefinitions(self._find()).before(name, position)
 
     def _fail(self, error: TargetUnavailableError) -> None:
         """Close the target after a fault; raises its error if there is to be no other trial."""

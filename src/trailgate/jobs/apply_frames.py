@@ -31,6 +31,7 @@ from trailgate.model.operations_table import to_operations
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import begins_of, ends_of
 from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles
+from trailgate.storage.reading.trail_definitions import TrailDefinitions
 
 TORN: Final = "Apply whole transactions: filter the frame by none of its columns, and name tables by the option tables"
 EARLIER: Final = (
@@ -41,12 +42,16 @@ EARLIER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FrameOperations:
-    """How the operations of frames are applied. ``trail`` is what positions are those of, as ``trailgate apply`` names it."""
+    """How the operations of frames are applied. ``trail`` is what positions are those of, as ``trailgate apply`` names it.
+
+    ``files`` is this trail, if it is known: a table that it defines in another way than where the last frame ended stops the run, or is followed.
+    """
 
     to: str
     options: ApplyOptions
     trail: str
     skip_applied: bool = True
+    files: TrailFiles | None = None
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
         """Apply the operations of batches, in the order of their positions. A fault of the target that may pass is waited for.
@@ -64,6 +69,8 @@ class FrameOperations:
         mapped = mapped_options(self.options)
         source = mapped.source(self.trail)
         with closing(TargetTables(self.to, mapped.options, source, mapped.mapping)) as tables:
+            if self.files is not None:
+                tables.definition_before = TrailDefinitions(self.files).before
             positions = batch.in_order("position")
             first, last = positions[0].as_py(), positions[-1].as_py()
             done = tables.done_before

@@ -33,7 +33,7 @@ from trailgate.model.tables import Definitions
 from trailgate.options import list_names
 from trailgate.storage.files.addresses import Address, read_whole
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
-from trailgate.storage.reading.trail_file import find_table
+from trailgate.storage.reading.trail_definitions import TrailDefinitions
 
 NAMES: Final = frozenset((REASON, *OPERATIONS_SCHEMA.names))
 ASKED: Final = "Their rows may have been changed since: look, and then apply them with --force; tables of --meta state it"
@@ -137,7 +137,6 @@ def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
     if not numbered:
         return ChangeBatch([], 0)
     rows = [row for _, row in numbered]
-    names = dict.fromkeys(str(row.get("table")) for row in rows)
     ids = [row.get("tx_id") for row in rows]
     first = np.array([at == 0 or ids[at - 1] != one for at, one in enumerate(ids)])
     letters = indicators(first, np.append(first[1:], True)).tolist()
@@ -145,8 +144,7 @@ def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
         row["tx_ind"] = chr(letter)
     try:
         table = pa.Table.from_pylist(rows, OPERATIONS_SCHEMA).combine_chunks()
-        tables = Definitions(tuple(find_table(files, name) for name in names))
-        return from_operations(table.to_batches()[0], tables)
+        return from_operations(table.to_batches()[0], TrailDefinitions(files))
     except TrailgateError as error:
         record = error.where.record
         line = None if record is None else numbered[record][0]

@@ -206,6 +206,8 @@ class TargetTables:
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
         self._defined: dict[str, Table] = {}  # the last definition of each source table
+        # What looks up a table's definition before a position: a redefinition that stopped a run stops the next one too.
+        self.definition_before: Callable[[str, str], Table | None] | None = None
         self._discards: DiscardFile | None = None
         self.done = self._target.position(None)
         try:
@@ -403,7 +405,7 @@ class TargetTables:
         last = dict(self._defined)
         for source, own in found.items():
             for table, first in sorted(own.items(), key=lambda one: one[1]):
-                before = last.get(source, table)
+                before = last.get(source) or self._applied_definition(table)
                 last[source] = table
                 if before == table:
                     continue
@@ -414,6 +416,17 @@ class TargetTables:
                 except DefinitionError as error:
                     raise error.with_place(source=f"position {short_position(first)}") from None
         return last
+
+    def _applied_definition(self, table: Table) -> Table:
+        """Return the definition by which earlier runs have applied operations on a source table; if there is none, the table itself."""
+        if self.definition_before is None:
+            return table
+        for mapped in self._mapped(table):
+            name = str(self.extend(target_table(mapped)))
+            known = self._known.get(name)
+            if known is not None and known.done and not self._changes.get(name, _Change()).is_new:
+                return self.definition_before(table.name, known.done) or table
+        return table
 
     def _redefine(self, old: Table, new: Table) -> None:
         """Let a target table follow from one definition to the next."""

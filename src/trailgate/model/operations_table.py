@@ -7,9 +7,10 @@ become one block, whose strings are converted by the table's definition.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -139,7 +140,15 @@ def _operations_of(block: ChangeBlock) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=OPERATIONS_SCHEMA)
 
 
-def from_operations(batch: pa.RecordBatch, definitions: Definitions) -> ChangeBatch:
+class TableSource(Protocol):
+    """Definitions of tables, perhaps different ones for operations at different positions."""
+
+    def defined(self, name: str, positions: pa.Array) -> Iterable[tuple[Table, Longs]]:
+        """Yield the definitions of a table for operations at positions, each with the rows of its operations; raises DefinitionError."""
+        ...
+
+
+def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSource) -> ChangeBatch:
     """Return an operations table as change blocks, values converted by the definitions.
 
     Raises DefinitionError for an unknown table and DecodeError, with the row as its record, for
@@ -149,13 +158,29 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions) -> ChangeBa
     codes = names.indices.to_numpy()
     blocks = []
     for code, name in enumerate(names.dictionary.to_pylist()):
-        rows = np.flatnonzero(codes == code)
-        part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
-        try:
-            blocks.append(_block(part, definitions.table(name), rows))
-        except DecodeError as error:
-            raise _move(error, rows, name) from error
+        own = np.flatnonzero(codes == code)
+        for table, chosen in _defined(definitions, name, batch.column("position"), own):
+            rows = own[chosen]
+            part = batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
+            try:
+                blocks.append(_block(part, table, rows))
+            except DecodeError as error:
+                raise _move(error, rows, name) from error
     return ChangeBatch(blocks, batch.num_rows)
+
+
+def _defined(
+    definitions: Definitions | TableSource, name: str, positions: pa.Array, rows: Longs
+) -> Iterable[tuple[Table, Longs]]:
+    """Return the definitions of a table, each with its part of ``rows``, as indexes into these."""
+    if isinstance(definitions, Definitions):
+        return [(definitions.table(name), np.arange(len(rows)))]
+    try:
+        return list(definitions.defined(name, positions.take(pa.array(rows))))
+    except DefinitionError as error:
+        if error.where.record is not None:
+            error.where = replace(error.where, record=int(rows[error.where.record]))
+        raise
 
 
 def _move(error: DecodeError, rows: Longs, name: str) -> DecodeError:

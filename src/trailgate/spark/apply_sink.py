@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
@@ -20,19 +19,17 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from trailgate.columnar.digits import parse_position
 from trailgate.errors import OptionError
 from trailgate.jobs.apply_frames import FrameOperations
 from trailgate.jobs.apply_options import OPTIONS, ApplyOptions
 from trailgate.model.changes import ChangeBatch
-from trailgate.model.tables import Definitions
 from trailgate.options import FLAG, PATH, TEXT, Option, Options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE
 from trailgate.storage.files.addresses import absolute, absolute_value
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
-from trailgate.storage.reading.trail_file import find_table
+from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.writing.table_writing import check_columns, to_changes
 from trailgate.targets.target import TARGETS
 
@@ -79,14 +76,9 @@ class ApplyWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark's typ
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Converted:
         """Convert a partition's operations."""
-        batches = (batch for batch in iterator if batch.num_rows)
-        return Converted(
-            [
-                changes
-                for batch in batches
-                for changes in to_changes(_tables_of(batch, self._tables), [batch])
-            ]
-        )
+        tables = self._tables
+        definitions = TrailDefinitions(tables) if tables.files else tables.definitions
+        return Converted(list(to_changes(definitions, filter(len, iterator))))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Apply what the tasks have converted."""
@@ -166,18 +158,9 @@ def plan(
     else:
         given_file = None if definitions is None else absolute(definitions, base)
         tables = find_trail(where, given_file)
-    work = FrameOperations(_absolute(to, base), options, where, not streams or skip)
+    files = tables if tables.files else None
+    work = FrameOperations(_absolute(to, base), options, where, not streams or skip, files)
     return work, tables
-
-
-def _tables_of(batch: pa.RecordBatch, trail: TrailFiles) -> Definitions:
-    """Return the definitions of a batch's tables: the trail's own where its files have them, from the file of the first operation on."""
-    names = batch.column("table").unique().drop_null().to_pylist()
-    if not trail.files:
-        return trail.definitions
-    first = pc.min(batch.column("position")).as_py()
-    number = None if first is None else parse_position(first)[0]
-    return Definitions(tuple(find_table(trail, name, number) for name in names))
 
 
 def _absolute(address: str, base: str) -> str:

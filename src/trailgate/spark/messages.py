@@ -119,7 +119,7 @@ def owned_changes(
     capture: Capture, source: MessageFiles, own: MessageRange
 ) -> Iterator[ChangeBatch]:
     """Yield the operations that a range owns, and log its notes; raises at the first problem."""
-    reader = RangeReader(capture, source, own)
+    reader = RangeReader(capture, source, own, stops=True)
     for batch in reader.batches():
         for error in batch.problems.values():
             raise error

@@ -372,6 +372,52 @@ def test_a_value_that_does_not_fit_is_refused(value: Any) -> None:
     assert caught.value.where.record == 1
 
 
+# Their last 128 bits are small numbers, which a cast that keeps these would write.
+WRAPPED = 2**128 + 1
+WRAPPED_IN_HUNDREDTHS = -(-(2**128) // 100)  # 37 digits, and 2^128 + 44 hundredths
+LONG_NUMBERS: list[tuple[str, pa.DataType, Any, Numbers]] = [
+    ("PIC S9(16)V99 COMP", pa.decimal128(38, 0), Decimal(WRAPPED_IN_HUNDREDTHS), Numbers.VALUE),
+    ("PIC S9(16)V99 COMP", pa.decimal128(38, 0), Decimal(-WRAPPED_IN_HUNDREDTHS), Numbers.VALUE),
+    ("PIC 9(16)V99 COMP-5", pa.decimal128(38, 0), Decimal(WRAPPED_IN_HUNDREDTHS), Numbers.VALUE),
+    *(
+        (f"PIC S9(9)V99{usage}", kind, value, Numbers.VALUE)
+        for usage in ("", " COMP", " COMP-3")
+        for kind in (pa.decimal256(60, 0), pa.decimal256(76, 2))
+        for value in (Decimal(WRAPPED), Decimal(-WRAPPED))
+    ),
+    *(
+        (f"PIC S9(9)V99{usage}", pa.string(), text, Numbers.TEXT)
+        for usage in ("", " COMP", " COMP-3")
+        for text in (str(WRAPPED), f"-{WRAPPED}.25", f"{2**256 + 1}", f"{WRAPPED}E0")
+    ),
+]
+
+
+@pytest.mark.parametrize(("clauses", "kind", "value", "numbers"), LONG_NUMBERS)
+def test_a_number_of_more_than_128_bits_is_refused(
+    clauses: str, kind: pa.DataType, value: Any, numbers: Numbers
+) -> None:
+    options = ValueOptions(numbers=numbers)
+    one = "1" if numbers is Numbers.TEXT else Decimal(1)
+    with pytest.raises(EncodeError) as caught:
+        encoder(item(clauses, options), options)(pa.array([one, value], kind))
+    assert caught.value.where.record == 1
+    assert str(abs(int(Decimal(value))) // 100)[:30] in str(caught.value)
+
+
+@pytest.mark.parametrize("clauses", ["PIC S9(5)V99", "PIC S9(5)V99 COMP", "PIC S9(5)V99 COMP-3"])
+@pytest.mark.parametrize(
+    "kind",
+    [pa.decimal32(7, 2), pa.decimal64(16, 2), pa.decimal128(38, 2), pa.decimal256(60, 2)],
+    ids=str,
+)
+def test_decimals_of_any_width_are_written(clauses: str, kind: pa.DataType) -> None:
+    field = item(clauses)
+    values = pa.array([Decimal("9.99"), Decimal("-12345.67"), Decimal("0.01")], kind).slice(1)
+    found = decoder(field)(encoder(field)(values))
+    assert found.values.to_pylist() == values.to_pylist()
+
+
 def test_a_page_without_narrow_digits_has_no_zoned_numbers() -> None:
     options = ValueOptions(Dialect(code_page="utf-16-be"))
     with pytest.raises(OptionError, match="no digits of one byte"):

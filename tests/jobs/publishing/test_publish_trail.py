@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import trailgate
 from publication_strings import record
 from sample_trail import ORDERS, Op, write_trail
+from trailgate.capture.formats import publish_options
 from trailgate.errors import DefinitionError, EncodeError, OptionError, StorageError
 from trailgate.jobs.publishing import publish_trail
 from trailgate.model.changes import ChangeBatch
@@ -255,3 +256,9 @@ def test_indicators_fit_what_is_chosen(
             begin = stop
 
     assert letters == "".join(expected)
+
+
+@pytest.mark.parametrize("name", [None, 5, "", "jso"])
+def test_a_format_that_is_none_is_an_option_error(name: Any) -> None:
+    with pytest.raises(OptionError, match=f"published in the format {name!r}"):
+        publish_options(name, {})

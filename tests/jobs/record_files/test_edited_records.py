@@ -132,6 +132,8 @@ def test_a_folder_becomes_a_folder_with_the_same_names(tmp_path: Path) -> None:
         ("CUST-NAME='1234567'", EncodeError, r"7 bytes .*'1234567' \(.*data, record 1, field CUST"),
         ("NUM='x'", EncodeError, r"not a number of the field: 'x' \(.*record 1, field NUM"),
         ("NUM=1.25", EncodeError, r"not a number of the field: '1.25'"),
+        (f"NUM='{2**128 + 1}'", EncodeError, rf"not a number of the field: '{2**128 + 1}'"),
+        (f"NUM={2**128 * 10 + 1}", EncodeError, "not a number of the field: '340282"),
         ("NUM=@STRCAT(SEG)", EncodeError, r"not a number of the field: 'A'"),
         ("N=1", OptionError, "N states how often others occur"),
         ("NUMB=1", OptionError, r"no field NUMB .*Did you mean NUM"),

@@ -6,6 +6,7 @@ double's 56 bits a float64 holds 53: those whose last bits are not zero become t
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final
 
 import numpy as np
@@ -35,13 +36,14 @@ from trailgate.cobol.values.digits import (
     unscaled_to,
 )
 from trailgate.cobol.values.kernels import scale_pairs, scaled_words
-from trailgate.columnar.numbers import limits
-from trailgate.errors import EncodeError, OptionError
+from trailgate.columnar.numbers import exact_decimals, limits
+from trailgate.errors import DecodeError, EncodeError, OptionError
 
 _WORD: Final = 8
 _PAIR: Final = 16
 _MOST: Final = 10**DECIMAL_DIGITS - 1
 _INT64_DIGITS: Final = 18
+_UNITS: Final = pa.decimal128(DECIMAL_DIGITS, 0)
 
 
 def _little(field: Field, options: ValueOptions) -> bool:
@@ -185,13 +187,16 @@ def encode_binary(field: Field, options: ValueOptions) -> Encoder:
 
     def encode(values: pa.Array) -> Octets:
         no_nulls(values)
-        text = unscaled_to(values, number.scale)
-        units = pc.cast(text, pa.decimal128(DECIMAL_DIGITS, 0))
+        problem = f"a number outside {low} to {high} in units of 10^-{number.scale}"
+        try:
+            units = exact_decimals(unscaled_to(values, number.scale), _UNITS)
+        except DecodeError as error:  # more digits than a decimal has
+            row = error.where.record or 0
+            raise encode_error(problem, row, values[row].as_py()) from None
         outside = pc.or_(pc.less(units, _decimal(low)), pc.greater(units, _decimal(high)))
         wrong = outside.to_numpy(zero_copy_only=False)
         if wrong.any():
             row = int(np.argmax(wrong))
-            problem = f"a number outside {low} to {high} in units of 10^-{number.scale}"
             raise encode_error(problem, row, values[row].as_py())
         words = np.frombuffer(units.buffers()[1] or b"", np.int64)[2 * units.offset :]
         low_first = words[: 2 * len(units)].astype("<i8").view(np.uint8).reshape(-1, _PAIR)
@@ -201,7 +206,7 @@ def encode_binary(field: Field, options: ValueOptions) -> Encoder:
 
 
 def _decimal(bound: int) -> pa.Scalar:
-    return pc.cast(pa.scalar(str(bound)), pa.decimal128(DECIMAL_DIGITS, 0))
+    return pa.scalar(Decimal(bound), _UNITS)
 
 
 def explain_binary(field: Field, options: ValueOptions) -> Explain:

@@ -28,8 +28,10 @@ from trailgate.cobol.values.codec import (
     Numbers,
     ValueCodec,
     ValueOptions,
+    encode_error,
 )
 from trailgate.cobol.values.digits import (
+    DECIMAL_DIGITS,
     decode_packed,
     decode_zoned,
     encode_packed,
@@ -53,7 +55,8 @@ from trailgate.cobol.values.text import (
     explain_bytes,
     explain_text,
 )
-from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
+from trailgate.columnar.numbers import exact_decimals
+from trailgate.errors import DecodeError, DefinitionError, OptionError, Where
 
 _TEXT = ValueCodec(decode_text, encode_text, explain_text)
 _ZONED = ValueCodec(decode_zoned, encode_zoned, explain_number)
@@ -164,14 +167,20 @@ def _with_zeros(field: Field, decode: Decoder) -> Decoder:
 def _from_text(field: Field, encode: Encoder) -> Encoder:
     """Return an encoder that takes digits as text; raises EncodeError for other text."""
     scale = max(field.number.scale, 0) if field.number else 0
+    kind = pa.decimal128(DECIMAL_DIGITS, scale)
 
     def encode_text(values: pa.Array) -> Octets:
         if not pa.types.is_string(values.type):
             return encode(values)
         try:
-            return encode(pc.cast(values, pa.decimal128(38, scale)))
-        except pa.ArrowInvalid:
-            problem = f"text that is not a number in a {field.usage.value} field"
-            raise EncodeError(problem) from None
+            numbers = exact_decimals(values, kind)
+        except DecodeError as error:
+            row = error.where.record or 0
+            problem = (
+                f"text that is not a number of up to {kind.precision - scale} digits and {scale} decimal "
+                f"places in a {field.usage.value} field"
+            )
+            raise encode_error(problem, row, values[row].as_py()) from None
+        return encode(numbers)
 
     return encode_text

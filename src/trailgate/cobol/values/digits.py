@@ -39,7 +39,7 @@ from trailgate.cobol.values.kernels import (
     replace_padding,
     wide_numbers,
 )
-from trailgate.columnar.rows import byte_view, flat_rows, rows_at
+from trailgate.columnar.rows import byte_view, failing_row, flat_rows, rows_at
 from trailgate.errors import DefinitionError, EncodeError, OptionError, Where
 
 INT64_DIGITS: Final = 18
@@ -235,11 +235,28 @@ def _unscale(values: pa.Array) -> tuple[pa.Array, int]:
         return pc.cast(values.fill_null(0), pa.string()), 0
     if not pa.types.is_decimal(values.type):
         raise EncodeError(f"{values.type} values in a field of decimal digits")
-    whole = pa.decimal128(38, 0)
+    whole = pa.decimal128(DECIMAL_DIGITS, 0)
+    if values.type.bit_width != whole.bit_width:
+        values = _as_decimal128(values)
     units = pa.Array.from_buffers(
         whole, len(values), values.buffers(), values.null_count, values.offset
     )
     return pc.cast(units, pa.string()).fill_null("0"), values.type.scale
+
+
+def _as_decimal128(values: pa.Array) -> pa.Array:
+    """Cast decimals of 32, 64 or 256 bits; raises EncodeError for the first number with too many digits."""
+    kind = pa.decimal128(DECIMAL_DIGITS, values.type.scale)
+
+    def convert(part: pa.Array) -> pa.Array:
+        return pc.cast(part, kind)
+
+    try:
+        return convert(values)
+    except pa.ArrowInvalid:
+        row = failing_row(convert, values)
+    problem = f"a number of more than {DECIMAL_DIGITS} digits"
+    raise encode_error(problem, row, values[row].as_py())
 
 
 def unscaled_to(values: pa.Array, scale: int) -> pa.Array:

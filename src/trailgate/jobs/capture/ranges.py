@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 WITH_OTHERS: Final = "another message of its transaction is bad"
 OTHERS: Final = "Another message of its transaction is bad: "
 TAIL: Final = 64  # messages looked at first for the end of a run after a range's end
+FIRST_PART: Final = 64  # messages that are parsed first if a bad one ends the run
+GROWTH: Final = 8  # of each part to the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,9 @@ class RangeReader:
 
     They are known when all batches are taken; ``start`` stays None where the range owns nothing. ``last`` is where the last
     message that was read begins. Messages whose ids came before, by ``ids``, are left out; ``duplicates`` counts them.
+
+    With ``stops`` the first bad message ends the run. Then messages are parsed in parts that grow, up to whole batches, so that a file
+    of bad messages does not cost the errors of all.
     """
 
     def __init__(
@@ -86,7 +91,10 @@ class RangeReader:
         files: MessageFiles,
         own: MessageRange,
         ids: MessageIds | None = None,
+        *,
+        stops: bool = False,
     ) -> None:
+        self._part = FIRST_PART if stops else None
         self._capture, self._files, self._own, self._ids = capture, files, own, ids
         self.duplicates = 0
         self._begun = own.start == files.start  # nothing is before the input
@@ -138,13 +146,23 @@ class RangeReader:
         """Yield batches cut at the range's end, and whether they are after it: those grow."""
         for read in read_messages(self._files, self._own.start):
             begin = self._inside(read.messages)
-            if begin:
-                yield read.part(0, begin), False
+            for start, stop in self._parts(begin):
+                yield read.part(start, stop), False
             size = TAIL
             while begin < len(read.messages):
                 stop = min(begin + size, len(read.messages))
                 yield read.part(begin, stop), True
                 begin, size = stop, 2 * size
+
+    def _parts(self, count: int) -> Iterator[tuple[int, int]]:
+        """Yield the parts in which the first messages of a batch are parsed."""
+        start = 0
+        while start < count:
+            stop = count if self._part is None else min(start + self._part, count)
+            yield start, stop
+            start = stop
+            if self._part is not None:
+                self._part *= GROWTH
 
     def _inside(self, batch: MessageBatch) -> int:
         """Return how many messages of a batch begin before the range's end."""
@@ -428,7 +446,8 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
     """Capture one range into the staging folder; an error is part of the report. The job need not have a range that is given as ``part``."""
     # A copy has a parser of its own, which no other thread uses.
     message_ids = None if job.message_ids is None else MessageIds(job.message_ids)
-    owned = RangeReader(replace(job.capture), job.source, part or job.ranges[index], message_ids)
+    own, stops = part or job.ranges[index], job.options.on_error == "stop"
+    owned = RangeReader(replace(job.capture), job.source, own, message_ids, stops=stops)
     if job.options.dry_run:
         return RangeRun(job, owned, None).run(index)
     with job.target.filling() as folder:

@@ -31,7 +31,7 @@ from trailgate.trail.records.framing import (
     trail_bytes,
 )
 from trailgate.trail.records.metadata import METADATA_LEVEL, NO_TABLES, TrailTable, TrailTables
-from trailgate.trail.records.record import decode_record, guess_order
+from trailgate.trail.records.record import TrailRecord, decode_record, guess_order
 from trailgate.trail.records.record_view import RecordView, view_records
 from trailgate.trail.values.codec import UTF_8, charset_named
 
@@ -169,11 +169,15 @@ class TrailFileReader:
 
         ``tables`` is what those before ``start`` define.
         """
-        begin = self.begin if start is None else start
-        for data, place, offset in self._typed(begin, until, IO_METADATA):
-            record = decode_record(data, offset, order=self.order, base=place)
+        for record in self.metadata(until, start):
             tables = tables.with_record(record)
         return tables
+
+    def metadata(self, until: int, start: int | None = None) -> Iterator[TrailRecord]:
+        """Yield the metadata records that begin in a range; nothing else is decoded."""
+        begin = self.begin if start is None else start
+        for data, place, offset in self._typed(begin, until, IO_METADATA):
+            yield decode_record(data, offset, order=self.order, base=place)
 
     def typed(self, begin: int, until: int, io_type: int) -> Iterator[int]:
         """Yield the offsets of the records of a type that begin in a range."""

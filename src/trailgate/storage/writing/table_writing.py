@@ -15,7 +15,7 @@ import pyarrow as pa
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch
-from trailgate.model.operations_table import from_operations
+from trailgate.model.operations_table import TableSource, from_operations
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import begins_of
 from trailgate.storage.files.addresses import Address, absolute
@@ -181,7 +181,7 @@ def _written(
 
 
 def to_changes(
-    definitions: Definitions, batches: Iterable[pa.RecordBatch]
+    definitions: Definitions | TableSource, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[ChangeBatch]:
     """Yield operations tables as changes; raises with the row among all of them."""
     rows = 0

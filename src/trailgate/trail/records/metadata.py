@@ -120,6 +120,12 @@ class TrailTables:
             return replace(self, partitions=self.partitions.with_item((first, second), name))
         return self
 
+    def defined_by(self, record: TrailRecord) -> TrailTable | None:
+        """Return the table of the metadata record that was added last; None if it is of the database or of a partition."""
+        if record.node == MetadataKind.TABLE:
+            return self.tables[record.metadata_indexes[1]]
+        return self.tables[self.highest] if record.node == MetadataKind.TABLE_REFERENCE else None
+
     def unread_since(self, earlier: TrailTables, definitions: Definitions) -> list[TrailTable]:
         """Return the tables that are new since an earlier state, and whose definition is not understood."""
         if self.tables is earlier.tables:
