@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 import trailgate
 from laws import examples
-from trailgate.browse.proposals import FILL_IN, date_format, propose, setup
 from trailgate.cli.main import run
 from trailgate.errors import TrailgateError
 from trailgate.jobs.capture.loading import messages_from
-
-pytest.importorskip("trailgate.browse.proposals")
+from trailgate.jobs.proposals import proposal
+from trailgate.jobs.proposals.drafts import FILL_IN, date_format, setup
 
 DELIMITED = """\
 I,GG.ORDERS,2026-01-05 09:00:00,T-1,NULL,1,NULL,"a, b"
@@ -50,6 +49,10 @@ PLAIN = """\
   <order id="2"><customer>BOB</customer><line><no>1</no></line></order>
 </orders>
 """
+
+
+def propose(*bodies: bytes) -> str:
+    return proposal.propose(bodies).text
 
 
 def captured(folder: Path, message: str) -> list[dict[str, Any]]:
@@ -159,7 +162,8 @@ def test_what_a_message_does_not_have_is_to_be_filled_in() -> None:
     [
         (b"", "the message is empty"),
         (b"  \n", "the message is empty"),
-        (b'{"op": "I"}', "this is JSON"),
+        (b'{"op": ', "not JSON"),
+        (b'{"a": "x"}', "no member of the JSON documents has operation types"),
         (b"<a><b></a>", "mismatched tag"),
         (b"no delimiter at all", "no delimiter was found"),
         (b"a|b\nc\n", "no delimiter was found"),
