@@ -39,6 +39,7 @@ LEADING: Final = 8  # fields among which the header's are searched
 MORE: Final = 2  # fields of the header that only the columns after them show
 _CAPITALS: Final = re.compile(r"[A-Z][A-Z0-9_$#]+", re.ASCII)
 _INDICATORS: Final = re.compile(r"(?:W|BM*E)+|BM*|M+|M*E")
+_TRANSACTION: Final = re.compile(r"tx|xid|trans", re.IGNORECASE)
 _NULLS: Final = ("NULL", "null", r"\N", "<NULL>", "(null)", "[NULL]")
 _DELIMITERS: Final = (
     *("|~|", "~|~", "||", "::", "##", "\x01", "\x02", "\x1f", "\x1e", "\x1c", "\x1d"),
@@ -154,9 +155,11 @@ class _Delimited:
         self.split = split
         self.records = [split.raw(at) for at in range(min(RECORDS, len(split.fields.count)))]
         self.headings = self._find_headings()
+        self.messages = split.fields.body[: len(self.records)].tolist()
         if self.headings:
-            first = self.records[0]
-            self.records = [record for record in self.records if record != first]
+            kept = [at for at, record in enumerate(self.records) if record != self.records[0]]
+            self.records = [self.records[at] for at in kept]
+            self.messages = [self.messages[at] for at in kept]
         self.least = min(map(len, self.records))
         self.null = self._null()
         self.names: list[str] = []
@@ -239,8 +242,16 @@ class _Delimited:
             return name
         if "txind" not in roles and roles and _INDICATORS.fullmatch("".join(values)):
             return "txind"
-        alike = len(values) > 1 and len(set(values)) == 1 and values[0]
-        return "tx" if alike and "tx" not in roles and len(roles) > 1 and not form else ""
+        possible = "tx" not in roles and len(roles) > 1 and not form
+        return "tx" if possible and self._are_transactions(values) else ""
+
+    def _are_transactions(self, values: list[str]) -> bool:
+        """Return whether values may be ids of transactions: the records of a message have one, and those of another message another one."""
+        if self.headings and not _TRANSACTION.search(self.headings[len(self.names)]):
+            return False
+        pairs = set(zip(self.messages, values, strict=True))
+        one_each = len(pairs) == len(set(self.messages)) == len(set(values))
+        return one_each and len(values) > len(pairs) and all(values)
 
     def _name_part(self, values: list[str]) -> str:
         """Return the role of a field of names in capitals: a table, after which the one before is its schema."""
@@ -355,9 +366,8 @@ class _Delimited:
             draft.note(f"Only the first {RECORDS:,} records were looked at.")
         if self.headings:
             draft.note(
-                f"{FILL_IN}the first line has the names of fields, and a capture takes each line for an"
+                f"{FILL_IN}the first line has the names of fields, and a capture takes it for an operation. Remove it from the messages, as tail -n +2 does."
             )
-            draft.note("operation. Remove it from the messages, as with tail -n +2.")
         draft.put("parser.type", "delim")
         draft.blank()
         draft.note(

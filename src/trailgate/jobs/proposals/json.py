@@ -231,6 +231,7 @@ class _Operations:
         self.scalars = _scalars(members)
         self.types = self._find("op_type", _TYPES, lambda own: operation_style(own) is not None)
         self.table = self._find("table", _TABLES, lambda own: all(map(TABLE.fullmatch, own)))
+        self.time = self._find(_HEADER_NAMES["timestamp"], _TIMES, _are_times)
         if not self.types:
             hint = "A capture needs a member with the operation, as I, U and D, in each document: json.optype, and json.schemaandtable for the table"
             raise OptionError("no member of the JSON documents has operation types", hint=hint)
@@ -294,21 +295,13 @@ class _Operations:
         self._put_time(draft)
 
     def _put_time(self, draft: Draft) -> None:
-        usual = _HEADER_NAMES["timestamp"]
-
-        def is_time(own: Sequence[str]) -> bool:
-            return bool(date_format(own)) or all(
-                one.isdigit() and len(one) in (13, 16) for one in own
-            )
-
-        time = self._find(usual, _TIMES, is_time)
-        if not time:
+        if not self.time:
             draft.note("No time was recognized: operations have the time of the capture.")
             draft.put("json.timestamp", "*ts")
             return
-        if time != usual:
-            draft.put("json.timestamp", time)
-        form = date_format(self.scalars[time])
+        if self.time != _HEADER_NAMES["timestamp"]:
+            draft.put("json.timestamp", self.time)
+        form = date_format(self.scalars[self.time])
         if form and not _DEFAULT_TIME.match(form):
             draft.put("json.timestamp.format", form)
 
@@ -326,7 +319,8 @@ class _Operations:
             draft.put("json.model", "flat")
             return _flat_images
         draft.put("json.model", "row")
-        others = {*METADATA, self.types, self.table}
+        sources = (self.types, self.table, self.time)
+        others = METADATA | {path.partition(".")[0] for path in sources}
 
         def row(one: Member) -> tuple[Member, Member]:
             return {}, {name: value for name, value in one.items() if name not in others}
@@ -349,6 +343,12 @@ class _Operations:
 
 # Forms of times that need no property.
 _DEFAULT_TIME: Final = re.compile(r"YYYY-MM-DD(?:[ T:]HH:MI(?::SS(?:\.F+)?)?)?\Z")
+
+
+def _are_times(values: Sequence[str]) -> bool:
+    """Return whether values are times: of a format that is known, or numbers of milliseconds or microseconds since 1970."""
+    numbers = all(one.isdigit() and len(one) in (13, 16) for one in values)
+    return numbers or bool(date_format(values))
 
 
 def _paths(member: Member) -> Iterator[tuple[str, Any]]:

@@ -61,22 +61,20 @@ class Proposal:
     def open(self) -> tuple[str, ...]:
         """Return what has to be filled in, a sentence each."""
         found: list[str] = []
-        continues = False
         for line in self.text.splitlines():
-            note = line.removeprefix("# ")
             if line.startswith(f"# {FILL_IN}"):
-                found.append(note.removeprefix(FILL_IN))
-                continues = True
-            elif continues and line.startswith("# "):
-                found[-1] += f" {note.strip()}"
-            else:
-                continues = False
+                found.append(line.removeprefix(f"# {FILL_IN}"))
+            elif found and line.startswith("#   "):  # what a capture says, below its sentence
+                found[-1] += f" {line[4:]}"
         return tuple(found)
 
 
-def propose(bodies: Sequence[bytes], messages: MessageBatch | None = None) -> Proposal:
+def propose(
+    bodies: Sequence[bytes], messages: MessageBatch | None = None, *, cut: bool = False
+) -> Proposal:
     """Return properties for messages such as these, which may be given with their headers and places too.
 
+    ``cut``: there are more of them, so that a transaction may be open at the end.
     Raises DecodeError for messages that cannot be read, OptionError for those of which nothing can be seen.
     """
     # An empty body and null are tombstones, which say nothing of the form.
@@ -85,7 +83,8 @@ def propose(bodies: Sequence[bytes], messages: MessageBatch | None = None) -> Pr
         raise OptionError("the message is empty", hint="Paste one, or choose one")
     form = next(form for form in FORMS if form.fits(seen[0]))
     text = form.propose(seen)
-    error = fault(text, messages_from(bodies, "message") if messages is None else messages)
+    batch = messages_from(bodies, "message") if messages is None else messages
+    error = fault(text, batch, cut=cut)
     if error is None:
         return Proposal(text)
     draft = Draft()
@@ -95,12 +94,13 @@ def propose(bodies: Sequence[bytes], messages: MessageBatch | None = None) -> Pr
     return Proposal(draft.text() + text, error)
 
 
-def fault(text: str, messages: MessageBatch) -> TrailgateError | None:
+def fault(text: str, messages: MessageBatch, *, cut: bool) -> TrailgateError | None:
     """Return the first error of a capture of messages by properties, None if it has none."""
     try:
         capture = infer_from(setup(text), [messages])
     except TrailgateError as error:
         return error
     parsed = capture.parse(messages)
-    problems = (*parsed.problems, *capture.at_end(parsed.state).problems)
+    rest = () if cut else capture.at_end(parsed.state).problems
+    problems = (*parsed.problems, *rest)
     return problems[0].error if problems else None
