@@ -139,7 +139,7 @@ def _scan(text: str) -> Iterator[_Token]:
         if found is None and text[at] != "T" and text[at:] != "Z":
             raise OptionError(
                 f"date format {text!r} is not understood at {text[at:]!r}",
-                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; all but capitals and digits is literal",
+                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; all but capitals and digits is literal, and so is a Z at the end",
             )
         word = found.group() if found else text[at]
         at += len(word)

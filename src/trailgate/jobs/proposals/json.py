@@ -28,7 +28,7 @@ from trailgate.jobs.proposals.drafts import (
 
 Member = dict[str, Any]
 _BLANK: Final = re.compile(r"[\s\x1e]*")
-_EVENTS: Final = frozenset("crudtm")
+_EVENTS: Final = tuple("crudtm")
 _PREFIX: Final = "__"
 _TYPES: Final = re.compile(
     r"op(?:_?type|eration)?|.*(?:operation|action|event|dml|kind|verb|type).*", re.IGNORECASE
@@ -259,7 +259,11 @@ class _Operations:
             before, after = images(member)
             _add_images(table, [before, after])
             if named:
-                table.keys += [key for key in member["primary_keys"] if key not in table.keys]
+                table.keys += [
+                    key
+                    for key in member["primary_keys"]
+                    if isinstance(key, str) and key not in table.keys
+                ]
             if before or after:
                 rows.append((name.upper(), after or before))
         if not named:

@@ -64,7 +64,7 @@ class Proposal:
         for line in self.text.splitlines():
             if line.startswith(f"# {FILL_IN}"):
                 found.append(line.removeprefix(f"# {FILL_IN}"))
-            elif found and line.startswith("#   "):  # what a capture says, below its sentence
+            elif found and line.startswith("#   "):  # the error of a capture, below its sentence
                 found[-1] += f" {line[4:]}"
         return tuple(found)
 
