@@ -13,13 +13,15 @@ import pytest
 import trailgate
 from trailgate.cli.main import run
 from trailgate.jobs.proposals import sample as samples
-from trailgate.jobs.proposals.proposal import FORMS
+from trailgate.jobs.proposals.proposal import FORMS, propose
 
 AT = "2026-01-05 09:00:00"
 ALICE, BOB = {"ID": "1", "NAME": "Alice"}, {"ID": "1", "NAME": "Bob"}
 COLUMNS = {"ID": "COL1", "NAME": "COL2"}
-INSERT, UPDATE = ("I", {}, ALICE), ("U", ALICE, BOB)
-DELETE = ("D", BOB, {})
+Operation = tuple[str, dict[str, str], dict[str, str]]
+INSERT: Operation = ("I", {}, ALICE)
+UPDATE: Operation = ("U", ALICE, BOB)
+DELETE: Operation = ("D", BOB, {})
 
 
 def numbered(*operations: Any) -> list[Any]:
@@ -128,6 +130,16 @@ CASES = {
             "json.before=old",
             "json.after=new",
         ],
+    ),
+    "JSON with the schema in another member": Case(
+        [
+            json.dumps(
+                {"database": "S", "table": "C", "type": kind, "ts": f"{AT}.5", "data": new, "old": old}
+            )
+            for kind, new, old in (("insert", ALICE, None), ("update", BOB, ALICE))
+        ],
+        [INSERT, UPDATE],
+        ['json.schemaandtable="S.C"', "json.userdefs.S.C.columns=ID,NAME", "# TO FILL IN: no member has the table's name"],
     ),
     "change events": Case(
         [
@@ -255,7 +267,7 @@ def test_names_in_the_first_line_are_those_of_fields_and_have_to_be_removed(
     ],
 )
 def test_a_first_line_that_is_an_operation_is_not_one_of_names(lines: list[str]) -> None:
-    text = samples.propose(["\n".join(lines).encode()]).text
+    text = propose(["\n".join(lines).encode()]).text
 
     assert "the first line has the names" not in text
     assert "delim.header=optype,tablename" in text

@@ -164,6 +164,10 @@ def test_what_a_message_does_not_have_is_to_be_filled_in() -> None:
         (b"", "the message is empty"),
         (b"  \n", "the message is empty"),
         (b'{"op": ', "not JSON"),
+        (
+            b'{"op": "I", "table": "A", "data": {"a": 1}}{"op": "I", "table": "B", "data": {"a": 1}}',
+            "the messages are of the tables A, B",
+        ),
         (b'{"a": "x"}', "no member of the JSON documents has operation types"),
         (b"<a><b></a>", "mismatched tag"),
         (b"no delimiter at all", "no delimiter was found"),

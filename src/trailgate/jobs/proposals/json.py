@@ -34,6 +34,7 @@ _TYPES: Final = re.compile(
     r"op(?:_?type|eration)?|.*(?:operation|action|event|dml|kind|verb|type).*", re.IGNORECASE
 )
 _TABLES: Final = re.compile(r".*(?:table|entity|object).*", re.IGNORECASE)
+_SCHEMAS: Final = re.compile(r".*(?:schema|owner|database|db).*", re.IGNORECASE)
 _TIMES: Final = re.compile(r".*(?:ts|time|stamp|commit).*", re.IGNORECASE)
 _BEFORES: Final = ("before", "old", "oldData", "previous", "beforeImage", "before_image")
 _AFTERS: Final = ("after", "new", "newData", "current", "afterImage", "after_image", "data", "row")
@@ -138,7 +139,7 @@ def _events(members: Sequence[Member], count: int) -> str:
         source = payload["source"]
         name = f"{source.get('schema') or source.get('db')}.{source.get('table')}"
         images = [payload.get("before"), payload.get("after")]
-        _add_images(tables.setdefault(name, TableDraft(name)), images)
+        _add_images(tables.setdefault(name, TableDraft(name)), images[::-1])
         rows.append((name, images[1] if isinstance(images[1], dict) else images[0] or {}))
     _take_first_for_key(tables, rows)
     _note_untyped(draft)
@@ -235,6 +236,7 @@ class _Operations:
         if not self.types:
             hint = "A capture needs a member with the operation, as I, U and D, in each document: json.optype, and json.schemaandtable for the table"
             raise OptionError("no member of the JSON documents has operation types", hint=hint)
+        self.only_table = "" if self.table else self._only_table()
 
     def _find(self, usual: str, names: re.Pattern[str], fits: Any) -> str:
         """Return the member with values that fit: the usual one, else the first of such a name; empty where there is none."""
@@ -254,10 +256,10 @@ class _Operations:
         rows: list[tuple[str, Member]] = []
         named = all(isinstance(one.get("primary_keys"), list) for one in self.members)
         for member in self.members:
-            name = str(_at(member, self.table)) if self.table else self.default_table
+            name = str(_at(member, self.table)) if self.table else self.only_table
             table = tables.setdefault(name.upper(), TableDraft(name))
             before, after = images(member)
-            _add_images(table, [before, after])
+            _add_images(table, [after, before])
             if named:
                 table.keys += [
                     key
@@ -274,14 +276,27 @@ class _Operations:
         draft.tables("json", tables.values(), keys_named=named)
         return draft.text()
 
-    @property
-    def default_table(self) -> str:
-        """Return the table's name where no member has one with its schema: that of a member, if all have the same."""
+    def _only_table(self) -> str:
+        """Return the table where no member names one with its schema, put together of two members.
+
+        Raises OptionError for messages of several tables, since the properties take the name from one member.
+        """
+        names = self._identifiers(_TABLES)
+        if len(names) > 1:
+            hint = "json.schemaandtable takes SCHEMA.TABLE from one member: let the messages have that, or give those of each table apart"
+            problem = f"the messages are of the tables {', '.join(names)}, and no member has a table's name with its schema"
+            raise OptionError(problem, hint=hint)
+        schemas = self._identifiers(_SCHEMAS)
+        schema = schemas[0] if len(schemas) == 1 else SCHEMA
+        return f"{schema}.{names[0] if names else 'TABLE'}"
+
+    def _identifiers(self, member: re.Pattern[str]) -> list[str]:
+        """Return the different values of the first member of such a name that has identifiers alone."""
         for name, own in self.scalars.items():
-            named = _TABLES.fullmatch(name.rpartition(".")[2]) and IDENTIFIER.fullmatch(own[0])
-            if named and len(set(own)) == 1:
-                return f"{SCHEMA}.{own[0]}"
-        return f"{SCHEMA}.TABLE"
+            fits = member.fullmatch(name.rpartition(".")[2]) and name != self.types
+            if fits and all(map(IDENTIFIER.fullmatch, own)):
+                return list(dict.fromkeys(own))
+        return []
 
     def _put_sources(self, draft: Draft) -> None:
         """Add where operations have their types, tables and times."""
@@ -292,8 +307,10 @@ class _Operations:
             for word, value in zip(WORDS, style, strict=True):
                 draft.put(f"json.optype.{word}val", value)
         if not self.table:
-            draft.note(f"{FILL_IN}no member has the table's name with its schema.")
-            draft.put("json.schemaandtable", f'"{self.default_table}"')
+            draft.note(
+                f"{FILL_IN}no member has the table's name with its schema: all messages are taken for one table."
+            )
+            draft.put("json.schemaandtable", f'"{self.only_table}"')
         elif self.table != _HEADER_NAMES["schemaandtable"]:
             draft.put("json.schemaandtable", self.table)
         self._put_time(draft)

@@ -46,6 +46,8 @@ def read_sample(addresses: Addresses, *, per_line: bool = False) -> Sample:
 
 def _error(error: TrailgateError) -> TrailgateError:
     """Return the error of a line of JSON lines, with what helps where each line is a message itself."""
-    if not error.hint:
-        error.hint = 'Each line of a .jsonl file is {"body": "...", "headers": {...}}. Lines that are messages themselves need another ending, and --message-per line'
+    hint = (
+        "Lines that are messages themselves need another ending than .jsonl, and --message-per line"
+    )
+    error.hint = f"{error.hint}. {hint}" if error.hint else hint
     return error
