@@ -76,7 +76,7 @@ Read, write and query GoldenGate trail files, and capture messages into them.
   trailgate show dirdat/ot          a trail that you have
   trailgate sql "SELECT * FROM 'dirdat/ot' LIMIT 5"
   trailgate logdump                 Logdump's commands
-  trailgate init --from messages    properties for a capture of messages that you have
+  trailgate init --from messages    properties that fit your messages
   trailgate capture --help          messages from files or a broker into a trail
 
 trailgate --help lists all commands."""

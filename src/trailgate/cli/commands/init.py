@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -79,7 +80,8 @@ def command(
     trying += ["--message-per", "line"] if message_per == "line" else []
     with done_already():
         _print_state(proposal, path, to_file=to is not None, cut=sample.cut)
-        say(f"  trailgate capture {shlex.join(trying)}", indent=" " * 4, stderr=to is None)
+        # It is not folded, so that it can be copied.
+        print(f"  trailgate capture {shlex.join(trying)}", file=sys.stderr if to is None else None)
     if proposal.error is not None:
         raise typer.Exit(1)
 
