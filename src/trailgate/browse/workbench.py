@@ -17,7 +17,6 @@ from urllib.parse import parse_qsl
 
 from trailgate.browse.message_views import MessageView, errors_of, view_of
 from trailgate.browse.operations import MISSING, Cell, Side, cell_of, side_of
-from trailgate.browse.proposals import propose
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import parser_of, row_of
 from trailgate.cobol.copybook.layouts import Dialect, Layout
@@ -26,6 +25,7 @@ from trailgate.errors import DefinitionError, OptionError, StorageError, Trailga
 from trailgate.expressions.selection import CaptureRules
 from trailgate.formats.xml.options import XmlOptions
 from trailgate.jobs.capture.loading import messages_from
+from trailgate.jobs.proposals import propose
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import Properties, parse_properties
 from trailgate.messages.property_rows import ValueKind
@@ -530,4 +530,4 @@ def examine(bench: Workbench, sheet: Sheet) -> Found:
 
 def proposed(sheet: Sheet) -> Sheet:
     """Return the fields with properties proposed from the message; raises TrailgateError where none can be."""
-    return replace(sheet, properties=propose(sheet.body), earlier=sheet.properties)
+    return replace(sheet, properties=propose([sheet.body]).text, earlier=sheet.properties)

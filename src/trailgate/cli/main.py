@@ -22,6 +22,7 @@ from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError
 # Each command is the function ``command`` of a module here; only the given one is imported.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "init": "Propose the properties of a capture from messages.",
         "capture": "Capture messages into a trail.",
         "apply": "Apply the operations of a trail to tables.",
         "publish": "Publish the operations of a trail as messages.",
@@ -75,6 +76,7 @@ Read, write and query GoldenGate trail files, and capture messages into them.
   trailgate show dirdat/ot          a trail that you have
   trailgate sql "SELECT * FROM 'dirdat/ot' LIMIT 5"
   trailgate logdump                 Logdump's commands
+  trailgate init --from messages    properties that fit your messages
   trailgate capture --help          messages from files or a broker into a trail
 
 trailgate --help lists all commands."""

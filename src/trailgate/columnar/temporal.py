@@ -95,6 +95,7 @@ _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
         "SS": _Token(Part.SECOND, (2,)),
     }
 )
+_UTC: Final = _Token(None, (1,), b"Z")  # commit times without a zone are in UTC too
 # Words of Java's formats, and what they would be here.
 _FOREIGN: Final = {
     "yy": Part.YEAR,
@@ -112,7 +113,7 @@ def compile_format(text: str) -> DateFormat:
     """Return a compiled format; raises OptionError for what the language does not know.
 
     Tokens: YYYY YY M MM MMM D DD HH MI SS, F repeated or Fn; MM after HH is minutes; M and D are
-    of one or two digits. All else is literal. A fraction at the end of a format takes any number
+    of one or two digits. All else is literal, as the Z of UTC at the end of ISO 8601's times. A fraction at the end of a format takes any number
     of digits (fields of 22 and 23 characters share the one documented format with FF).
     """
     tokens = _minutes(list(_scan(text.strip())))
@@ -120,7 +121,7 @@ def compile_format(text: str) -> DateFormat:
     _check(tokens, text)
     layouts = [Layout(0, (), ())]
     for i, token in enumerate(tokens):
-        open_end = token.part is Part.FRACTION and i == len(tokens) - 1
+        open_end = token.part is Part.FRACTION and tokens[i + 1 :] in ([], [_UTC])
         widths = _any_width(token.widths[0]) if open_end else token.widths
         layouts = [_extend(layout, token, width) for layout in layouts for width in widths]
     return DateFormat(text, tuple(layouts))
@@ -135,10 +136,10 @@ def _scan(text: str) -> Iterator[_Token]:
     at = 0
     while at < len(text):
         found = _SCANNER.match(text, at)
-        if found is None and text[at] != "T":
+        if found is None and text[at] != "T" and text[at:] != "Z":
             raise OptionError(
                 f"date format {text!r} is not understood at {text[at:]!r}",
-                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; all but capitals and digits is literal",
+                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; all but capitals and digits is literal, and so is a Z at the end",
             )
         word = found.group() if found else text[at]
         at += len(word)

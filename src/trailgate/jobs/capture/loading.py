@@ -65,12 +65,21 @@ def infer_tables(
     ``known`` are the tables of the trail before: one that the messages do not describe now is one of these. Raises DefinitionError for a
     table whose records have different numbers of columns, or that is described in two ways.
     """
+    if not capture.options.infers:
+        return capture
+    return infer_from(capture, (read.messages for read in read_messages(source)), known)
+
+
+def infer_from(
+    capture: Capture, batches: Iterable[MessageBatch], known: Definitions | None = None
+) -> Capture:
+    """Return a capture with the tables of these messages, as ``infer_tables`` does."""
     options = capture.options
     if not options.infers:
         return capture
     tables = row_of(options).inference(options)
-    for read in read_messages(source):
-        tables.add(read.messages)
+    for messages in batches:
+        tables.add(messages)
     own = tables.definitions()
     before = (table for table in known or () if own.get(table.name) is None)
     found = capture.rules.with_keys(own.merge(before))

@@ -1,4 +1,4 @@
-"""Rules proposed from one XML message: which elements are operations, transactions and columns, by their names, values and repetition.
+"""Rules proposed from XML messages: which elements are operations, transactions and columns, by their names, values and repetition.
 
 Elements of one path are looked at together. Operations are those that have an operation's type in an attribute, in an element below, or as their name; without any, those
 that are repeated. Their columns are elements with a name of their own, elements below a ``before`` or ``after``, or else each attribute and element that has a text.
@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from trailgate.browse.proposals import (
+from trailgate.formats.xml.documents import Element, parse_document
+from trailgate.jobs.proposals.drafts import (
     FILL_IN,
     IDENTIFIER,
     SCHEMA,
@@ -19,10 +20,10 @@ from trailgate.browse.proposals import (
     WORDS,
     Draft,
     TableDraft,
+    counted,
     date_format,
     operation_style,
 )
-from trailgate.formats.xml.documents import Element, parse_document
 
 Steps = tuple[str, ...]
 Group = list[Element]
@@ -62,9 +63,9 @@ class Rule:
     below: list[Rule] = field(default_factory=list)
 
 
-def propose_xml(message: bytes) -> str:
-    """Return properties with rules for messages such as this one; raises DecodeError for one that is not well-formed."""
-    return _Message(parse_document(message).top).text()
+def propose_xml(bodies: Sequence[bytes]) -> str:
+    """Return properties with rules for messages such as these; raises DecodeError for one that is not well-formed."""
+    return _Messages([next(iter(parse_document(body).top.children)) for body in bodies]).text()
 
 
 def has_text_only(element: Element) -> bool:
@@ -90,13 +91,14 @@ def sources_of(group: Sequence[Element], prefix: str = "") -> list[Source]:
     ]
 
 
-class _Message:
-    """What is seen in a document."""
+class _Messages:
+    """What is seen in documents, by their roots."""
 
-    def __init__(self, top: Element) -> None:
-        self.root = next(iter(top.children))
+    def __init__(self, roots: Sequence[Element]) -> None:
+        self.roots = roots
         self.groups: dict[Steps, Group] = {}
-        self._group(self.root, ())
+        for root in roots:
+            self._group(root, ())
         self.tables: dict[str, TableDraft] = {}
         self.rules: dict[str, Rule] = {}
         self.used: set[str] = set()
@@ -114,7 +116,8 @@ class _Message:
         """Return the properties."""
         tops = self._tops()
         draft = Draft()
-        draft.note("Proposed from one XML message. Check each line; trailgate explain shows what")
+        count = counted(len(self.roots), "XML message")
+        draft.note(f"Proposed from {count}. Check each line; trailgate explain shows what")
         draft.note("the rules find.")
         draft.put("parser.type", "xml")
         draft.put("xml.rules", ",".join(rule.name for rule in tops))
@@ -187,7 +190,7 @@ class _Message:
             for steps, group in self.groups.items()
             if len(group) > 1 and any(one.children or one.attributes for one in group)
         ]
-        return [(min(repeated, key=len, default=(self.root.name,)), "")]
+        return [(min(repeated, key=len, default=(self.roots[0].name,)), "")]
 
     def _transaction(self, above: Steps) -> tuple[Steps, Rule | None]:
         """Return the path of the transactions around operations, and their rule; None where operations are the whole message."""

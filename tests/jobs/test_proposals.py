@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,11 @@ from hypothesis import strategies as st
 
 import trailgate
 from laws import examples
-from trailgate.browse.proposals import FILL_IN, date_format, propose, setup
 from trailgate.cli.main import run
 from trailgate.errors import TrailgateError
 from trailgate.jobs.capture.loading import messages_from
-
-pytest.importorskip("trailgate.browse.proposals")
+from trailgate.jobs.proposals import proposal
+from trailgate.jobs.proposals.drafts import FILL_IN, date_format, setup
 
 DELIMITED = """\
 I,GG.ORDERS,2026-01-05 09:00:00,T-1,NULL,1,NULL,"a, b"
@@ -50,6 +50,10 @@ PLAIN = """\
   <order id="2"><customer>BOB</customer><line><no>1</no></line></order>
 </orders>
 """
+
+
+def propose(*bodies: bytes) -> str:
+    return proposal.propose(bodies).text
 
 
 def captured(folder: Path, message: str) -> list[dict[str, Any]]:
@@ -159,7 +163,12 @@ def test_what_a_message_does_not_have_is_to_be_filled_in() -> None:
     [
         (b"", "the message is empty"),
         (b"  \n", "the message is empty"),
-        (b'{"op": "I"}', "this is JSON"),
+        (b'{"op": ', "not JSON"),
+        (
+            b'{"op": "I", "table": "A", "data": {"a": 1}}{"op": "I", "table": "B", "data": {"a": 1}}',
+            "the messages are of the tables A, B",
+        ),
+        (b'{"a": "x"}', "no member of the JSON documents has operation types"),
         (b"<a><b></a>", "mismatched tag"),
         (b"no delimiter at all", "no delimiter was found"),
         (b"a|b\nc\n", "no delimiter was found"),
@@ -184,6 +193,9 @@ def test_what_nothing_is_seen_of_is_an_error(message: bytes, problem: str) -> No
         ("25/12/2026", "DD/MM/YYYY"),
         ("05-JAN-26", "DD-MMM-YY"),
         ("2026-13-05", ""),
+        ("2026-01-05T09:00:00Z", "YYYY-MM-DDTHH:MI:SSZ"),
+        ("2026-01-05T09:00:00.123456Z", "YYYY-MM-DDTHH:MI:SS.FFFFFFZ"),
+        ("2026-01-05T09:00:00+02:00", ""),
         ("10:20", ""),
     ],
 )
@@ -252,3 +264,59 @@ def test_any_elements_give_properties_that_are_read_or_our_error(
 ) -> None:
     text = markup(content, lambda: data.draw(ATTRIBUTES))
     parses_or_is_refused(f"<root>{text}</root>".encode())
+
+
+MEMBERS = st.recursive(
+    st.sampled_from(
+        [None, True, "", "I", "c", "INSERT", "A.B", "A", "2026-01-05", 1767603600000, 1.5]
+    ),
+    lambda below: st.one_of(
+        st.lists(below, max_size=2),
+        st.dictionaries(
+            st.sampled_from(
+                [
+                    "op",
+                    "op_type",
+                    "table",
+                    "schema",
+                    "payload",
+                    "source",
+                    "before",
+                    "after",
+                    "after.A",
+                    "op_ts",
+                    "primary_keys",
+                    "__op",
+                    "__table",
+                    "__schema",
+                    "ts_ms",
+                    "a",
+                    "x.y",
+                    "tokens",
+                    "txId",
+                ]
+            ),
+            below,
+            max_size=6,
+        ),
+    ),
+    max_leaves=16,
+)
+
+
+@settings(max_examples=examples(300))
+@given(st.lists(MEMBERS, min_size=1, max_size=3))
+@example([{"op": "c", "source": {}, "after": {"a": 1}}])
+@example([{"op_type": "I", "table": "A.B", "primary_keys": [1], "after": {"a": 1}}])
+@example([{"op_type": "I", "table": "A.B", "after": {"a": 1}}, {"op_type": "I"}])
+@example([{"__op": "c", "__table": ["A"], "__schema": "A", "a": 1}])
+def test_any_json_gives_properties_that_are_read_or_our_error(documents: list[Any]) -> None:
+    bodies = [json.dumps(one).encode() for one in documents]
+    try:
+        proposed = proposal.propose(bodies)
+    except TrailgateError:
+        return
+    assert (
+        proposed.error is not None
+        or proposal.fault(proposed.text, messages_from(bodies), cut=False) is None
+    )

@@ -1,237 +1,66 @@
-"""Properties proposed from one message: a beginning that ``capture`` takes, whose comments state what was seen and what has to be filled in.
+"""Properties proposed from delimited messages, which the capture's own reader splits, once for each delimiter and quote that may be theirs.
 
-Delimited messages are split by the capture's own reader, once for each delimiter and quote that may be theirs. Which leading fields are the header's follows from their
-values. XML messages are in ``xml_proposals``. Nothing is known of what one message does not show: a comment that begins with TO FILL IN names it.
+Which leading fields are the header's follows from their values. A first line of names, as exports of tables have it, names the fields.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Final, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
-from trailgate.capture.capture import Capture
-from trailgate.capture.formats import parser_of
-from trailgate.cobol.copybook.layouts import Dialect as CopybookDialect
-from trailgate.cobol.copybook.layouts import Layout
 from trailgate.columnar.delimited import Dialect, Fields, index_fields
 from trailgate.columnar.kernels.delimited import QUOTED
 from trailgate.columnar.rows import octets
-from trailgate.columnar.temporal import compile_format, parse_timestamps
-from trailgate.errors import DecodeError, OptionError, TrailgateError
-from trailgate.expressions.selection import CaptureRules
+from trailgate.errors import DecodeError, OptionError
 from trailgate.formats.delimited.options import DelimitedOptions
 from trailgate.formats.delimited.reader import ColumnPairing
-from trailgate.jobs.capture.loading import messages_from
-from trailgate.messages.properties import parse_properties
-from trailgate.model.tables import Definitions
+from trailgate.jobs.proposals.drafts import (
+    FILL_IN,
+    IDENTIFIER,
+    SCHEMA,
+    STYLES,
+    TABLE,
+    WORDS,
+    Draft,
+    TableDraft,
+    counted,
+    date_format,
+    operation_style,
+    setup,
+)
 
-RECORDS: Final = 2000  # that are looked at
+RECORDS: Final = 20_000  # that are looked at
 LEADING: Final = 8  # fields among which the header's are searched
 MORE: Final = 2  # fields of the header that only the columns after them show
-FILL_IN: Final = "TO FILL IN: "
-SCHEMA: Final = "MY"  # of tables whose message names none
-
-# The values of insert, update, delete and truncate, as they are written together.
-STYLES: Final = (
-    ("I", "U", "D", "T"),
-    ("INS", "UPD", "DEL", "TRUNC"),
-    ("INSERT", "UPDATE", "DELETE", "TRUNCATE"),
-    ("ISRT", "REPL", "DLET", "TRUNC"),
-    ("C", "U", "D", "T"),
-)
-WORDS: Final = ("insert", "update", "delete", "truncate")
-IDENTIFIER: Final = re.compile(r"[A-Za-z_][\w$#]*", re.ASCII)
-TABLE: Final = re.compile(r"[A-Za-z_][\w$#]*(?:\.[A-Za-z_][\w$#]*){1,2}", re.ASCII)
 _CAPITALS: Final = re.compile(r"[A-Z][A-Z0-9_$#]+", re.ASCII)
 _INDICATORS: Final = re.compile(r"(?:W|BM*E)+|BM*|M+|M*E")
+_TRANSACTION: Final = re.compile(r"tx|xid|trans", re.IGNORECASE)
 _NULLS: Final = ("NULL", "null", r"\N", "<NULL>", "(null)", "[NULL]")
 _DELIMITERS: Final = (
     *("|~|", "~|~", "||", "::", "##", "\x01", "\x02", "\x1f", "\x1e", "\x1c", "\x1d"),
     *("\t", "|", ";", ",", "~", "^", "¦", "§", "#", "!"),
 )
-_SIZES: Final = (10, 20, 40, 80, 200, 1000, 4000, 32000)
-_DATE: Final = re.compile(
-    r"(?P<a>\d{4}|\d{2})(?P<s>[-/.])(?P<b>\d{2}|[A-Za-z]{3})(?P=s)(?P<c>\d{4}|\d{2})"
-    r"(?:(?P<between>[ T:_-])\d{2}(?P<t>[:.])\d{2}(?P=t)\d{2}(?:(?P<point>[.,])(?P<fraction>\d{1,12}))?)?"
-)
-
-
-class Draft:
-    """The lines of properties as they are proposed."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def note(self, text: str) -> None:
-        """Add a comment."""
-        self.lines.append("# " + "".join(c if c.isprintable() else " " for c in text))
-
-    def blank(self) -> None:
-        """Add an empty line."""
-        self.lines.append("")
-
-    def put(self, name: str, value: str) -> None:
-        """Add a property."""
-        self.lines.append(f"{name}={value}")
-
-    def tables(self, parser: str, tables: Iterable[TableDraft]) -> None:
-        """Add the definitions of tables."""
-        known = list(tables)
-        self.blank()
-        self.note(
-            "The tables, with lengths that have room for what was seen. Those of a database come from its"
-        )
-        self.note(f"definitions file: {parser}.sourcedefs=FILE instead of what is below.")
-        if any(table.key for table in known):
-            self.note("The first column is taken for the key: the word key marks a column of it.")
-        self.put(f"{parser}.userdefs.tables", ",".join(table.name for table in known))
-        for table in known:
-            prefix = f"{parser}.userdefs.{table.name}."
-            self.put(f"{prefix}columns", ",".join(map(quoted, table.sizes)))
-            for column, size in table.sizes.items():
-                key = " key" if column == table.key else ""
-                self.put(f"{prefix}{quoted(column)}", f"vchar {room(size)}{key}")
-
-    def text(self) -> str:
-        """Return the properties."""
-        return "\n".join(self.lines) + "\n"
-
-
-@dataclass(slots=True)
-class TableDraft:
-    """A table: its columns with the most bytes that a value of each has, and the one that is taken for the key."""
-
-    name: str
-    sizes: dict[str, int] = field(default_factory=dict)
-    key: str = ""
-
-    def add(self, column: str, value: str | None) -> None:
-        """Take a value into account."""
-        self.sizes[column] = max(self.sizes.get(column, 0), len((value or "").encode()))
-
-
-def quoted(name: str) -> str:
-    """Return a column's name as properties have it."""
-    return f'"{name}"' if "." in name else name
-
-
-def room(size: int) -> int:
-    """Return a length of a column that has room for twice of what was seen."""
-    return next((one for one in _SIZES if one >= 2 * size), 65535)
-
-
-def propose(message: bytes) -> str:
-    """Return properties for messages such as this one.
-
-    Raises DecodeError for a message that cannot be read, OptionError for one of which nothing can be seen.
-    """
-    head = message[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")
-    if not head:
-        raise OptionError("the message is empty", hint="Paste one, or choose one")
-    if head[:1] in (b"{", b"["):
-        hint = "parser.type=json reads operations of GoldenGate's JSON formatter, parser.type=debezium change events; both name their fields"
-        raise OptionError(
-            "properties are proposed for delimited and XML messages, and this is JSON", hint=hint
-        )
-    if head[:1] == b"<" or message[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        from trailgate.browse.xml_proposals import propose_xml  # noqa: PLC0415  it needs this one
-
-        return checked(propose_xml(message), message)
-    return checked(_delimited(message), message)
-
-
-def checked(text: str, message: bytes) -> str:
-    """Return the properties with what a capture of the message refuses, as a comment, if anything."""
-    capture = setup(text)
-    parsed = capture.parse(messages_from([message], "message"))
-    if not parsed.problems:
-        return text
-    draft = Draft()
-    draft.note(f"{FILL_IN}a capture of the message stops as yet:")
-    for line in str(parsed.problems[0].error).splitlines():
-        draft.note(f"  {line}")
-    return draft.text() + text
-
-
-class _NoFiles:
-    """What is proposed names no files."""
-
-    def chosen(self, path: str) -> str:
-        return path
-
-    def sourcedefs(self, path: str) -> Definitions:
-        raise OptionError(f"the file {path} is not read")
-
-    def copybook(self, path: str, dialect: CopybookDialect) -> list[Layout]:
-        del dialect
-        raise OptionError(f"the file {path} is not read")
-
-
-def setup(text: str) -> Capture:
-    """Return a capture by properties that name no files."""
-    properties = parse_properties(text.encode(), "the proposal")
-    options, tables = parser_of(properties).setup(properties, _NoFiles())
-    return Capture(options, CaptureRules().with_keys(tables))
-
-
-def operation_style(values: Iterable[str]) -> tuple[str, ...] | None:
-    """Return the words of insert, update, delete and truncate that these values are some of, or None."""
-    known = set(values)
-    for style in STYLES:
-        for written in (style, tuple(map(str.lower, style)), tuple(map(str.capitalize, style))):
-            if known <= set(written):
-                return written
-    return None
-
-
-def date_format(values: Sequence[str]) -> str:
-    """Return the format of values that are all times, empty where they are not, or where no format is known for them."""
-    found = _DATE.fullmatch(values[0]) if values else None
-    if found is None or not all(map(_DATE.fullmatch, values)):
-        return ""
-    for day in _days(found):
-        form = day
-        if found["between"]:
-            form += "{between}HH{t}MI{t}SS".format(**found.groupdict())
-        if found["fraction"]:
-            form += found["point"] + "F" * len(found["fraction"])
-        try:
-            parse_timestamps(pa.array(values, pa.string()), compile_format(form))
-        except TrailgateError:
-            continue
-        return form
-    return ""
-
-
-def _days(found: re.Match[str]) -> Iterator[str]:
-    """Yield the formats that a day may have, the likeliest first: before a slash of two digits a month."""
-    month = "MMM" if found["b"].isalpha() else "MM"
-    year, sign = "YY" if len(found["c"]) < 4 else "YYYY", found["s"]
-    if len(found["a"]) == 4:
-        yield f"YYYY{sign}{month}{sign}DD"
-        return
-    forms = [f"DD{sign}{month}{sign}{year}", f"{month}{sign}DD{sign}{year}"]
-    yield from forms[::-1] if sign == "/" and month == "MM" else forms
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
-    """A message split by a delimiter."""
+class Split:
+    """Messages split by a delimiter."""
 
     delimiter: bytes
     line: bytes
     quote: bytes | None
     data: bytes
     fields: Fields
+    messages: int
 
     @property
     def least(self) -> int:
+        """Return the number of fields of the shortest record."""
         return int(self.fields.count.min())
 
     def raw(self, record: int) -> list[bytes]:
@@ -241,33 +70,35 @@ class _Split:
         return [self.data[int(fields.starts[at]) : int(fields.ends[at])] for at in places]
 
 
-def _delimited(body: bytes) -> str:
-    """Return properties for a delimited message."""
+def propose_delimited(bodies: Sequence[bytes]) -> str:
+    """Return properties for delimited messages; raises DecodeError for those that are not text, OptionError where no delimiter is found."""
     try:
-        body.decode()
+        b"".join(bodies).decode()
     except UnicodeDecodeError as error:
         hint = "Fixed-width messages of code pages need a copybook: parser.type=fixed, fixed.copybook, fixed.codepage"
         raise DecodeError(f"the message is not UTF-8 text: {error.reason}", hint=hint) from None
-    split = _split(body)
+    split = _split(bodies)
     if split is None:
         hint = "Fixed-width messages need a copybook or a definitions file: parser.type=fixed with fixed.copybook=FILE, fixed.header and fixed.table"
         raise OptionError("no delimiter was found that all lines of the message have", hint=hint)
     return _Delimited(split).text()
 
 
-def _split(body: bytes) -> _Split | None:
-    """Return the message split by the delimiter that gives the most fields in each record."""
+def _split(bodies: Sequence[bytes]) -> Split | None:
+    """Return the messages split by the delimiter that gives the most fields in each record."""
     line = b"\n"
-    if b"\n" not in body.rstrip(b"\r\x1e"):
-        line = next((end for end in (b"\r", b"\x1e") if end in body), b"\n")
-    best: _Split | None = None
+    if not any(b"\n" in body.rstrip(b"\r\n\x1e") for body in bodies):
+        own = [end for end in (b"\r", b"\x1e") if any(end in body.rstrip(b"\n") for body in bodies)]
+        line = own[0] if own and not any(body.endswith(b"\r\n") for body in bodies) else line
+    best: Split | None = None
+    whole = line.join(bodies)
     for delimiter in (text.encode() for text in _DELIMITERS):
-        if delimiter == line or delimiter not in body:
+        if delimiter == line or delimiter not in whole:
             continue
-        found = _split_by(body, delimiter, line)
+        found = split_by(bodies, delimiter, line)
         if found is None or found.least < 2:
             continue
-        if best is not None and body.count(delimiter) == body.count(best.delimiter) * (
+        if best is not None and whole.count(delimiter) == whole.count(best.delimiter) * (
             best.delimiter.count(delimiter)
         ):
             continue  # it is only found within the longer one
@@ -276,17 +107,21 @@ def _split(body: bytes) -> _Split | None:
     return best
 
 
-def _split_by(body: bytes, delimiter: bytes, line: bytes) -> _Split | None:
-    quotes = [quote for quote in (b'"', b"'") if quote in body]
-    for quote in (*quotes, None):
+def split_by(
+    bodies: Sequence[bytes], delimiter: bytes, line: bytes, quotes: Sequence[bytes] = (b'"', b"'")
+) -> Split | None:
+    """Return the messages split by a delimiter, with the first of the quotes that fits; None where none fits, and what has no quotes neither."""
+    whole = line.join(bodies)
+    ends = np.cumsum([len(body) + len(line) for body in bodies]) - len(line)
+    starts = ends - np.array([len(body) for body in bodies])
+    for quote in (*(quote for quote in quotes if quote in whole), None):
         dialect = Dialect(delimiter, line, quote, returns=line == b"\n")
-        bounds = np.array([0]), np.array([len(body)])
         try:
-            fields = index_fields(octets(body), *bounds, dialect)
+            fields = index_fields(octets(whole), starts, ends, dialect)
         except DecodeError:
             continue
         if len(fields.count) and (quote is None or (fields.flags & QUOTED).any()):
-            return _Split(delimiter, line, quote, body, fields)
+            return Split(delimiter, line, quote, whole, fields, len(bodies))
     return None
 
 
@@ -314,11 +149,18 @@ WAYS: Final = tuple(
 
 
 class _Delimited:
-    """What is seen in a delimited message, and the properties of it."""
+    """What is seen in delimited messages, and the properties of them."""
 
-    def __init__(self, split: _Split) -> None:
+    def __init__(self, split: Split) -> None:
         self.split = split
         self.records = [split.raw(at) for at in range(min(RECORDS, len(split.fields.count)))]
+        self.headings = self._find_headings()
+        self.messages = split.fields.body[: len(self.records)].tolist()
+        if self.headings:
+            kept = [at for at, record in enumerate(self.records) if record != self.records[0]]
+            self.records = [self.records[at] for at in kept]
+            self.messages = [self.messages[at] for at in kept]
+        self.least = min(map(len, self.records))
         self.null = self._null()
         self.names: list[str] = []
         self.roles: dict[str, int] = {}
@@ -347,9 +189,30 @@ class _Delimited:
         """Return the values of a field."""
         return [self.value(record[at]) for record in self.records]
 
+    def _find_headings(self) -> list[str]:
+        """Return the names that the first record has instead of values; none where it is an operation."""
+        names = [self.value(raw) for raw in self.records[0]]
+        rest = [record for record in self.records if record != self.records[0]]
+        distinct = {name.upper() for name in names}
+        if not rest or len(distinct) < len(names) or not all(map(IDENTIFIER.fullmatch, names)):
+            return []
+        shortest = min(len(names), *map(len, rest))
+        columns = [[self.value(record[at]) for record in rest] for at in range(shortest)]
+        typed = [at for at, own in enumerate(columns[:LEADING]) if operation_style(own) is not None]
+        if typed:
+            fits = any(operation_style([*columns[at], names[at]]) is not None for at in typed)
+            return [] if fits else names
+        unlike = any(not any(map(IDENTIFIER.fullmatch, own)) and any(own) for own in columns)
+        return names if unlike else []
+
+    def label(self, role: str) -> str:
+        """Return the name that a field of the header has in the properties."""
+        at = self.names.index(role)
+        return self.headings[at] if self.headings else role
+
     def _find_header(self) -> None:
         """Find which leading fields are not of columns."""
-        leading = [self.column(at) for at in range(min(LEADING, self.split.least))]
+        leading = [self.column(at) for at in range(min(LEADING, self.least))]
         dotted = any(all(map(TABLE.fullmatch, values)) for values in leading)
         last = 0
         for at, values in enumerate(leading):
@@ -379,8 +242,16 @@ class _Delimited:
             return name
         if "txind" not in roles and roles and _INDICATORS.fullmatch("".join(values)):
             return "txind"
-        alike = len(values) > 1 and len(set(values)) == 1 and values[0]
-        return "tx" if alike and "tx" not in roles and len(roles) > 1 and not form else ""
+        possible = "tx" not in roles and len(roles) > 1 and not form
+        return "tx" if possible and self._are_transactions(values) else ""
+
+    def _are_transactions(self, values: list[str]) -> bool:
+        """Return whether values may be ids of transactions: the records of a message have one, and those of another message another one."""
+        if self.headings and not _TRANSACTION.search(self.headings[len(self.names)]):
+            return False
+        pairs = set(zip(self.messages, values, strict=True))
+        one_each = len(pairs) == len(set(self.messages)) == len(set(values))
+        return one_each and len(values) > len(pairs) and all(values)
 
     def _name_part(self, values: list[str]) -> str:
         """Return the role of a field of names in capitals: a table, after which the one before is its schema."""
@@ -413,7 +284,7 @@ class _Delimited:
         if names[-1] == "tx":
             trials.append((names[:-1], tuple(way for way in WAYS if way.hasnames)))
         added = ["tx" if "tx" not in self.roles else f"field{len(names) + 1}"]
-        for more in range(1, min(MORE, self.split.least - len(names)) + 1):
+        for more in range(1, min(MORE, self.least - len(names)) + 1):
             trials.append((names + added, tuple(way for way in WAYS if way.hasbefores)))
             added = [f"field{len(names) + at + 1}" for at in range(more + 1)]
         for tried, ways in trials:
@@ -487,8 +358,16 @@ class _Delimited:
         """Return the properties of delimiters and header."""
         draft, split = Draft(), self.split
         count = len(split.fields.count)
-        records = "one record" if count == 1 else f"{count} records"
-        draft.note(f"Proposed from one message of {records}. Check each line.")
+        records = counted(count, "record")
+        draft.note(
+            f"Proposed from {counted(split.messages, 'message')} of {records}. Check each line."
+        )
+        if count > RECORDS:
+            draft.note(f"Only the first {RECORDS:,} records were looked at.")
+        if self.headings:
+            draft.note(
+                f"{FILL_IN}the first line has the names of fields, and a capture takes it for an operation. Remove it from the messages, as tail -n +2 does."
+            )
         draft.put("parser.type", "delim")
         draft.blank()
         draft.note(
@@ -496,7 +375,7 @@ class _Delimited:
             if self.roles
             else "No field was recognized before the columns."
         )
-        draft.put("delim.header", ",".join(self.names))
+        draft.put("delim.header", ",".join(map(self.label, self.names)))
         self._put_sources(draft)
         draft.blank()
         draft.put("delim.fielddelim", _written(split.delimiter))
@@ -524,7 +403,7 @@ class _Delimited:
     def _put_sources(self, draft: Draft) -> None:
         roles = self.roles
         if "optype" in roles:
-            draft.put("delim.optype", "optype")
+            draft.put("delim.optype", self.label("optype"))
             for word, value in zip(WORDS, self.style, strict=True):
                 draft.put(f"delim.optype.{word}val", value)
         else:
@@ -533,7 +412,7 @@ class _Delimited:
             )
             draft.put("delim.optype", "$OPTYPE")
         if "schema" in roles:
-            draft.put("delim.schema", "schema")
+            draft.put("delim.schema", self.label("schema"))
         elif "tablename" in roles and not all(
             map(TABLE.fullmatch, self.column(roles["tablename"]))
         ):
@@ -545,20 +424,20 @@ class _Delimited:
             )
             draft.put("delim.schemaandtable", "$TABLE")
         elif "schema" in roles or "." not in self.column(roles["tablename"])[0]:
-            draft.put("delim.table", "tablename")
+            draft.put("delim.table", self.label("tablename"))
         else:
-            draft.put("delim.schemaandtable", "tablename")
+            draft.put("delim.schemaandtable", self.label("tablename"))
         if "ts" in roles:
-            draft.put("delim.timestamp", "ts")
+            draft.put("delim.timestamp", self.label("ts"))
             draft.put("delim.timestamp.format", self.time)
         else:
             draft.note("No time was recognized: operations have the time of the capture.")
             draft.put("delim.timestamp", "*ts")
         if "tx" in roles:
-            draft.note("The field tx is taken for the transaction's id.")
-            draft.put("delim.txid", "tx")
+            draft.note(f"The field {self.label('tx')} is taken for the transaction's id.")
+            draft.put("delim.txid", self.label("tx"))
         if "txind" in roles:
-            draft.put("delim.txind", "txind")
+            draft.put("delim.txind", self.label("txind"))
 
     def text(self) -> str:
         """Return the properties."""
@@ -585,7 +464,7 @@ class _Delimited:
         for name, kind, pairing, record in rows:
             table = found.setdefault(name.upper(), TableDraft(name))
             for i in range(pairing.columns):
-                own = self.value(record[pairing.name(i)]) if pairing.name else f"COL{i + 1}"
+                own = self._column_name(record, pairing, i)
                 fields = [record[pairing.after(i)]]
                 if pairing.before:
                     fields.append(record[pairing.before(i)])
@@ -600,13 +479,20 @@ class _Delimited:
             if not table.sizes:
                 table.add("COL1", "")
             elif name not in keyless:
-                table.key = next(iter(table.sizes))
+                table.keys = [next(iter(table.sizes))]
         dates = [
             (f"{name}.{column}", form)
             for (name, column), own in values.items()
             if (form := date_format(own))
         ]
         return list(found.values()), dates
+
+    def _column_name(self, record: list[bytes], pairing: ColumnPairing, column: int) -> str:
+        """Return the name of a column: that in the record, that in the first line, or its number."""
+        if pairing.name:
+            return self.value(record[pairing.name(column)])
+        at = pairing.after(column)
+        return self.headings[at] if at < len(self.headings) else f"COL{column + 1}"
 
 
 def _options(draft: Draft) -> DelimitedOptions:

@@ -1,0 +1,112 @@
+"""``trailgate init``: properties for a first capture, proposed from messages."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from trailgate.cli.options import takes
+from trailgate.cli.output import done_already, quiet_pipe, say
+from trailgate.cli.standard_input import is_stream, kept_input
+from trailgate.errors import OptionError, Where
+from trailgate.jobs.capture.options import MessagePer
+from trailgate.options import Flag
+from trailgate.storage.files.durable import write_whole, writing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trailgate.jobs.proposals import Proposal
+
+PROPERTIES: Final = "dirprm"
+TRAIL: Final = "dirdat/ot"
+UNNAMED: Final = "capture"  # the properties of messages from standard input
+EXIT_CODES: Final = (
+    "0 the properties capture the messages as they are",
+    "1 something has to be filled in first, or nothing is recognized",
+    "2 wrong use, or the file exists already",
+    "3 a file cannot be written",
+)
+EXAMPLES: Final = (
+    "trailgate init --from messages",
+    "trailgate init --from messages --to .",
+    "trailgate init --from export.csv --message-per line > dirprm/export.properties",
+)
+
+
+@takes
+def command(
+    *,
+    source: Annotated[
+        list[str],
+        Flag("PATH", "--from"),
+        "A folder of messages, a file, a pattern, or - (stdin); repeatable.",
+    ],
+    to: Annotated[
+        Path | None,
+        Flag("FOLDER"),
+        "Write dirprm/NAME.properties below this folder; default stdout.",
+    ] = None,
+    message_per: MessagePer = "file",
+) -> None:
+    """Propose the properties of a capture from messages."""
+    from trailgate.jobs.proposals.sample import read_sample
+    from trailgate.jobs.receive.source import broker_address
+
+    if broker_address(source, {}) is not None:
+        hint = "Save some messages of the broker as files, and name their folder"
+        raise OptionError("init reads files, and not a broker", hint=hint)
+    path = (to or Path()) / PROPERTIES / f"{_name(source)}.properties"
+    if to is not None and path.exists():
+        hint = "Name another folder, or move the file away"
+        raise OptionError("the file exists already", where=Where(source=str(path)), hint=hint)
+    with kept_input(source) as kept:
+        sample = read_sample(kept, per_line=message_per == "line")
+    proposal = sample.propose()
+    if to is None:
+        with quiet_pipe():
+            print(proposal.text, end="")
+    else:
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, proposal.text.encode())
+    trying = ["--properties", str(path), "--from", *_between(source)]
+    trying += ["--to", str((to or Path()) / TRAIL), "--dry-run"]
+    trying += ["--message-per", "line"] if message_per == "line" else []
+    with done_already():
+        _print_state(proposal, path, to_file=to is not None, cut=sample.cut)
+        # It is not folded, so that it can be copied.
+        print(f"  trailgate capture {shlex.join(trying)}", file=sys.stderr if to is None else None)
+    if proposal.error is not None:
+        raise typer.Exit(1)
+
+
+def _name(source: Sequence[str]) -> str:
+    """Return the name of properties for messages at these addresses: that of the first folder or file."""
+    if is_stream(source[0]):
+        return UNNAMED
+    plain = Path(source[0].rpartition("://")[2])
+    parts = [part for part in plain.parts if not set(part) & set("*?[")]
+    return re.sub(r"[^\w-]+", "_", Path(parts[-1]).stem).strip("_") if parts else UNNAMED
+
+
+def _between(source: Sequence[str]) -> list[str]:
+    """Return addresses as they follow ``--from``."""
+    return [word for one in source for word in ("--from", one)][1:]
+
+
+def _print_state(proposal: Proposal, path: Path, *, to_file: bool, cut: bool) -> None:
+    """Print what has to be filled in, and what comes next; on stderr where the properties are on stdout."""
+    aside = not to_file
+    if to_file:
+        say(f"properties: {path}")
+    if cut:
+        say("only the first megabytes of the messages were looked at", stderr=aside)
+    for sentence in proposal.open:
+        say(f"to fill in: {sentence}", stderr=aside)
+    say("Try it:" if to_file else f"Save it as {path}, and try it:", stderr=aside)

@@ -1,0 +1,407 @@
+"""Properties proposed from JSON: change events of Debezium, rows made of them, and operations, of GoldenGate's formatter or with other names.
+
+A member is recognized by its name and by what its values are in all documents. What has GoldenGate's names needs no property.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from trailgate.errors import DecodeError, OptionError, Where
+from trailgate.formats.json.options import METADATA
+from trailgate.jobs.proposals.drafts import (
+    FILL_IN,
+    IDENTIFIER,
+    SCHEMA,
+    STYLES,
+    TABLE,
+    WORDS,
+    Draft,
+    TableDraft,
+    counted,
+    date_format,
+    operation_style,
+)
+
+Member = dict[str, Any]
+_BLANK: Final = re.compile(r"[\s\x1e]*")
+_EVENTS: Final = tuple("crudtm")
+_PREFIX: Final = "__"
+_TYPES: Final = re.compile(
+    r"op(?:_?type|eration)?|.*(?:operation|action|event|dml|kind|verb|type).*", re.IGNORECASE
+)
+_TABLES: Final = re.compile(r".*(?:table|entity|object).*", re.IGNORECASE)
+_SCHEMAS: Final = re.compile(r".*(?:schema|owner|database|db).*", re.IGNORECASE)
+_TIMES: Final = re.compile(r".*(?:ts|time|stamp|commit).*", re.IGNORECASE)
+_BEFORES: Final = ("before", "old", "oldData", "previous", "beforeImage", "before_image")
+_AFTERS: Final = ("after", "new", "newData", "current", "afterImage", "after_image", "data", "row")
+_HEADER_NAMES: Final = {"optype": "op_type", "schemaandtable": "table", "timestamp": "op_ts"}
+
+
+def propose_json(bodies: Sequence[bytes]) -> str:
+    """Return properties for JSON messages; raises DecodeError for one that is not JSON, OptionError where no operation is recognized."""
+    found = [one for number, body in enumerate(bodies) for one in _documents(body, number)]
+    members = [one for one in found if isinstance(one, dict)]
+    if not members:
+        raise OptionError("the messages have no JSON objects, and so no operations")
+    payloads = [_payload(one) for one in members]
+    count = len(bodies)
+    if any(_is_event(one) for one in payloads):
+        return _events(members, count)
+    if any(f"{_PREFIX}op" in one for one in payloads):
+        return _event_rows(members, count)
+    return _Operations(members, count).text()
+
+
+def _documents(body: bytes, number: int) -> Iterator[Any]:
+    """Yield the documents of a message, of an array each of its members."""
+    decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+    try:
+        text = body.decode("utf-8-sig")
+        at = _end_of_blanks(text, 0)
+        while at < len(text):
+            found, at = decoder.raw_decode(text, at)
+            yield from found if isinstance(found, list) else [found]
+            at = _end_of_blanks(text, at)
+    except (ValueError, RecursionError) as error:
+        problem = f"the message is not JSON: {error}"
+        raise DecodeError(problem, where=Where(message=number)) from None
+
+
+def _end_of_blanks(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return at if found is None else found.end()
+
+
+def _payload(member: Member) -> Member:
+    """Return what is beside a schema, or the member itself."""
+    payload = member.get("payload")
+    return payload if isinstance(payload, dict) else member
+
+
+def _text(value: Any) -> str | None:
+    """Return a value as text of a column, None for NULL."""
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _add_images(table: TableDraft, images: Sequence[Any]) -> None:
+    """Take the values of images into account."""
+    for image in images:
+        for name, value in (image if isinstance(image, dict) else {}).items():
+            table.add(name, _text(value))
+
+
+def _take_first_for_key(tables: dict[str, TableDraft], rows: Sequence[tuple[str, Member]]) -> None:
+    """Mark the first column of a table, if each of its rows has a value of it."""
+    for name, table in tables.items():
+        first = next(iter(table.sizes), "")
+        own = [row for known, row in rows if known == name]
+        if own and all(row.get(first) is not None for row in own):
+            table.keys = [first]
+
+
+def _begin(count: int, what: str, parser: str) -> Draft:
+    draft = Draft()
+    draft.note(f"Proposed from {counted(count, 'message')}: {what}. Check each line.")
+    draft.put("parser.type", parser)
+    return draft
+
+
+# Debezium's change events: {"op": "c", "source": {...}, "before": ..., "after": ...}, maybe beside a schema.
+
+
+def _is_event(payload: Member) -> bool:
+    images = isinstance(payload.get("before"), dict) or isinstance(payload.get("after"), dict)
+    return payload.get("op") in _EVENTS and isinstance(payload.get("source"), dict) and images
+
+
+def _has_schema(member: Member) -> bool:
+    return isinstance(member.get("schema"), dict) and isinstance(member.get("payload"), dict)
+
+
+def _events(members: Sequence[Member], count: int) -> str:
+    """Return properties for change events."""
+    draft = _begin(count, "change events of Debezium", "debezium")
+    own = [one for one in members if _is_event(_payload(one))]
+    payloads = [_payload(one) for one in own]
+    _put_transactions(draft, all(map(_has_transaction, payloads)))
+    if all(map(_has_schema, own)):
+        _note_schemas(draft)
+        return draft.text()
+    tables: dict[str, TableDraft] = {}
+    rows = []
+    for payload in payloads:
+        source = payload["source"]
+        name = f"{source.get('schema') or source.get('db')}.{source.get('table')}"
+        images = [payload.get("before"), payload.get("after")]
+        _add_images(tables.setdefault(name, TableDraft(name)), images[::-1])
+        rows.append((name, images[1] if isinstance(images[1], dict) else images[0] or {}))
+    _take_first_for_key(tables, rows)
+    _note_untyped(draft)
+    draft.tables("debezium", tables.values())
+    return draft.text()
+
+
+def _has_transaction(payload: Member) -> bool:
+    transaction, source = payload.get("transaction"), payload["source"]
+    named = isinstance(transaction, dict) and transaction.get("id") is not None
+    return named or source.get("txId") is not None or source.get("gtid") is not None
+
+
+def _put_transactions(draft: Draft, named: bool) -> None:
+    if named:
+        draft.note("Events that follow one another with the same transaction id are a transaction.")
+    else:
+        draft.note("Not each event has a transaction id: each message is a transaction.")
+        draft.put("debezium.txid", "*txid")
+
+
+def _note_schemas(draft: Draft) -> None:
+    draft.note(
+        "The events have schemas, from which a capture of files takes the tables and the types."
+    )
+    draft.note("A live capture needs definitions: debezium.sourcedefs=FILE.")
+
+
+def _note_untyped(draft: Draft) -> None:
+    draft.blank()
+    draft.note(
+        "The events have no schemas: values are taken as they are written. With definitions of the"
+    )
+    draft.note("database, times and decimals need debezium.time.precision.mode and")
+    draft.note("debezium.decimal.handling.mode as the connector has them.")
+
+
+def _event_rows(members: Sequence[Member], count: int) -> str:
+    """Return properties for rows that ExtractNewRecordState has made of change events."""
+    draft = _begin(
+        count, "rows that ExtractNewRecordState has made of Debezium's events", "debezium"
+    )
+    draft.put("debezium.model", "row")
+    rows = [payload for one in members if f"{_PREFIX}op" in (payload := _payload(one))]
+    ids = [
+        f"{_PREFIX}{name}"
+        for name in ("transaction_id", "txId", "source_txId", "gtid", "source_gtid")
+    ]
+    _put_transactions(draft, all(any(row.get(name) is not None for name in ids) for row in rows))
+    names = ("__schema", "__source_schema", "__db", "__source_db")
+    schema = next((name for name in names if all(row.get(name) for row in rows)), "")
+    table = next(
+        (name for name in ("__table", "__source_table") if all(row.get(name) for row in rows)), ""
+    )
+    if not schema:
+        draft.note(
+            f"{FILL_IN}the schema, which the rows do not have (add.fields of the transformation)."
+        )
+        draft.put("debezium.schema", f'"{SCHEMA}"')
+    if not table:
+        draft.note(
+            f"{FILL_IN}the table, which the rows do not have (add.fields of the transformation)."
+        )
+        draft.put("debezium.table", '"TABLE"')
+    times = ("__source_ts_us", "__source_ts_ms", "__ts_us", "__ts_ms")
+    if not all(any(row.get(name) is not None for name in times) for row in rows):
+        draft.note("Not each row has a time: operations have the time of the capture.")
+        draft.put("debezium.timestamp", "*ts")
+    if all(map(_has_schema, members)):
+        _note_schemas(draft)
+        return draft.text()
+    tables: dict[str, TableDraft] = {}
+    named = []
+    for row in rows:
+        name = f"{row[schema] if schema else SCHEMA}.{row[table] if table else 'TABLE'}"
+        own = {key: value for key, value in row.items() if not key.startswith(_PREFIX)}
+        _add_images(tables.setdefault(name, TableDraft(name)), [own])
+        named.append((name, own))
+    _take_first_for_key(tables, named)
+    _note_untyped(draft)
+    draft.tables("debezium", tables.values())
+    return draft.text()
+
+
+class _Operations:
+    """What is seen in operations that are JSON, and the properties of them."""
+
+    def __init__(self, members: Sequence[Member], count: int) -> None:
+        self.members, self.count = members, count
+        self.scalars = _scalars(members)
+        self.types = self._find("op_type", _TYPES, lambda own: operation_style(own) is not None)
+        self.table = self._find("table", _TABLES, lambda own: all(map(TABLE.fullmatch, own)))
+        self.time = self._find(_HEADER_NAMES["timestamp"], _TIMES, _are_times)
+        if not self.types:
+            hint = "A capture needs a member with the operation, as I, U and D, in each document: json.optype, and json.schemaandtable for the table"
+            raise OptionError("no member of the JSON documents has operation types", hint=hint)
+        self.only_table = "" if self.table else self._only_table()
+
+    def _find(self, usual: str, names: re.Pattern[str], fits: Any) -> str:
+        """Return the member with values that fit: the usual one, else the first of such a name; empty where there is none."""
+        good = [name for name, own in self.scalars.items() if fits(own)]
+        if usual in good:
+            return usual
+        return next((name for name in good if names.fullmatch(name.rpartition(".")[2])), "")
+
+    def text(self) -> str:
+        """Return the properties."""
+        formatter = self.types == "op_type" and self.table == "table"
+        what = "operations of GoldenGate's JSON formatter" if formatter else "operations"
+        draft = _begin(self.count, what, "json")
+        images = self._put_model(draft)
+        self._put_sources(draft)
+        tables: dict[str, TableDraft] = {}
+        rows: list[tuple[str, Member]] = []
+        named = all(isinstance(one.get("primary_keys"), list) for one in self.members)
+        for member in self.members:
+            name = str(_at(member, self.table)) if self.table else self.only_table
+            table = tables.setdefault(name.upper(), TableDraft(name))
+            before, after = images(member)
+            _add_images(table, [after, before])
+            if named:
+                table.keys += [
+                    key
+                    for key in member["primary_keys"]
+                    if isinstance(key, str) and key not in table.keys
+                ]
+            if before or after:
+                rows.append((name.upper(), after or before))
+        if not named:
+            _take_first_for_key(tables, rows)
+        for table in tables.values():
+            if not table.sizes:
+                table.add("COL1", "")
+        draft.tables("json", tables.values(), keys_named=named)
+        return draft.text()
+
+    def _only_table(self) -> str:
+        """Return the table where no member names one with its schema, put together of two members.
+
+        Raises OptionError for messages of several tables, since the properties take the name from one member.
+        """
+        names = self._identifiers(_TABLES)
+        if len(names) > 1:
+            hint = "json.schemaandtable takes SCHEMA.TABLE from one member: let the messages have that, or give those of each table apart"
+            problem = f"the messages are of the tables {', '.join(names)}, and no member has a table's name with its schema"
+            raise OptionError(problem, hint=hint)
+        schemas = self._identifiers(_SCHEMAS)
+        schema = schemas[0] if len(schemas) == 1 else SCHEMA
+        return f"{schema}.{names[0] if names else 'TABLE'}"
+
+    def _identifiers(self, member: re.Pattern[str]) -> list[str]:
+        """Return the different values of the first member of such a name that has identifiers alone."""
+        for name, own in self.scalars.items():
+            fits = member.fullmatch(name.rpartition(".")[2]) and name != self.types
+            if fits and all(map(IDENTIFIER.fullmatch, own)):
+                return list(dict.fromkeys(own))
+        return []
+
+    def _put_sources(self, draft: Draft) -> None:
+        """Add where operations have their types, tables and times."""
+        if self.types != _HEADER_NAMES["optype"]:
+            draft.put("json.optype", self.types)
+        style = operation_style(self.scalars[self.types])
+        if style and style != STYLES[0]:
+            for word, value in zip(WORDS, style, strict=True):
+                draft.put(f"json.optype.{word}val", value)
+        if not self.table:
+            draft.note(
+                f"{FILL_IN}no member has the table's name with its schema: all messages are taken for one table."
+            )
+            draft.put("json.schemaandtable", f'"{self.only_table}"')
+        elif self.table != _HEADER_NAMES["schemaandtable"]:
+            draft.put("json.schemaandtable", self.table)
+        self._put_time(draft)
+
+    def _put_time(self, draft: Draft) -> None:
+        if not self.time:
+            draft.note("No time was recognized: operations have the time of the capture.")
+            draft.put("json.timestamp", "*ts")
+            return
+        if self.time != _HEADER_NAMES["timestamp"]:
+            draft.put("json.timestamp", self.time)
+        form = date_format(self.scalars[self.time])
+        if form and not _DEFAULT_TIME.match(form):
+            draft.put("json.timestamp.format", form)
+
+    def _put_model(self, draft: Draft) -> Any:
+        """Add how columns lie; return what gives the before and after images of a document."""
+        before, after = self._images()
+        if before or after:
+            before, after = before or "before", after or "after"
+            if before != "before":
+                draft.put("json.before", before)
+            if after != "after":
+                draft.put("json.after", after)
+            return lambda one: (_at(one, before) or {}, _at(one, after) or {})
+        if any(key.startswith(("before.", "after.")) for one in self.members for key in one):
+            draft.put("json.model", "flat")
+            return _flat_images
+        draft.put("json.model", "row")
+        sources = (self.types, self.table, self.time)
+        others = METADATA | {path.partition(".")[0] for path in sources}
+
+        def row(one: Member) -> tuple[Member, Member]:
+            return {}, {name: value for name, value in one.items() if name not in others}
+
+        return row
+
+    def _images(self) -> tuple[str, str]:
+        """Return the members with images."""
+        objects = {
+            path for one in self.members for path, value in _paths(one) if isinstance(value, dict)
+        }
+        paths = sorted(objects, key=lambda path: path.count("."))
+
+        def first(names: Sequence[str]) -> str:
+            found = (path for name in names for path in paths if path.rpartition(".")[2] == name)
+            return next(found, "")
+
+        return first(_BEFORES), first(_AFTERS)
+
+
+# Forms of times that need no property.
+_DEFAULT_TIME: Final = re.compile(r"YYYY-MM-DD(?:[ T:]HH:MI(?::SS(?:\.F+)?)?)?\Z")
+
+
+def _are_times(values: Sequence[str]) -> bool:
+    """Return whether values are times: of a format that is known, or numbers of milliseconds or microseconds since 1970."""
+    numbers = all(one.isdigit() and len(one) in (13, 16) for one in values)
+    return numbers or bool(date_format(values))
+
+
+def _paths(member: Member) -> Iterator[tuple[str, Any]]:
+    """Yield the members, and those of objects among them, with the paths to them."""
+    for name, value in member.items():
+        yield name, value
+        for below, inner in (value if isinstance(value, dict) else {}).items():
+            yield f"{name}.{below}", inner
+
+
+def _at(member: Member, path: str) -> Any:
+    for name in path.split("."):
+        if not isinstance(member, dict):
+            return None
+        member = member.get(name, {})
+    return member
+
+
+def _scalars(members: Sequence[Member]) -> dict[str, list[str]]:
+    """Return the values of members, by their paths, that are texts or numbers in each document."""
+    found: dict[str, list[str]] = {}
+    for member in members:
+        for path, value in _paths(member):
+            if isinstance(value, str) and value:
+                found.setdefault(path, []).append(value)
+    return {path: own for path, own in found.items() if len(own) == len(members)}
+
+
+def _flat_images(member: Member) -> tuple[Member, Member]:
+    """Return the images of a flattened document."""
+    before, after = (
+        {name.removeprefix(own): value for name, value in member.items() if name.startswith(own)}
+        for own in ("before.", "after.")
+    )
+    return before, after

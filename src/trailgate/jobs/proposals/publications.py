@@ -1,0 +1,150 @@
+"""Properties proposed from event publications of IBM, delimited and XML: the tables are of what their records show."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from trailgate.errors import OptionError
+from trailgate.formats.publications.options import HEADER
+from trailgate.formats.publications.xml_vocabulary import (
+    AFTER,
+    BEFORE,
+    COLUMN,
+    DEFINING,
+    KINDS,
+    OPERATIONS,
+    ROOT,
+)
+from trailgate.formats.xml.documents import Element, parse_document
+from trailgate.jobs.proposals.delimited import Split, split_by
+from trailgate.jobs.proposals.drafts import Draft, TableDraft, counted
+
+PARSER: Final = "event_publishing"
+# Event publishing, delimited messages: a number, then the identifier IBM, each followed by the column delimiter.
+_BEGIN: Final = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*\d+(?P<delimiter>[^\w\s\"'])(?P<quote>[\"']?)IBM(?P=quote)(?P=delimiter)"
+)
+_OWNER, _NAME, _OPERATION = (
+    HEADER.index(name) for name in ("table_owner", "table_name", "operation")
+)
+_KINDS: Final = {"ISRT": "I", "REPL": "U", "DLET": "D"}
+_ROOT: Final = re.compile(rb"<(?:\w+:)?" + ROOT.encode() + rb"[\s>]")
+
+
+def is_delimited_publication(body: bytes) -> bool:
+    """Return whether a message begins as a delimited publication does."""
+    return _BEGIN.match(body) is not None
+
+
+def is_xml_publication(body: bytes) -> bool:
+    """Return whether a message is a publication's element with one of its kinds in it."""
+    if not body.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<") or not _ROOT.search(body[:4096]):
+        return False
+    roots = parse_document(body).top.children
+    kinds = [child.name for root in roots for child in root.children]
+    return roots[0].name == ROOT and any(kind in KINDS for kind in kinds)
+
+
+def propose_delimited_publications(bodies: Sequence[bytes]) -> str:
+    """Return properties for delimited publications; raises OptionError for records that have not the fields of one."""
+    begin = _BEGIN.match(bodies[0])
+    assert begin is not None, "the form of the first message"
+    nel = not any(b"\n" in body for body in bodies) and any(b"\xc2\x85" in body for body in bodies)
+    line = b"\xc2\x85" if nel else b"\n"
+    delimiter, quote = begin["delimiter"], begin["quote"]
+    split = split_by(bodies, delimiter, line, (quote or b'"',))
+    if split is None or split.least < len(HEADER):
+        problem = "the messages begin as publications of IBM, and a record has fewer fields than one of these"
+        raise OptionError(problem, hint=f"A record has {len(HEADER)} fields before its columns")
+    draft = _begin(f"{counted(split.messages, 'delimited publication')} of IBM")
+    if delimiter != b",":
+        draft.put(f"{PARSER}.fielddelim", delimiter.decode("latin-1"))
+    if quote and quote != b'"':
+        draft.put(f"{PARSER}.quote", quote.decode())
+    if nel:
+        draft.put(f"{PARSER}.recorddelim", "NEL")
+    draft.note("Publications do not name columns: they are numbered, and may be named below.")
+    draft.tables(PARSER, _numbered(split))
+    return draft.text()
+
+
+def _begin(what: str) -> Draft:
+    """Return a draft that names the parser."""
+    draft = Draft()
+    draft.note(f"Proposed from {what}. Check each line.")
+    draft.put("parser.type", PARSER)
+    return draft
+
+
+def _numbered(split: Split) -> list[TableDraft]:
+    """Return the tables of records, with as many columns as these have."""
+    tables: dict[str, TableDraft] = {}
+    keyless: set[str] = set()
+    quote = split.quote or b'"'
+
+    def text(raw: bytes) -> str:
+        if raw.startswith(quote) and raw.endswith(quote) and len(raw) > 1:
+            raw = raw[1:-1].replace(quote * 2, quote)
+        return raw.decode(errors="replace")
+
+    for number in range(len(split.fields.count)):
+        record = split.raw(number)
+        name = ".".join(text(record[at]).strip() for at in (_OWNER, _NAME))
+        table = tables.setdefault(name, TableDraft(name))
+        columns = (len(record) - len(HEADER)) // 2
+        values = record[len(HEADER) :]
+        for i in range(columns):
+            for raw in (values[i], values[columns + i]):
+                table.add(f"COL{i + 1}", text(raw))
+        kind = _KINDS.get(text(record[_OPERATION]), "")
+        before, after = (values[0], values[columns]) if columns else (b"", b"")
+        whole = {"I": after, "D": before, "U": before and after}.get(kind, b"")
+        if not whole or (kind == "U" and before != after):
+            keyless.add(name)
+    for name, table in tables.items():
+        if table.sizes and name not in keyless:
+            table.keys = ["COL1"]
+    return list(tables.values())
+
+
+def propose_xml_publications(bodies: Sequence[bytes]) -> str:
+    """Return properties for XML publications: without tables where they describe theirs, else with the columns of their rows."""
+    roots = [parse_document(body).top.children[0] for body in bodies]
+    draft = _begin(f"{counted(len(roots), 'XML publication')} of IBM")
+    if any(child.name in DEFINING for root in roots for child in root.children):
+        draft.note(
+            "The messages describe their tables (subSchema): a capture of files reads them once"
+        )
+        draft.note(f"for that. A live capture needs definitions: {PARSER}.sourcedefs=FILE.")
+        return draft.text()
+    tables: dict[str, TableDraft] = {}
+    for row in _rows(roots):
+        attributes = {one.name: one.value for one in row.attributes}
+        name = f"{attributes.get('srcOwner', '')}.{attributes.get('srcName', '')}"
+        table = tables.setdefault(name, TableDraft(name))
+        for column in row.children:
+            if column.name == COLUMN:
+                _add_column(table, column)
+    if not any(table.sizes for table in tables.values()):
+        raise OptionError("the publications have no rows, and so nothing is seen of their tables")
+    draft.tables(PARSER, tables.values(), keys_named=True)
+    return draft.text()
+
+
+def _rows(roots: Sequence[Element]) -> Iterator[Element]:
+    for root in roots:
+        yield from (one for one in root.below() if one.name in OPERATIONS)
+
+
+def _add_column(table: TableDraft, column: Element) -> None:
+    """Add a column to its table, with the longest of its values."""
+    attributes = {one.name: one.value for one in column.attributes}
+    name = attributes.get("name", "")
+    if attributes.get("isKey") in ("1", "true") and name not in table.keys:
+        table.keys.append(name)
+    table.add(name, "")
+    for value in column.below():
+        if value.name not in (BEFORE, AFTER):
+            table.add(name, value.text())
