@@ -75,6 +75,8 @@ class Option(NamedTuple):
 
     def value(self, given: Any) -> Any:
         """Return the option's value, which may be given as text; raises OptionError."""
+        if self.default == () and isinstance(given, list | tuple) and not given:
+            return self.default  # an empty list is what the option is without one
         try:
             return self.kind.read(given) if isinstance(given, str) else self.kind.passed(given)
         except OptionError as error:
@@ -112,6 +114,14 @@ class Options:
         found = self.match_names(named)
         values = {name: self.rows[_fold(name)].value(value) for name, value in found.items()}
         return {row.name: row.default for row in self} | values
+
+    def knows(self, name: str) -> bool:
+        """Return whether there is an option of this name."""
+        return _fold(name) in self.rows
+
+    def row(self, name: str) -> Option:
+        """Return the option of a name that is known."""
+        return self.rows[_fold(name)]
 
     def match_names(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is given, without None, by the names of the rows; raises OptionError for an unknown name."""
@@ -179,6 +189,18 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _listed(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names; raises OptionError for an empty list or name: what would be chosen by it is nothing, or everything."""
+    if not names or not all(name.strip() for name in names):
+        problem = "the list is empty" if not names else "a name in the list is empty"
+        raise OptionError(problem, hint="Leave the option out, or name what is wanted")
+    return names
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return _listed(names_in(text))
+
+
 def _passed_count(value: Any) -> int:
     return _count(str(instance(int)(value)))
 
@@ -188,7 +210,7 @@ def _name(value: Any) -> tuple[str, ...]:
         return (_path(value),)
     if not isinstance(value, Iterable):
         raise ValueError  # noqa: TRY004  becomes an OptionError
-    return tuple(_path(name) for name in value)
+    return _listed(tuple(_path(name) for name in value))
 
 
 def _path(value: Any) -> str:
@@ -200,8 +222,8 @@ TEXT: Final = Kind("a text", _text)
 PATH: Final = Kind("a path", _text, _path)
 WHOLE: Final = Kind("a whole number", _whole, instance(int))
 COUNT: Final = Kind("a number above 0", _count, _passed_count)
-NAMES: Final = Kind("a list of names", names_in, _name)
-PATHS: Final = Kind("a list of paths", names_in, _name)
+NAMES: Final = Kind("a list of names", _names, _name)
+PATHS: Final = Kind("a list of paths", _names, _name)
 
 
 def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:

@@ -145,6 +145,9 @@ def load(
 ) -> Loaded:
     """Return a capture with what is to be said about its files; see ``load_capture``."""
     parameters = None
+    if ignore_unsupported and extract is None:
+        problem = "ignore_unsupported is about an Extract parameter file, and none is given"
+        raise OptionError(problem, hint="Leave it out, or name the file by extract")
     base = None if base is None else absolute(base)
     if extract is not None:
         from trailgate.expressions.extract_files import parse_extract  # noqa: PLC0415  seldom needed

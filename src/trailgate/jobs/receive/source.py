@@ -18,6 +18,7 @@ from trailgate.brokers.address import (
     unknown_protocol,
 )
 from trailgate.errors import OptionError, did_you_mean
+from trailgate.storage.files.addresses import SCHEMES, known_schemes
 
 URL: Final = "java.naming.provider.url"
 DESTINATION: Final = "jms.destination"
@@ -59,10 +60,12 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
 def _check_scheme(text: str) -> None:
     """Raise OptionError for an address whose protocol is one of a broker's with a mistake in it."""
     scheme, slashes, _ = text.partition("://")
-    hint = did_you_mean(scheme, PROTOCOLS) if slashes else ""
-    if hint:
-        error = unknown_protocol(text)
-        raise OptionError(error.problem, hint=f"{hint} {error.hint}")
+    if not slashes or scheme.casefold() in SCHEMES or scheme.casefold() == "file":
+        return
+    shown = f"{scheme}:// is neither the protocol of a broker nor that of a store"
+    near = did_you_mean(scheme, [*PROTOCOLS, *SCHEMES])
+    hint = f"{near} Known are {known_schemes(*PROTOCOLS)}, and paths of files"
+    raise OptionError(shown, hint=hint.strip())
 
 
 def _join(url: str, destination: str) -> str:

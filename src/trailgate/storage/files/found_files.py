@@ -50,6 +50,11 @@ class FoundFile(NamedTuple):
     modified: int | None
 
 
+def is_pattern(address: str) -> bool:
+    """Return whether an address may be a pattern of names."""
+    return WILD.search(locate(address)[1]) is not None
+
+
 def addresses_of(given: Addresses) -> tuple[str, ...]:
     """Return one address or several as strings; raises OptionError where there are none."""
     several = (given,) if isinstance(given, str | os.PathLike) else tuple(given)
