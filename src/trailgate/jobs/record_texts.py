@@ -118,6 +118,8 @@ def read_pairs(text: str, form: str) -> dict[str, str]:
         if not equals or not value.strip():
             raise OptionError(f"{form} was expected, not {part!r}")
         found[name.strip()] = value.strip()
+    if not found:
+        raise OptionError(f"{form} was expected, not an empty text")
     return found
 
 
@@ -133,6 +135,10 @@ DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25":
 
 
 def _delimiter(text: str) -> bytes:
+    if not text:
+        raise OptionError(
+            "the delimiter is empty", hint="Leave it out for lines as they usually end"
+        )
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 

@@ -6,6 +6,7 @@ process, and needs nothing of the session.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +21,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from trailgate.columnar.digits import parse_position
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, mask_logins
 from trailgate.jobs.apply_frames import FrameOperations
 from trailgate.jobs.apply_options import OPTIONS, ApplyOptions
 from trailgate.model.changes import ChangeBatch
@@ -56,6 +57,7 @@ WRITING: Final = Options(
         BASE,
     ),
 )
+LOG: Final = logging.getLogger(__name__)
 OF_SPARK: Final = (
     "checkpointlocation",
     "queryname",
@@ -168,6 +170,8 @@ def plan(
         given_file = None if definitions is None else absolute(definitions, base)
         tables = find_trail(where, given_file)
     work = FrameOperations(_absolute(to, base), options, where, not streams or skip)
+    for notice in work.check(tables):
+        LOG.warning("%s", mask_logins(f"{where}: {notice}"))
     return work, tables
 
 

@@ -256,6 +256,14 @@ def folder_of(address: Address) -> str:
     return addresses_like(text, path)(path.rpartition("/")[0]) or ("/" if path[:1] == "/" else ".")
 
 
+def check_folder(folder: Address, what: str) -> None:
+    """Raise StorageError where a folder that an option names is not there: nothing would be found in it."""
+    store, path = locate(folder)
+    if store.get_file_info(path).type != fs.FileType.Directory:
+        problem = f"{what} names a folder that is not there"
+        raise StorageError(problem, where=Where(source=os.fspath(folder)))
+
+
 def copy_members(folders: Iterable[Address]) -> Callable[[str], str | None]:
     """Return what finds a member's text by its name in folders, whatever case and suffix it has."""
     places = [str(folder) for folder in folders]
