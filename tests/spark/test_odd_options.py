@@ -193,9 +193,11 @@ def test_an_odd_value_of_any_option_is_an_error(way: Way, tmp_path: Path, notice
         others = {name: value for name, value in good.items() if name != option.spelling}
         if option.name == "copybook":
             del others["copybookText"]
-        for value in odd_values(option):
-            if not outcome(way, {**others, option.spelling: value}, notices):
-                silent.append(f"{option.spelling}={value!r}")
+        silent += [
+            f"{option.spelling}={value!r}"
+            for value in odd_values(option)
+            if not outcome(way, {**others, option.spelling: value}, notices)
+        ]
     assert not silent, " ".join(silent)
 
 
@@ -286,7 +288,7 @@ def test_what_a_format_does_not_do_is_a_line(tmp_path: Path) -> None:
     records = copybook.CopybookSource(_records(tmp_path))
     with pytest.raises(OptionError, match="the format copybook is not read as a stream"):
         stream(records)
-    with pytest.raises(OptionError, match="the format jms is not read as a batch.*readStream"):
+    with pytest.raises(OptionError, match=r"the format jms is not read as a batch.*readStream"):
         jms.JmsSource({}).reader(StructType())
     with pytest.raises(OptionError, match="the format message_capture is not written as a batch"):
         messages.MessageCaptureSource({}).writer(StructType(), overwrite=False)

@@ -148,7 +148,7 @@ def _bad_messages(summary: CaptureSummary) -> str:
     whole = many(summary.messages, "message")
     if summary.quarantined < summary.messages:
         return f"{summary.quarantined:,} of {whole}, which is most of them"
-    return whole if summary.messages == 1 else f"all {whole}"
+    return f"{whole}, which is all"
 
 
 def age_text(seconds: float) -> str:

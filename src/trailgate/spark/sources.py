@@ -87,10 +87,25 @@ class Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ign
         with brief_errors():
             raise self._error
 
-    initialOffset = getDefaultReadLimit = prepareForTriggerAvailableNow = reportLatestOffset = (
-        _refuse  # noqa: N815  Spark's names
-    )
-    partitions = read = _refuse
+    def initialOffset(self) -> NoReturn:  # noqa: N802  Spark's name
+        """Raise the error."""
+        self._refuse()
+
+    def getDefaultReadLimit(self) -> NoReturn:  # noqa: N802  Spark's name
+        """Raise the error."""
+        self._refuse()
+
+    def prepareForTriggerAvailableNow(self) -> NoReturn:  # noqa: N802  Spark's name
+        """Raise the error."""
+        self._refuse()
+
+    def partitions(self, start: Any, end: Any) -> NoReturn:
+        """Raise the error."""
+        self._refuse(start, end)
+
+    def read(self, partition: Any) -> NoReturn:
+        """Raise the error."""
+        self._refuse(partition)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> NoReturn:  # noqa: N802  Spark's name
         """Raise the error."""

@@ -137,8 +137,6 @@ class Constants:
 def read_constants(text: str) -> tuple[tuple[str, str], ...]:
     """Parse the constants of an option: ``NAME=3``, ``NAME='text'``, ``NAME=OFF``; a name alone is defined without one. Raises ValueError."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
-    if not pairs:
-        raise ValueError
     return passed_constants({name: value if mark else True for name, mark, value in pairs})
 
 

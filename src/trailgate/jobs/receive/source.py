@@ -18,7 +18,6 @@ from trailgate.brokers.address import (
     unknown_protocol,
 )
 from trailgate.errors import OptionError, did_you_mean
-from trailgate.storage.files.addresses import SCHEMES, known_schemes
 
 URL: Final = "java.naming.provider.url"
 DESTINATION: Final = "jms.destination"
@@ -59,6 +58,8 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
 
 def _check_scheme(text: str) -> None:
     """Raise OptionError for an address whose protocol is one of a broker's with a mistake in it."""
+    from trailgate.storage.files.addresses import SCHEMES, known_schemes  # noqa: PLC0415  not for help
+
     scheme, slashes, _ = text.partition("://")
     if not slashes or scheme.casefold() in SCHEMES or scheme.casefold() == "file":
         return
