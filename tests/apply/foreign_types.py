@@ -73,7 +73,7 @@ def is_same(column: Column, value: Any, kind: str, stored: Any) -> bool:
         bool: lambda: _number(value) == int(stored) or _is_word(value, stored),
         float: lambda: _is_float(value, kind, stored),
         int: lambda: _number(value) == stored,
-        Decimal: lambda: _number(value) == stored or _is_word(value, stored),
+        Decimal: lambda: _number(_digits(column, value)) == stored or _is_word(value, stored),
         date: lambda: _is_time(str(value), stored),
         bytes: lambda: str(value).encode() == stored,
         uuid.UUID: lambda: uuid.UUID(str(value)) == stored,
@@ -81,6 +81,21 @@ def is_same(column: Column, value: Any, kind: str, stored: Any) -> bool:
         object: lambda: str(value) == str(stored),
     }
     return next(test for own, test in tests.items() if isinstance(stored, own))()
+
+
+def _digits(column: Column, value: Any) -> Any:
+    """Return the shortest digits of a float of four bytes; other values as they are."""
+    if column.family is not Family.FLOAT or column.type_row.width != 4 or not math.isfinite(value):
+        return value
+    return _shortest_of_four_bytes(value)
+
+
+def _rounded(column: Column, value: float) -> float:
+    """Return a float as a column of the trail has it."""
+    if column.type_row.width != 4 or not math.isfinite(value):
+        return value
+    found: float = struct.unpack("f", struct.pack("f", value))[0]
+    return found
 
 
 def _is_word(value: Any, stored: Any) -> bool:
@@ -158,7 +173,8 @@ def _is_text(column: Column, value: Any, kind: str, text: str) -> bool:
     if str(value) == text:
         return True
     if isinstance(value, float):
-        return float(text) == value or (math.isnan(value) and math.isnan(float(text)))
+        own = float(text)
+        return _rounded(column, own) == value or (math.isnan(value) and math.isnan(own))
     if isinstance(value, int | Decimal) or column.family is Family.NUMBER_TEXT:
         return _number(text) == _number(value)
     if column.family is not Family.DATETIME:

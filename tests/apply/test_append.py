@@ -26,10 +26,11 @@ TABLES = {
 
 
 def expected(log: list[Operation]) -> list[tuple[str, tuple[Any, ...]]]:
-    """Return what the rows of a log are; a delete of this source logs its key alone."""
+    """Return what the rows of a log are."""
     found = []
     for one in log:
-        logged = {} if one.kind == "T" else {"id": one.key, **one.logged}
+        own = one.earlier if one.kind == "D" else one.logged
+        logged = {} if one.kind == "T" else {"id": one.key, **own}
         found.append((one.kind, tuple(logged.get(name) for name in ("id", *COLUMNS))))
     return found
 

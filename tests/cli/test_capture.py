@@ -205,7 +205,7 @@ def captured(*lines: str) -> int:
 def test_what_is_not_obeyed_stops_before_anything_is_written(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert captured("ENCRYPTTRAIL AES256", "OBEY more.prm", "TABLE GG.*;") == 2
+    assert captured("ENCRYPTTRAIL AES256", "COLMATCH PREFIX A_", "TABLE GG.*;") == 2
 
     error = capsys.readouterr().err
     assert "ENCRYPTTRAIL AES256 is not obeyed: the trail would not be encrypted" in error

@@ -1,4 +1,4 @@
-"""Which errors of a batch stand, where operations that cannot be applied take others with them.
+"""Which errors of a batch are final, if operations that cannot be applied take others with them.
 
 An operation that cannot be applied may take its whole transaction with it, or what another statement makes of it on a second table. What follows on the same rows then finds other
 rows, so its errors may be none: it is tried again. As an example, transaction 1 deletes row A and fails on row B, and transaction 2 updates row A. Both fail together, but without
@@ -20,19 +20,19 @@ from trailgate.model.changes import KEY_UPDATE, TRUNCATE
 Slot = tuple[int, int]  # a table, and the rows of it that depend on each other
 
 
-def standing_errors(
+def final_errors(
     errors: Mapping[int, TrailgateError],
     tables: Sequence[Operations],
     takes_transaction: Callable[[TrailgateError], bool],
 ) -> tuple[dict[int, TrailgateError], bool]:
-    """Return the errors that stand, by the numbers of their operations, and whether others have to be looked for again.
+    """Return the errors that are final, by the numbers of their operations, and whether others have to be looked for again.
 
-    ``tables`` are the operations that were tried. An error stands unless an earlier one takes operations with it on rows that its own operation depends on.
+    ``tables`` are the operations that were tried. An error is final unless an earlier one takes operations with it on rows that its own operation depends on.
     """
     if len(tables) == 1 and not any(map(takes_transaction, errors.values())):
         return dict(errors), False
     dependent = [_dependent_rows(own) for own in tables]
-    standing: dict[int, TrailgateError] = {}
+    final: dict[int, TrailgateError] = {}
     transactions: set[int] = set()
     changed: set[Slot] = set()
     for number in sorted(errors):
@@ -44,7 +44,7 @@ def standing_errors(
                 transaction = int(own.transaction[row])
         if transaction not in transactions and not changed.isdisjoint(slots):
             continue
-        standing[number] = error
+        final[number] = error
         if transaction in transactions:
             continue
         if takes_transaction(error):
@@ -52,7 +52,7 @@ def standing_errors(
             changed |= _slots_of(transaction, tables, dependent)
         elif len(slots) > 1:
             changed.update(slots)
-    return standing, bool(changed)
+    return final, bool(changed)
 
 
 def _slots_of(

@@ -64,7 +64,7 @@ class DiscardFile:
             found = None
         if isinstance(found, dict):
             return found
-        problem = "this is no file of discards: the line is not an object of JSON"
+        problem = "the line is not an object of JSON, so the file is one of something else"
         where = Where(source=str(self._path), line=number)
         raise OptionError(problem, where=where, hint="--discards names another file")
 

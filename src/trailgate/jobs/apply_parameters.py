@@ -125,6 +125,10 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
         if value is None or own == value:
             continue
         if own != defaults[name]:
+            if (
+                name == "discards"
+            ):  # where discards go changes nothing about the tables: a run may have its own file, as a comparison does
+                continue
             flag = "--" + name.replace("_", "-")
             problem = f"{flag} is {own}, and the parameter file states {value}"
             raise OptionError(problem, where=Where(source=path), hint="State it in one place")

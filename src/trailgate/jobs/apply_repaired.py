@@ -1,7 +1,7 @@
 """Discarded operations that were repaired, applied from their file of JSON lines.
 
 They are applied by a group of their own, ``GROUP.discards``, so that the position in the trail stays. Its positions count the files, each with digits of the file's digest, by which a table that commits
-alone tells that it has a file's operations. Where rows keep the position of what wrote them (``meta``), an operation on a row that was
+alone shows that it has a file's operations. Where rows keep the position of what wrote them (``meta``), an operation on a row that was
 changed since is refused; else nothing states whether it was, and operations are applied only where that is asked for. The digest of a file that was applied is kept with the position: the same file is not applied twice in a row.
 """
 

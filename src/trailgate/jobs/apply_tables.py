@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from trailgate.apply.batch import Effects, key_table
 from trailgate.apply.collisions import NAMES, Collisions
 from trailgate.apply.column_types import ColumnTypes
-from trailgate.apply.exclusions import standing_errors
+from trailgate.apply.exclusions import final_errors
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.mapping import Mapping as MapStatements
 from trailgate.apply.meta import POSITION
@@ -640,11 +640,11 @@ class TargetTables:
                     chosen = self._collisions(name) or policy
                     found.append(self._effects_on(own, chosen, faults))
                     tried.append(own)
-            standing, again = standing_errors(faults.errors, tried, self._takes_transaction)
+            final, again = final_errors(faults.errors, tried, self._takes_transaction)
             if not again:
                 faults.errors = faults.errors | reasons
                 return found, faults, left_out
-            reasons |= standing
+            reasons |= final
             left_out = self._left_out(batch, reasons)
 
     def _takes_transaction(self, error: TrailgateError) -> bool:

@@ -77,6 +77,10 @@ class MessageFormat(ABC, Generic[R]):
         Where updates have no before values, inserts may be among them.
         """
 
+    def reads_alone(self, messages: MessageBatch) -> bool:  # noqa: ARG002  for formats with parts of rows
+        """Return whether what is read of each of these messages does not depend on those before it."""
+        return True
+
     def transactions_of(self, message: MessageBatch) -> tuple[str, ...] | None:  # noqa: ARG002  for formats that know it
         """Return the transactions of one message of which no records can be made, where transactions are known by their ids.
 
@@ -150,23 +154,31 @@ class MessageParser:
 
         None if they cannot; nothing if it surely has no operation. They matter only if transactions are known by their ids.
         """
-        options, found = self.options, list[tuple[str, ...] | None]([None] * len(messages))
+        options = self.options
         source = options.txid if options.operation_ids else options.seqid
         if not options.by_id or source.kind is not SourceKind.FIELD:
-            return found
+            return [None] * len(messages)
+        if self.format.reads_alone(messages):
+            return self._ids_of(messages, source.name)
+        numbers = np.arange(len(messages))
+        ones = (self._ids_of(messages.only(numbers[[at]]), source.name) for at in numbers.tolist())
+        return [own for (own,) in ones]
+
+    def _ids_of(self, messages: MessageBatch, name: str) -> list[tuple[str, ...] | None]:
+        """Return the transactions of bad messages that are read together, by the header field that names them."""
+        found: list[tuple[str, ...] | None] = [None] * len(messages)
         left = np.arange(len(messages))
         while len(left):
             part = messages if len(left) == len(messages) else messages.only(left)
             try:
                 records: Records = self.format.records(part)
-                ids = records.text(source.name)
+                ids = records.text(name)
             except BadMessagesError as several:
                 bad = np.array(list(several.errors), np.int64)
             except TrailgateError:  # of one of them: each is read by itself
                 if len(left) > 1:
-                    ones = (self.ids_of(messages.only(left[[at]])) for at in range(len(left)))
-                    for at, (own,) in zip(left.tolist(), ones, strict=True):
-                        found[at] = own
+                    for at in left.tolist():
+                        found[at] = self._ids_of(messages.slice(at, at + 1), name)[0]
                     break
                 bad = np.zeros(1, np.int64)
             else:

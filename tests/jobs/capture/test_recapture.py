@@ -196,7 +196,7 @@ def test_ids_that_fall_or_repeat_stop_the_run(
     lines = lines_of(numbered, given(*ids))
     with pytest.raises(TransactionError, match=problem) as caught:
         numbered.run("ot", options, lines)
-    assert caught.value.where.message == 2 * len(given(1))
+    assert caught.value.where.begin == 2 * len(given(1))
     assert numbered.files("ot") == []
 
     unordered = CaptureOptions(message_per_line=True, split_bytes=split, unordered_ids=True)

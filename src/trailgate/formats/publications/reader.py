@@ -89,6 +89,10 @@ class EventPublishingFormat(MessageFormat[Records]):
         documents = self._documents(messages)
         return documents is not None and continues(documents)
 
+    def reads_alone(self, messages: MessageBatch) -> bool:
+        """Return whether they are delimited: an XML message may be a part of the row before it."""
+        return looks_delimited(messages)
+
     def transactions_of(self, message: MessageBatch) -> tuple[str, ...] | None:
         """Return the transaction of one bad XML message: a row without its large object, a part of one, a control message."""
         documents = self._documents(message)

@@ -22,7 +22,6 @@ from trailgate.definitions.defgen import read_sourcedefs
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.expressions.selection import CaptureRules, environment_of
 from trailgate.jobs.machine import with_machine
-from trailgate.jobs.parameter_includes import reader_of
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
@@ -151,6 +150,7 @@ def load(
     base = None if base is None else absolute(base)
     if extract is not None:
         from trailgate.expressions.extract_files import parse_extract  # noqa: PLC0415  seldom needed
+        from trailgate.jobs.parameter_includes import reader_of  # noqa: PLC0415  as above
 
         parameters = parse_extract(
             _read_named(extract, "parameter", base).decode("utf-8", "replace"),
