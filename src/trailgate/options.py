@@ -6,11 +6,15 @@ Names are compared without case, underscores and hyphens: Spark's ``fromPosition
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from enum import Enum
+from functools import cache, wraps
 from inspect import Parameter, signature
+from types import SimpleNamespace, UnionType
 from typing import (
     Annotated,
     Any,
@@ -18,6 +22,8 @@ from typing import (
     Literal,
     NamedTuple,
     TypeVar,
+    Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -127,6 +133,8 @@ class Options:
         """Return what is given, without None, by the names of the rows; raises OptionError for an unknown name."""
         found = {}
         for name, value in given.items():
+            if not isinstance(name, str):
+                raise OptionError(f"the name of an option is text, and not {name!r}")
             row = self.rows.get(_fold(name))
             if row is None:
                 raise self._unknown_error(name)
@@ -138,6 +146,72 @@ class Options:
         known = [row.spelling for row in self]
         hint = did_you_mean(_fold(name), known) or f"Known: {', '.join(known)}"
         return OptionError(f"the format {self.what} has no option {name}", hint=hint)
+
+
+def check_arguments(function: Function) -> Function:
+    """Return a function that raises OptionError for an argument which is not of its annotation's type; values in lists and options are left to the function."""
+    names = list(signature(function).parameters)
+
+    @cache
+    def hints() -> dict[str, Any]:
+        plain: Any = inspect.unwrap(function)
+        found = {}
+        for name, text in plain.__annotations__.items():
+            own = SimpleNamespace(__annotations__={name: text})
+            with suppress(NameError):  # a type that only checkers of types import
+                found |= get_type_hints(own, plain.__globals__)
+        return found
+
+    @wraps(function)
+    def checked(*given: Any, **named: Any) -> Any:
+        for name, value in (*zip(names, given, strict=False), *named.items()):
+            hint = hints().get(name, Any)
+            if not _is_of(value, hint):
+                raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+            if isinstance(value, str) and "\0" in value:
+                raise OptionError(f"{name} has a zero byte: {value!r}")
+        return function(*given, **named)
+
+    return cast("Function", checked)
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Return whether a value is of a type, as far as that shows without looking into it."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if hint is Any or isinstance(hint, str | TypeVar):
+        return True
+    if hint is None:
+        return value is None
+    if origin in (Annotated, Union, UnionType):
+        kinds = inside[:1] if origin is Annotated else inside
+        return any(_is_of(value, one) for one in kinds)
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in inside)
+    kind: Any = origin or hint
+    if kind is float:
+        kind = (int, float)
+    if kind is Iterable and isinstance(value, bytes | bytearray):
+        return False
+    of_kind = isinstance(value, kind)
+    return of_kind and (hint is bool or not isinstance(value, bool) or kind is object)
+
+
+def _words(hint: Any) -> str:
+    """Return a type as an error names it."""
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(_words, get_args(hint))))
+    if hint in (None, type(None)):
+        return "None"
+    return str(getattr(get_origin(hint) or hint, "__name__", hint))
+
+
+def _shown(value: Any) -> str:
+    """Return a value as an error shows it, on one line."""
+    if isinstance(value, str | int | float | bytes | None):
+        return repr(value)
+    return f"{type(value).__name__}"
 
 
 def list_names(keywords: type[Any], options: Options) -> Callable[[Function], Function]:

@@ -28,7 +28,7 @@ def split_types(text: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in re.split(r",(?![^()]*\))", text) if one.strip())
 
 
-COLUMN_TYPES: Final = Kind("a list of columns and types", _types, tuple)
+COLUMN_TYPES: Final = Kind("a list of columns and types", _types, NAMES.passed)
 OnCollision = Literal["stop", "overlay", "insert-missing"]
 ModeName = Literal["current", "soft-delete", "history", "append"]
 SchemaChanges = Literal["evolve", "strict"]

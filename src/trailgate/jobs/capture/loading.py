@@ -25,6 +25,7 @@ from trailgate.jobs.machine import with_machine
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
+from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import absolute, is_file, read_whole
 from trailgate.storage.files.found_files import copy_members, folder_of, read_source
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
@@ -104,6 +105,7 @@ class Loaded:
         }
 
 
+@check_arguments
 def load_capture(
     properties: PathLike | None = None,
     extract: PathLike | None = None,

@@ -13,6 +13,7 @@ from trailgate.errors import DecodeError
 from trailgate.model.shapes import Projection, names_of
 from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions, Table
+from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.options import (
@@ -56,6 +57,7 @@ SEARCHED_BYTES: Final = 64 << 20  # of a trail in which tables are looked for
 THREAD_BYTES: Final = 16 << 20  # of a trail that a thread reads at once
 
 
+@check_arguments
 def read_trail(  # noqa: PLR0913  one parameter an option
     path: Address | TrailFiles,
     *,
