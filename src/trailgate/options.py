@@ -155,7 +155,7 @@ def check_arguments(function: Function) -> Function:
     @cache
     def hints() -> dict[str, Any]:
         plain: Any = inspect.unwrap(function)
-        found = {}
+        found: dict[str, Any] = {}
         for name, text in plain.__annotations__.items():
             own = SimpleNamespace(__annotations__={name: text})
             with suppress(NameError):  # a type that only checkers of types import
@@ -178,10 +178,8 @@ def check_arguments(function: Function) -> Function:
 def _is_of(value: Any, hint: Any) -> bool:
     """Return whether a value is of a type, as far as that shows without looking into it."""
     origin, inside = get_origin(hint), get_args(hint)
-    if hint is Any or isinstance(hint, str | TypeVar):
-        return True
-    if hint is None:
-        return value is None
+    if hint is Any or isinstance(hint, str | TypeVar) or value is hint:
+        return True  # None is its own type
     if origin in (Annotated, Union, UnionType):
         kinds = inside[:1] if origin is Annotated else inside
         return any(_is_of(value, one) for one in kinds)
@@ -190,6 +188,8 @@ def _is_of(value: Any, hint: Any) -> bool:
     kind: Any = origin or hint
     if kind is float:
         kind = (int, float)
+    if str(getattr(kind, "__module__", "")).startswith("pyspark."):
+        return True  # Spark Connect has classes of its own in their place
     if kind is Iterable and isinstance(value, bytes | bytearray):
         return False
     of_kind = isinstance(value, kind)

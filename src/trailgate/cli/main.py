@@ -229,7 +229,7 @@ FAULTS: Final = MappingProxyType(
 def _usage_problem(error: Any) -> str:
     """Return what is wrong with arguments, with the value that is."""
     problem: str = error.format_message().rstrip(".")
-    faults = getattr(error.__cause__, "errors", list)()
+    faults: list[Any] = getattr(error.__cause__, "errors", list)()
     for fault in faults[:1]:
         said = FAULTS.get(fault["type"])
         if said is not None:

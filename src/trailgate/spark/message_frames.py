@@ -35,7 +35,9 @@ from trailgate.model.operations_table import from_operations
 from trailgate.model.shapes import Projection
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
+from trailgate.options import NAMES, Option, check_arguments
 from trailgate.spark.errors import as_expected, brief_rows
+from trailgate.spark.options import checked_frame
 from trailgate.spark.sources import map_parts, spark_schema
 from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address
@@ -43,10 +45,12 @@ from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.splits import SPLIT_BYTES, TrailSplit
 
+COLUMNS: Final = Option("columns", NAMES, "only these columns")
 FAULT: Final = "fault"  # why a message of a broker has no body, in a frame of the format jms
 BODIES: Final = ("body", "value")  # columns that hold the message: ours, and Kafka's
 
 
+@check_arguments
 def capture(  # noqa: PLR0913  one parameter an option
     frame: DataFrame,
     properties: str | os.PathLike[str] | None = None,
@@ -66,9 +70,11 @@ def capture(  # noqa: PLR0913  one parameter an option
     Raises OptionError where transactions span messages, since the rows of a frame have no order that would hold them
     together, and for a stream whose ids are generated, since each batch would generate the same ones.
     """
+    checked_frame(frame)
+    chosen = None if columns is None else COLUMNS.value(columns)
     parser = load_capture(properties, extract, base=base, ignore_unsupported=ignore_unsupported)
     _check(frame, parser)
-    projection = Projection.of(None if table is None else parser.definitions.table(table), columns)
+    projection = Projection.of(None if table is None else parser.definitions.table(table), chosen)
     schema = spark_schema(projection.schema)
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
@@ -207,6 +213,7 @@ SCHEMA: Final = pa.schema(
 _COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
 
 
+@check_arguments
 def publish(  # noqa: PLR0913  one parameter an option
     source: DataFrame | Address,
     format: str = "delimited",  # noqa: A002  the option's name

@@ -141,6 +141,13 @@ def _list(paths: Any) -> Any:
     return found
 
 
+def checked_frame(frame: Any) -> Any:
+    """Return a DataFrame, of Spark Connect too; raises OptionError for anything else."""
+    if isinstance(frame, type) or not (hasattr(frame, "mapInArrow") and hasattr(frame, "schema")):
+        raise OptionError(f"frame must be a DataFrame of Spark, not {type(frame).__name__}")
+    return frame
+
+
 def checked_session(spark: Any) -> Any:
     """Return a session, of Spark Connect too; raises OptionError for anything else."""
     # The class of Spark Connect's sessions is another one, whose packages may not be installed.
