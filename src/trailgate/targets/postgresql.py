@@ -500,14 +500,16 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
         stated: dict[str, Any] = conninfo_to_dict(address)
         if "PGCONNECT_TIMEOUT" in os.environ:
             stated["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
-        return _set(psycopg.connect(make_conninfo(**{**usual, **stated})))
+        login = make_conninfo(**{**usual, **stated})
+        return _set(psycopg.connect(login))
     except psycopg.OperationalError as error:
         text = _line(error)
     except psycopg.Error as error:
         raise StorageError(_line(error), where=where) from None
     # libpq gives no SQLSTATE of a login, and the text is in the server's language. But a server that accepts connections
     # and refuses this one will do so again, unless it has no more connections to give.
-    is_up = PGconn.ping(address.encode()) == Ping.OK
+    # A ping blocks the whole process, so it needs the timeout of the login.
+    is_up = PGconn.ping(login.encode()) == Ping.OK
     if is_up and "FATAL" in text and not any(one in text for one in FULL):
         raise StorageError(text, where=where)
     raise TargetUnavailableError(text, where=where)
