@@ -173,7 +173,7 @@ def _connect(address: BrokerAddress) -> socket.socket:
 
 
 def _plain_hint(address: BrokerAddress, error: Exception) -> str:
-    """Return what to try where the port may be one without TLS: it closes the connection, says nothing, or answers in its own protocol."""
+    """Return what to try where the port may be one without TLS: it closes the connection, sends nothing, or answers in its own protocol."""
     unlike_tls = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
     closed = not isinstance(error, (ssl.SSLError, ValueError))
     if not unlike_tls and not closed and _NO_TLS.search(str(error)) is None:

@@ -73,7 +73,7 @@ def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str,
 def refuse_misplaced(
     given: Mapping[str, Any], options: Options, names: Iterable[str], why: str
 ) -> None:
-    """Raise OptionError where one of these options is given which are about something else, as ``why`` says."""
+    """Raise OptionError where one of these options is given which are about something else, as ``why`` states."""
     found = options.match_names(
         {name: value for name, value in given.items() if options.knows(name)}
     )

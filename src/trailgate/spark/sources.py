@@ -119,7 +119,7 @@ class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not follo
     """
 
     format: ClassVar[str]
-    does: ClassVar[str]  # what can be done with it, as an error says it
+    does: ClassVar[str]  # what can be done with it, in the words of an error
     folder: str | None = None  # that relative paths are from: register() sends the user's
 
     @classmethod

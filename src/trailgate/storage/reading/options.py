@@ -133,9 +133,7 @@ class ReadOptions:
         for name in ("from_csn", "to_csn"):
             bound = getattr(self, name)
             if bound is not None and not _is_number(bound) and _is_number(csn):
-                problem = (
-                    f"{_spelling(name)} is {bound!r}, and the trail's CSNs are numbers, as {csn}"
-                )
+                problem = f"{_spelling(name)} is {bound!r}, and the CSNs of the trail are numbers, as {csn}"
                 raise OptionError(problem)
 
 

@@ -157,7 +157,7 @@ def check_csns(trail: TrailFiles, options: ReadOptions) -> None:
     try:
         first = list(read_chosen(trail, ReadOptions(columns=("csn",)), 1, 1))
     except DecodeError:
-        return  # the reading itself meets it, or begins behind it
+        return  # the reading itself meets it, or begins after it
     for csn in (value for batch in first for value in batch["csn"].to_pylist()):
         options.check_csns(csn or "")
 
