@@ -14,6 +14,7 @@ import pytest
 
 import trailgate
 from capture_place import Place, row
+from laws import sampled
 from sample_trail import Op, write_trail
 from trailgate import TrailgateError, apply_trail, read_records, write_records
 
@@ -139,7 +140,7 @@ def _data(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("name", "parameter"), parameters())
+@pytest.mark.parametrize(("name", "parameter"), sampled(parameters(), 100, "arguments"))
 def test_a_wrong_argument_is_an_error_of_ours(
     name: str, parameter: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
