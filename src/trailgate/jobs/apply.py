@@ -401,5 +401,7 @@ def position_notices(
 ) -> tuple[str, ...]:
     """Return a sentence for everything at a trail's end that cannot be applied yet. Raises StorageError if the trail is not the one that the position is of, and DecodeError for damage."""
     stream = TrailStream(partial(find_trail, trail, definitions))
-    rest = stream.rest(stream.continued(stored_position(known)))
+    start = stream.continued(stored_position(known))
+    stream.check_numbers(start)
+    rest = stream.rest(start)
     return () if rest is None else rest.notices
