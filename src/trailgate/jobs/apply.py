@@ -349,6 +349,8 @@ class ApplyRun:
                 keep=tables.keeps,
                 fold_rows=self._reading.fold_rows if tables.folds else None,
                 notices=self._notices,
+                settled=tables.settled,
+                until=tables.until,
             )
             return self._reading.run(work, splits)
 
@@ -380,7 +382,10 @@ class ApplyRun:
         start = splits[0].start
         if done is not None:
             start = max(start, TrailPlace(*parse_position(done.position)))
-        found = first_ddl(trail, start, splits[-1].end)
+        end = splits[-1].end
+        if until := self._tables.until:
+            end = min(end, TrailPlace(*parse_position(until)).just_after)
+        found = first_ddl(trail, start, end)
         if found is not None:
             place, statement = found
             at = short_position(long_position(*place))

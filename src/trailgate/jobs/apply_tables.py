@@ -154,9 +154,14 @@ TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its n
 
 @runtime_checkable
 class BoundedTarget(Target, Protocol):
-    """A target whose tables take operations up to a position each; ``collisions`` are then treated so, if that is not None, whatever options state."""
+    """A target whose tables take operations up to a position each; ``collisions`` are then treated so, if that is not None, whatever options state.
+
+    All operations up to ``settled`` are taken by their tables, and none after ``until``.
+    """
 
     collisions: Collisions | None
+    settled: str
+    until: str
 
     def bound(self, table: TargetTable) -> str:
         """Return the position, in 20 digits, of the last operation that a table takes."""
@@ -202,6 +207,7 @@ class TargetTables:
             check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
+        self.settled, self.until = ("", "") if bounded is None else (bounded.settled, bounded.until)
         self._landed: dict[str, str] = {}  # how far tables are that leave nothing out
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
