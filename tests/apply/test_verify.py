@@ -243,8 +243,8 @@ def test_operations_that_are_not_applied_yet_are_not_looked_at(
 ) -> None:
     """Some of them cannot be applied: the next run stops at them, and the comparison does not."""
     to, prefix = TARGETS["duckdb"][0].format(tmp_path), tmp_path / "ot"
-    params = tmp_path / "r.prm"
-    params.write_text("REPLICAT r\nMAP hr.t, TARGET y.t, WHERE (a = 1);\n")
+    params = str(tmp_path / "r.prm")
+    Path(params).write_text("REPLICAT r\nMAP hr.t, TARGET y.t, WHERE (a = 1);\n")
     write_log(prefix, LOG[:5])
     apply_trail(prefix, to, params=params)
     write_log(prefix, waiting)

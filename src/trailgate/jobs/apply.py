@@ -339,7 +339,7 @@ class ApplyRun:
         def read() -> Iterable[SplitRead]:
             work = SplitWork(
                 trail,
-                self._source,
+                tables.source,
                 self.mapped.wanted,
                 tables.known,
                 tables.done_before,
