@@ -6,11 +6,15 @@ Names are compared without case, underscores and hyphens: Spark's ``fromPosition
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import fields
 from enum import Enum
+from functools import cache, wraps
 from inspect import Parameter, signature
+from types import SimpleNamespace, UnionType
 from typing import (
     Annotated,
     Any,
@@ -18,6 +22,8 @@ from typing import (
     Literal,
     NamedTuple,
     TypeVar,
+    Union,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -75,6 +81,8 @@ class Option(NamedTuple):
 
     def value(self, given: Any) -> Any:
         """Return the option's value, which may be given as text; raises OptionError."""
+        if self.default == () and isinstance(given, list | tuple) and not given:
+            return self.default  # an empty list is what the option is without one
         try:
             return self.kind.read(given) if isinstance(given, str) else self.kind.passed(given)
         except OptionError as error:
@@ -113,10 +121,20 @@ class Options:
         values = {name: self.rows[_fold(name)].value(value) for name, value in found.items()}
         return {row.name: row.default for row in self} | values
 
+    def knows(self, name: str) -> bool:
+        """Return whether there is an option of this name."""
+        return _fold(name) in self.rows
+
+    def row(self, name: str) -> Option:
+        """Return the option of a name that is known."""
+        return self.rows[_fold(name)]
+
     def match_names(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return what is given, without None, by the names of the rows; raises OptionError for an unknown name."""
         found = {}
         for name, value in given.items():
+            if not isinstance(name, str):
+                raise OptionError(f"the name of an option is text, and not {name!r}")
             row = self.rows.get(_fold(name))
             if row is None:
                 raise self._unknown_error(name)
@@ -128,6 +146,72 @@ class Options:
         known = [row.spelling for row in self]
         hint = did_you_mean(_fold(name), known) or f"Known: {', '.join(known)}"
         return OptionError(f"the format {self.what} has no option {name}", hint=hint)
+
+
+def check_arguments(function: Function) -> Function:
+    """Return a function that raises OptionError for an argument which is not of its annotation's type; values in lists and options are left to the function."""
+    names = list(signature(function).parameters)
+
+    @cache
+    def hints() -> dict[str, Any]:
+        plain: Any = inspect.unwrap(function)
+        found: dict[str, Any] = {}
+        for name, text in plain.__annotations__.items():
+            own = SimpleNamespace(__annotations__={name: text})
+            with suppress(NameError):  # a type that only checkers of types import
+                found |= get_type_hints(own, plain.__globals__)
+        return found
+
+    @wraps(function)
+    def checked(*given: Any, **named: Any) -> Any:
+        for name, value in (*zip(names, given, strict=False), *named.items()):
+            hint = hints().get(name, Any)
+            if not _is_of(value, hint):
+                raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+            if isinstance(value, str) and "\0" in value:
+                raise OptionError(f"{name} has a zero byte: {value!r}")
+        return function(*given, **named)
+
+    return cast("Function", checked)
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    """Return whether a value is of a type, as far as that shows without looking into it."""
+    origin, inside = get_origin(hint), get_args(hint)
+    if hint is Any or isinstance(hint, str | TypeVar) or value is hint:
+        return True  # None is its own type
+    if origin in (Annotated, Union, UnionType):
+        kinds = inside[:1] if origin is Annotated else inside
+        return any(_is_of(value, one) for one in kinds)
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in inside)
+    kind: Any = origin or hint
+    if kind is float:
+        kind = (int, float)
+    if str(getattr(kind, "__module__", "")).startswith("pyspark."):
+        return True  # Spark Connect has classes of its own in their place
+    if kind is Iterable and isinstance(value, bytes | bytearray):
+        return False
+    of_kind = isinstance(value, kind)
+    return of_kind and (hint is bool or not isinstance(value, bool) or kind is object)
+
+
+def _words(hint: Any) -> str:
+    """Return a type as an error names it."""
+    if get_origin(hint) is Literal:
+        return " or ".join(map(repr, get_args(hint)))
+    if get_origin(hint) in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(_words, get_args(hint))))
+    if hint in (None, type(None)):
+        return "None"
+    return str(getattr(get_origin(hint) or hint, "__name__", hint))
+
+
+def _shown(value: Any) -> str:
+    """Return a value as an error shows it, on one line."""
+    if isinstance(value, str | int | float | bytes | None):
+        return repr(value)
+    return f"{type(value).__name__}"
 
 
 def list_names(keywords: type[Any], options: Options) -> Callable[[Function], Function]:
@@ -179,6 +263,18 @@ def names_in(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
+def _listed(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Return names; raises OptionError for an empty list or name: what would be chosen by it is nothing, or everything."""
+    if not names or not all(name.strip() for name in names):
+        problem = "the list is empty" if not names else "a name in the list is empty"
+        raise OptionError(problem, hint="Leave the option out, or name what is wanted")
+    return names
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return _listed(names_in(text))
+
+
 def _passed_count(value: Any) -> int:
     return _count(str(instance(int)(value)))
 
@@ -188,7 +284,7 @@ def _name(value: Any) -> tuple[str, ...]:
         return (_path(value),)
     if not isinstance(value, Iterable):
         raise ValueError  # noqa: TRY004  becomes an OptionError
-    return tuple(_path(name) for name in value)
+    return _listed(tuple(_path(name) for name in value))
 
 
 def _path(value: Any) -> str:
@@ -200,8 +296,8 @@ TEXT: Final = Kind("a text", _text)
 PATH: Final = Kind("a path", _text, _path)
 WHOLE: Final = Kind("a whole number", _whole, instance(int))
 COUNT: Final = Kind("a number above 0", _count, _passed_count)
-NAMES: Final = Kind("a list of names", names_in, _name)
-PATHS: Final = Kind("a list of paths", names_in, _name)
+NAMES: Final = Kind("a list of names", _names, _name)
+PATHS: Final = Kind("a list of paths", _names, _name)
 
 
 def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from apply.histories import History, Shape, history, positions, time_of, write
 from apply.memory_target import KilledError, KilledTarget, MemoryTarget
-from laws import WHOLE, chance, examples
+from laws import WHOLE, chance
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import KEPT, LAST, CurrentRows, kept
 from trailgate import ApplyError
@@ -303,7 +303,7 @@ def followed(own: random.Random, folder: Path, case: Case, where: Place) -> Appl
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_mode_keeps_what_its_oracle_keeps(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else examples(10)):
+    for number in range(EVERY if WHOLE else 2):
         own = chance(f"modes {case} {number}")
         kind = own.choice(SHARES)
         folder = tmp_path / str(number)
@@ -314,7 +314,7 @@ def test_a_mode_keeps_what_its_oracle_keeps(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", CASES[:: 1 if WHOLE else 4], ids=str)
 def test_so_does_a_run_that_follows(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else examples(6)):
+    for number in range(EVERY if WHOLE else 2):
         own = chance(f"followed {case} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()

@@ -77,10 +77,8 @@ class Artemis:
 
     def waiting(self, queue: str) -> int:
         """Return how many messages a queue has, delivered or not."""
-        lines = self.tool("queue", "stat", "--queueName", queue).splitlines()
-        # An empty queue that was made for a message is removed with its last consumer.
-        found = [line.split("|") for line in lines if line.startswith(f"|{queue} ")]
-        return sum(int(cells[4]) for cells in found)
+        wide = ("--maxColumnSize", -1)  # else names of more than 25 characters are cut
+        return messages_in(self.tool("queue", "stat", "--queueName", queue, *wide), queue)
 
     def produce(self, queue: str, strings: list[str], **properties: str) -> None:
         """Send strings by the broker's own JMS producer."""
@@ -89,6 +87,25 @@ class Artemis:
                 "producer", "--destination", f"queue://{queue}", "--message-count", 1, "--message", text,
                 "--properties", json.dumps([_property(item) for item in properties.items()]),
             )  # fmt: skip
+
+
+def messages_in(printed: str, queue: str) -> int:
+    """Return how many messages a queue has, as ``artemis queue stat`` prints it; raises AssertionError for what is no such table.
+
+    A queue that is not listed has none: an empty one that was made for a message is removed with its last consumer.
+    """
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in printed.splitlines()
+        if line.startswith("|")
+    ]
+    assert rows, printed
+    assert rows[0][0] == "NAME", printed
+    # A heading has two lines, as MESSAGE and COUNT; earlier versions print MESSAGE_COUNT.
+    below = rows[1] if len(rows) > 1 and not rows[1][0] else [""] * len(rows[0])
+    heads = [f"{one}_{more}".strip("_") for one, more in zip(rows[0], below, strict=True)]
+    count = heads.index("MESSAGE_COUNT")
+    return sum(int(row[count]) for row in rows if row[0] == queue)
 
 
 def sent(broker: Artemis, queue: str, bodies: list[str], scheme: str = "stomp") -> None:

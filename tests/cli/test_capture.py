@@ -144,7 +144,8 @@ def test_a_trail_without_most_of_the_messages_ends_with_1(
         path.write_text("I,NO.TABLE,2026-01-01 00:00:00,T-9\n")
     assert run([*GIVEN, "--to", "dirdat/ot", "--on-error", "quarantine"]) == 1
     assert (
-        "quarantined: most, 4 of 6 messages: dirdat/ot.quarantine.jsonl" in capsys.readouterr().out
+        "quarantined: 4 of 6 messages, which is most of them: dirdat/ot.quarantine.jsonl"
+        in capsys.readouterr().out
     )
     assert Path("dirdat/ot000000000").exists()
 

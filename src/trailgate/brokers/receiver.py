@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from trailgate.brokers.address import BrokerAddress, check_tls_files
+from trailgate.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
 from trailgate.brokers.backoff import PATIENCE, Backoff
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 
@@ -72,6 +72,8 @@ class Receiver(Protocol):
 CONNECT_SECONDS: Final = 10.0
 WINDOW: Final = 4096  # messages that are acknowledged at once, at most
 _ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
+_NO_TLS: Final = re.compile(r"wrong.version.number|http.request|record layer", re.IGNORECASE)
+WAITING: Final = "{} does not answer as it should: it is tried again"
 _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -164,8 +166,22 @@ def _connect(address: BrokerAddress) -> socket.socket:
         ended = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
         in_vain = isinstance(error, (ssl.SSLError, ValueError)) and not ended
         kind = BrokerRefusedError if in_vain else BrokerError
-        raise kind(f"no encrypted connection: {error}", where=where) from error
+        raise kind(
+            f"no encrypted connection: {error}", where=where, hint=_plain_hint(address, error)
+        ) from error
     return opened
+
+
+def _plain_hint(address: BrokerAddress, error: Exception) -> str:
+    """Return what to try where the port may be one without TLS: it closes the connection, sends nothing, or answers in its own protocol."""
+    unlike_tls = isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError))
+    closed = not isinstance(error, (ssl.SSLError, ValueError))
+    if not unlike_tls and not closed and _NO_TLS.search(str(error)) is None:
+        return ""
+    plain = next(
+        name for name, one in PROTOCOLS.items() if one.family is address.family and not one.tls
+    )
+    return f"The port may be one without TLS, which is {plain}://"
 
 
 def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:
@@ -186,6 +202,7 @@ class Reconnecting(ABC, Generic[C]):
         self._address, self._limit = address, address.number("window", WINDOW)
         self._backoff = Backoff(address.number("patience", PATIENCE), lasting=lasting)
         self._connection: C | None = None
+        self._warned: str | None = None
         self.connections = 0
 
     @property
@@ -203,13 +220,23 @@ class Reconnecting(ABC, Generic[C]):
             except BrokerError as error:
                 self._forget(error)
                 self._backoff.note_failure(error)
-                _LOG.warning("%s", error)
+                self._warn(error)
                 continue
             if window is not None:
                 self._backoff.reset()
             if window is not None or time.monotonic() >= until:
                 return window
         return None
+
+    def _warn(self, error: BrokerError) -> None:
+        """Log why there is no connection, unless that was logged last.
+
+        Before the first connection the reason ends the run if it lasts, so that only the waiting is noted.
+        """
+        text = str(error) if self.connections else WAITING.format(self._address)
+        if text != self._warned:
+            _LOG.warning("%s", text)
+        self._warned = text
 
     def acknowledge(self, window: Window) -> None:
         """Acknowledge a window and all before it; see ``Receiver``."""
@@ -253,7 +280,7 @@ class Reconnecting(ABC, Generic[C]):
             connection.close()
             raise
         _LOG.info("receiving from %s (%s)", self._address, connection.product)
-        self._connection = connection
+        self._connection, self._warned = connection, None
         self.connections += 1
         self._backoff.note_answer()
         return connection

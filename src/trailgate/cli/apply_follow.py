@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from trailgate.cli.apply_output import as_values, print_batch, print_total
+from trailgate.cli.capture_output import age_text
 from trailgate.cli.live import (
     LiveOutput,
     LiveView,
@@ -74,7 +75,7 @@ class ApplyView(LiveView):
         rows += [("note", notice) for notice in self._notices]
         if at is not None:
             age = age_of(at)
-            rows.append(("lag", "unknown" if age is None else f"last one {age:,.1f} s old"))
+            rows.append(("lag", "unknown" if age is None else f"last one {age_text(age)} old"))
             csn = "" if at.csn is None else f", CSN {at.csn}"
             rows.append(("trail", f"applied up to {short_position(at.position)}{csn}"))
         return rows

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from trailgate.cli.capture_output import many
+from trailgate.cli.capture_output import age_text, many
 from trailgate.cli.layout import print_rows
 from trailgate.cli.output import quiet_pipe, say
 from trailgate.columnar.digits import short_position
@@ -64,7 +64,7 @@ def _sentence(report: ApplyReport) -> str:
     rows = ", ".join(f"{name} {one.operations:,}" for name, one in report.tables.items())
     at = "" if report.position is None else short_position(report.position.position)
     lag, gone = age_of(report.position), discarded(report)
-    old = "" if lag is None else f", {lag:.1f} s old"
+    old = "" if lag is None else f", {age_text(lag)} old"
     more = f"; {gone:,} discarded" if gone else ""
     return f"{many(report.operations, 'operation')} up to {at}{old}: {rows}{more}"
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from trailgate.cli.apply_follow import retries_of
 from trailgate.cli.apply_output import print_notices
+from trailgate.cli.capture_output import age_text
 from trailgate.cli.layout import print_rows
 from trailgate.cli.live import log_to_stderr
 from trailgate.cli.output import done_already, say
@@ -135,7 +136,7 @@ def _lag(lag: Lag | None) -> str:
         return ""
     if not lag.bytes:
         return "; nothing is left to apply"
-    old = "" if lag.seconds is None else f", the last operation is {lag.seconds:,.1f} s old"
+    old = "" if lag.seconds is None else f", the last operation is {age_text(lag.seconds)} old"
     return f"; {lag.bytes:,} bytes are left to apply{old}"
 
 

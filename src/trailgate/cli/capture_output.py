@@ -126,9 +126,7 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
     )
     if summary.quarantined:
         target = "" if summary.quarantine is None else f": {summary.quarantine}"
-        most = f"most, {summary.quarantined:,} of " if summary.mostly_bad else ""
-        count = summary.messages if most else summary.quarantined
-        yield f"quarantined: {most}{many(count, 'message')}{target}"
+        yield f"quarantined: {_bad_messages(summary)}{target}"
     for name, sentence in BEFORE.items():
         count = getattr(summary, name)
         if count:
@@ -141,6 +139,24 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
         yield f"trail: {summary.files[0]} to {summary.files[-1]} of {summary.target}"
     else:
         yield f"trail: {summary.files[0] if summary.files else 'no new file'} of {summary.target}"
+
+
+def _bad_messages(summary: CaptureSummary) -> str:
+    """Return how many messages are bad, and of how many if they are most: a wrong property may be the reason."""
+    if not summary.mostly_bad:
+        return many(summary.quarantined, "message")
+    whole = many(summary.messages, "message")
+    if summary.quarantined < summary.messages:
+        return f"{summary.quarantined:,} of {whole}, which is most of them"
+    return f"{whole}, which is all"
+
+
+def age_text(seconds: float) -> str:
+    """Return how old something is, in the largest unit that it has two of."""
+    for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{int(seconds / size):,} {name}"
+    return f"{seconds:.1f} s"
 
 
 def many(count: int, name: str, plural: str = "") -> str:

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import Any, Final, Protocol
 
-from trailgate.cli.capture_output import counts_table, many
+from trailgate.cli.capture_output import age_text, counts_table, many
 from trailgate.cli.layout import print_rows, row_lines
 from trailgate.cli.output import (
     console,
@@ -111,14 +111,14 @@ class CaptureView(LiveView):
         rows = [
             ("running", duration(seconds)),
             ("messages", self.rate(done.messages, seconds)),
-            ("captured", f"{done.transactions:,} transactions, {done.operations:,} operations"),
+            ("captured", f"{many(done.transactions, 'transaction')}, {many(done.operations, 'operation')}"),
             ("left out", f"{done.repeated:,} given again, {done.duplicates:,} sent again"),
             ("quarantined", f"{done.quarantined:,}"),
         ]  # fmt: skip
         if last is not None:
-            age = "" if last.lag_seconds is None else f", last one {last.lag_seconds:,.1f} s old"
+            age = "" if last.lag_seconds is None else f", last one {age_text(last.lag_seconds)} old"
             rows += [
-                ("lag", f"{last.lag_messages:,} messages{age}"),
+                ("lag", f"{many(last.lag_messages, 'message')}{age}"),
                 ("trail", f"file {last.trail_file}, byte {last.trail_offset:,}"),
             ]
         return rows
@@ -249,7 +249,8 @@ def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = No
         print(json.dumps({"total": total.sums()}), flush=True)
     else:
         bad = f", {total.quarantined:,} quarantined" if total.quarantined else ""
-        print(f"{total.messages:,} messages, {total.operations:,} operations{bad}", flush=True)
+        counts = f"{many(total.messages, 'message')}, {many(total.operations, 'operation')}"
+        print(f"{counts}{bad}", flush=True)
     unfinished = live.open_problem
     if unfinished is not None:
         print(f"note: {unfinished}; its messages are kept for the next start", file=sys.stderr)
@@ -327,12 +328,13 @@ class _Watch:
 
 
 def _sentence(report: BatchReport) -> str:
-    lag = "" if report.lag_seconds is None else f", {report.lag_seconds:.1f} s old"
+    lag = "" if report.lag_seconds is None else f", {age_text(report.lag_seconds)} old"
     again = f", {report.repeated:,} given again" if report.repeated else ""
     twice = f", {report.duplicates:,} sent again" if report.duplicates else ""
     bad = f", {report.quarantined:,} quarantined" if report.quarantined else ""
     return (
-        f"{report.messages:,} messages{lag}, {report.transactions:,} transactions, {report.operations:,} operations{again}{twice}{bad}; "
+        f"{many(report.messages, 'message')}{lag}, {many(report.transactions, 'transaction')}, "
+        f"{many(report.operations, 'operation')}{again}{twice}{bad}; "
         f"trail at file {report.trail_file}, byte {report.trail_offset}"
     )
 

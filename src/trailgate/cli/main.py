@@ -207,13 +207,37 @@ def _program(arguments: list[str]) -> Callable[..., object]:
             return made(_rename(given, aliases), prog_name=prog_name, standalone_mode=False)
         except usage as error:
             path = prog_name if error.ctx is None else error.ctx.command_path
-            problem = error.format_message().rstrip(".")
+            problem = _usage_problem(error)
             hint = "" if problem.endswith("?") else f"{path} --help shows how it is used"
             raise OptionError(problem, hint=hint) from None
         except typer.Abort:
             raise KeyboardInterrupt from None
 
     return running
+
+
+# What pydantic, by which typer reads values, calls the faults of numbers, and how they are said here.
+FAULTS: Final = MappingProxyType(
+    {
+        "int_parsing": "{!r} is not a whole number",
+        "int_from_float": "{!r} is not a whole number",
+        "float_parsing": "{!r} is not a number",
+        "greater_than_equal": "{!r} is below {ge}",
+        "less_than_equal": "{!r} is above {le}",
+    }
+)
+
+
+def _usage_problem(error: Any) -> str:
+    """Return what is wrong with arguments, with the value that is."""
+    problem: str = error.format_message().rstrip(".")
+    faults: list[Any] = getattr(error.__cause__, "errors", list)()
+    for fault in faults[:1]:
+        said = FAULTS.get(fault["type"])
+        if said is not None:
+            text = said.format(fault["input"], **fault.get("ctx", {}))
+            problem = problem.replace(str(fault["msg"]), text)
+    return problem.replace("Value error, ", "")
 
 
 def _rename(arguments: list[str], aliases: Mapping[str, str]) -> list[str]:

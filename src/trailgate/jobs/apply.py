@@ -32,7 +32,7 @@ from trailgate.jobs.apply_retries import Retries, retried
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions, Table
-from trailgate.options import list_names
+from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.message_stream import BatchLimit
@@ -55,6 +55,7 @@ UNFOLDED_BYTES: Final = 64 << 20
 Progress = Callable[["ApplyReport"], None]
 
 
+@check_arguments
 @list_names(ApplyKeywords, OPTIONS)
 def apply_trail(
     trail: Address,

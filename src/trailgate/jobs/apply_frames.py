@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trailgate.apply.column_types import ColumnTypes
 from trailgate.apply.faults import Faults
 from trailgate.apply.operations import concat
 from trailgate.arrays import Longs
@@ -28,11 +29,14 @@ from trailgate.jobs.apply_retries import Retries, retried
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.changes import ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.transactions import begins_of, ends_of
 from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
+from trailgate.storage.reading.trail_file import latest_tables
+from trailgate.targets.target import check_address
 
+SEARCHED: Final = 64 << 20  # bytes of a trail in which tables are looked for
 TORN: Final = "Apply whole transactions: filter the frame by none of its columns, and name tables by the option tables"
 EARLIER: Final = (
     "Apply the batches of one trail in their order; a query that begins anew takes the option skipApplied=true, "
@@ -52,6 +56,19 @@ class FrameOperations:
     trail: str
     skip_applied: bool = True
     files: TrailFiles | None = None
+
+    def check(self, tables: TrailFiles) -> list[str]:
+        """Return a sentence for each pattern that no table of a trail fits; raises what is wrong with the target's address and the options, before anything is read."""
+        check_address(self.to)
+        mapped = mapped_options(self.options)
+        ColumnTypes.read(mapped.options.column or ())
+        known = {table.name for table in tables.definitions}
+        if tables.files:
+            known, _ = latest_tables(tables, lambda found: not mapped.unmatched(found), SEARCHED)
+        return [
+            no_table(place, pattern, sorted(known), "the trail's definitions")
+            for place, pattern in (mapped.unmatched(known) if known else ())
+        ]
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
         """Apply the operations of batches, in the order of their positions. A fault of the target that may pass is waited for.

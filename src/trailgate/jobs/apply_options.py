@@ -15,12 +15,20 @@ from trailgate.options import COUNT, NAMES, PATH, TEXT, Flag, Kind, Options, fie
 GROUP: Final = "trailgate"
 
 
+def _types(text: str) -> tuple[str, ...]:
+    """Return types of columns as ``split_types`` does; raises ValueError for an empty text."""
+    found = split_types(text)
+    if not found:
+        raise ValueError
+    return found
+
+
 def split_types(text: str) -> tuple[str, ...]:
     """Return the columns and types of a list with commas, of which those in parentheses do not count."""
     return tuple(one.strip() for one in re.split(r",(?![^()]*\))", text) if one.strip())
 
 
-COLUMN_TYPES: Final = Kind("a list of columns and types", split_types, tuple)
+COLUMN_TYPES: Final = Kind("a list of columns and types", _types, NAMES.passed)
 OnCollision = Literal["stop", "overlay", "insert-missing"]
 ModeName = Literal["current", "soft-delete", "history", "append"]
 SchemaChanges = Literal["evolve", "strict"]

@@ -99,6 +99,9 @@ def local_time() -> datetime:
 def mapped_options(options: ApplyOptions) -> MappedOptions:
     """Return the options with those of their parameter file; raises OptionError for what both state differently, and StorageError."""
     if options.params is None:
+        if options.ignore_unsupported:
+            problem = "ignore_unsupported is about a Replicat parameter file, and none is given"
+            raise OptionError(problem, hint="Leave it out, or name the file by params")
         return MappedOptions(options)
     path = str(options.params)
     try:

@@ -30,7 +30,7 @@ from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.changes import OPERATIONS_SCHEMA, ChangeBatch, indicators
 from trailgate.model.operations_table import from_operations
 from trailgate.model.tables import Definitions
-from trailgate.options import list_names
+from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address, read_whole
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
@@ -39,6 +39,7 @@ NAMES: Final = frozenset((REASON, *OPERATIONS_SCHEMA.names))
 ASKED: Final = "Their rows may have been changed since: look, and then apply them with --force; tables of --meta state it"
 
 
+@check_arguments
 @list_names(ApplyKeywords, OPTIONS)
 def apply_repaired(
     trail: Address,

@@ -36,7 +36,7 @@ from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.model.changes import StateColumn
 from trailgate.model.tables import Definitions
-from trailgate.options import list_names
+from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.targets.duckdb import TableTarget as Scratch
@@ -199,6 +199,7 @@ class _Expected(Target):
         self.scratch.close()
 
 
+@check_arguments
 @list_names(ApplyKeywords, OPTIONS)
 def verify_tables(
     trail: Address,

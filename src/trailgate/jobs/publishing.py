@@ -21,6 +21,7 @@ from trailgate.messages.publishing import MessageWriter
 from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import RemainingOperations, rows_to_last_end
+from trailgate.options import check_arguments
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.options import POSITION, ReadOptions
 from trailgate.storage.reading.splits import SplitReader, TrailSplit
@@ -94,6 +95,7 @@ WHOLE_TRAIL: Final = 1 << 62  # as bytes of a split: all in one
 Progress = Callable[[int], None]
 
 
+@check_arguments
 def publish_trail(  # noqa: PLR0913  one parameter an option
     trail: str | os.PathLike[str] | TrailFiles,
     to: str | os.PathLike[str],

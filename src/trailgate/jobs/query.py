@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trailgate.errors import OptionError, StorageError, TrailgateError
+from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_file import find_table
@@ -31,6 +32,7 @@ NONE_MISSING: Final[Mapping[str, TrailgateError]] = MappingProxyType({})
 OTHERS: Final = "FROM 'dirdat/ot' is a trail, FROM 'dirdat/ot:HR.JOBS' a table of it in the types of its columns, FROM 'delta:lake/hr/jobs' a Delta table, FROM 'duckdb:shop.duckdb/hr/jobs' one of a DuckDB file; DuckDB reads Parquet, CSV and JSON files"
 
 
+@check_arguments
 def query(sql: str, *, definitions: Address | None = None) -> pa.RecordBatchReader:
     """Return a reader of what a SELECT statement gives.
 

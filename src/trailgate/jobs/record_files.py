@@ -55,7 +55,13 @@ from trailgate.jobs.record_texts import known_kinds
 from trailgate.options import (
     list_names,
 )
-from trailgate.storage.files.found_files import Addresses, copy_members, folder_of, read_source
+from trailgate.storage.files.found_files import (
+    Addresses,
+    check_folder,
+    copy_members,
+    folder_of,
+    read_source,
+)
 from trailgate.storage.reading.record_files import (
     SPLIT_BYTES,
     WHOLE_FILE,
@@ -272,6 +278,8 @@ def _layouts(given: Mapping[str, Any], dialect: Dialect) -> list[Layout]:
     if (not paths) == (text is None):
         raise OptionError("the option copybook is needed, or copybookText instead of it")
     sources = [(path, str(read_source(path))) for path in paths or ()] or [("copybook", text)]
+    for folder in given["copy_path"]:
+        check_folder(folder, "copyPath")
     folders = [*given["copy_path"], *map(folder_of, paths or ())]
     layouts: list[Layout] = []
     for source, content in sources:

@@ -110,6 +110,13 @@ def _counted(lengths: Any) -> dict[str, int]:
     return {str(value): int(COUNT.read(str(length))) for value, length in found.items()}
 
 
+def _constants(text: str) -> tuple[tuple[str, str], ...]:
+    """Read ``NAME=VALUE, NAME=OFF``."""
+    if not names_in(text):
+        raise ValueError
+    return read_constants(text)
+
+
 def read_pairs(text: str, form: str) -> dict[str, str]:
     """Return what a text such as ``NAME=VALUE, NAME=VALUE`` states; ``form`` is the form that an error names. Raises OptionError."""
     found = {}
@@ -118,6 +125,8 @@ def read_pairs(text: str, form: str) -> dict[str, str]:
         if not equals or not value.strip():
             raise OptionError(f"{form} was expected, not {part!r}")
         found[name.strip()] = value.strip()
+    if not found:
+        raise OptionError(f"{form} was expected, not an empty text")
     return found
 
 
@@ -133,6 +142,10 @@ DELIMITERS: Final = {"\\n": b"\n", "\\r\\n": b"\r\n", "\\x15": b"\x15", "\\x25":
 
 
 def _delimiter(text: str) -> bytes:
+    if not text:
+        raise OptionError(
+            "the delimiter is empty", hint="Leave it out for lines as they usually end"
+        )
     return DELIMITERS.get(text) or text.encode("utf-8").decode("unicode_escape").encode("latin-1")
 
 
@@ -154,7 +167,7 @@ FORMAT: Final = choice({kind.value: kind for kind in FrameKind} | RECFM)._replac
 KINDS: Final = Kind("kinds of records", _kinds, _passed_kinds)
 PARENTS: Final = Kind("kinds and their parents", _parents, _named_texts)
 LENGTHS: Final = Kind("values and their lengths above 0", _lengths_of, _counted)
-CONSTANTS: Final = Kind("constants and their values", read_constants, passed_constants)
+CONSTANTS: Final = Kind("constants and their values", _constants, passed_constants)
 INDICATORS: Final = Kind("items and their indicators", _indicators, _named_texts)
 PAGES: Final = Kind("code pages of items", _pages, _paged_items)
 TRIM: Final = choice({"true": True, "false": False, **{one.value: one for one in Trim}})

@@ -94,6 +94,7 @@ _READING: Final = (
     "header",
     "trailer",
     "indicators",
+    "partitions",
 )
 
 

@@ -12,6 +12,7 @@ from typing import BinaryIO, Final
 from trailgate.definitions.defgen import write_sourcedefs
 from trailgate.errors import DecodeError, StorageError, Where
 from trailgate.model.tables import Definitions
+from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, name_of
 from trailgate.storage.files.durable import write_whole, writing
 from trailgate.storage.files.listing import TrailFile, number_digits
@@ -37,6 +38,7 @@ class RedactSummary:
     zeros: dict[str, int]
 
 
+@check_arguments
 def redact_trail(
     trail: Address,
     to: str | Path,
@@ -53,7 +55,9 @@ def redact_trail(
     and is counted. ``to`` is a prefix on a local disk. Raises StorageError, also where a file is there already.
     """
     found = find_trail(trail, definitions)
-    redaction = Redaction(secrets.token_bytes() if key is None else key.encode(), names=names)
+    redaction = Redaction(
+        secrets.token_bytes() if key is None else key.encode("utf-8", "surrogatepass"), names=names
+    )
     left_out: Counter[str] = Counter()
     written, count = [], 0
     for file in found.files:

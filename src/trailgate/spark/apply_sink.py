@@ -6,26 +6,27 @@ process, and needs nothing of the session.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.datasource import (
-    DataSource,
     DataSourceArrowWriter,
     DataSourceStreamArrowWriter,
     WriterCommitMessage,
 )
 from pyspark.sql.types import StructType
 
-from trailgate.errors import OptionError
+from trailgate.errors import OptionError, mask_logins
 from trailgate.jobs.apply_frames import FrameOperations
 from trailgate.jobs.apply_options import OPTIONS, ApplyOptions
 from trailgate.model.changes import ChangeBatch
 from trailgate.options import FLAG, PATH, TEXT, Option, Options
 from trailgate.spark.errors import with_brief_errors
-from trailgate.spark.options import BASE
+from trailgate.spark.options import BASE, refuse_misplaced
+from trailgate.spark.sources import Format
 from trailgate.storage.files.addresses import absolute, absolute_value
 from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
@@ -53,10 +54,10 @@ WRITING: Final = Options(
         BASE,
     ),
 )
+LOG: Final = logging.getLogger(__name__)
 OF_SPARK: Final = (
     "checkpointlocation",
     "queryname",
-    "path",
 )  # options that every sink is given too
 
 
@@ -101,15 +102,12 @@ class ApplyStreamWriter(ApplyWriter, DataSourceStreamArrowWriter):  # type: igno
         """Do nothing: nothing was written."""
 
 
-class ApplySink(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+@with_brief_errors
+class ApplySink(Format):
     """The format ``trailgate_apply``, which is written only."""
 
-    folder: ClassVar[str | None] = None  # that relative paths are from: register() sends the user's
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the format's name."""
-        return "trailgate_apply"
+    format = "trailgate_apply"
+    does = "It is written, as a batch and as a stream"
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""
@@ -136,7 +134,12 @@ def plan(
 ) -> tuple[FrameOperations, TrailFiles]:
     """Return how the operations are applied, and the trail that defines their tables; raises OptionError."""
     own = {name: value for name, value in given.items() if name.casefold() not in OF_SPARK}
+    if "path" in map(str.casefold, own):
+        problem = "the format trailgate_apply takes no path"
+        raise OptionError(problem, hint="Name the tables by the option to, as delta:lake/")
     values = WRITING.read(own)
+    if not streams:
+        refuse_misplaced(own, WRITING, ["skip_applied"], "is about streams, and this is a batch")
     check_columns(schema.names)
     if "position" not in schema.names:
         hint = "Apply frames of the format trail, or write the operations to a trail first"
@@ -160,6 +163,8 @@ def plan(
         tables = find_trail(where, given_file)
     files = tables if tables.files else None
     work = FrameOperations(_absolute(to, base), options, where, not streams or skip, files)
+    for notice in work.check(tables):
+        LOG.warning("%s", mask_logins(f"{where}: {notice}"))
     return work, tables
 
 

@@ -21,7 +21,7 @@ from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import SplitRead, SplitWork
 from trailgate.jobs.apply_tables import ApplyReport
 from trailgate.model.tables import Definitions
-from trailgate.options import list_names
+from trailgate.options import check_arguments, list_names
 from trailgate.spark.jobs import on_session, run_numbered
 from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address, absolute
@@ -41,6 +41,7 @@ SESSION_TARGETS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+@check_arguments
 @list_names(ApplyKeywords, OPTIONS)
 def apply(
     spark: SparkSession | str,

@@ -83,6 +83,7 @@ class CopybookSource(Source):
     """Records of files, as structs and arrays or as flat columns."""
 
     format = "copybook"
+    does = "It is read and written as a batch alone"
     _reads = FileOptions
 
     def reader(self, schema: StructType) -> CopybookReader:

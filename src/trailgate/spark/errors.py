@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from trailgate.errors import TrailgateError
+from trailgate.columnar.digits import short_position
+from trailgate.errors import DecodeError, TrailgateError, Where
 
 # PySpark's worker omits the traceback where this variable is set when it reports an error, and ends after that.
 HIDE: Final = "SPARK_HIDE_TRACEBACK"
 HELP: Final = "give absolute paths, or the option base, or call trailgate.spark.register(spark), which sends yours"
+POSITIONS: Final = ("_position", "position")  # columns that state where a row is from
 C = TypeVar("C", bound=type)
 
 
@@ -61,6 +63,19 @@ def _briefly(items: Iterator[Any]) -> Iterator[Any]:
         yield from items
 
 
+Batches = Iterator[pa.RecordBatch]
+
+
+def brief_rows(function: Callable[[Batches], Batches]) -> Callable[[Batches], Batches]:
+    """Return a function of ``mapInArrow`` that reports errors of ours by their line."""
+
+    @wraps(function)
+    def run(batches: Batches) -> Batches:
+        return _briefly(function(batches))
+
+    return run
+
+
 def _name_folder(error: TrailgateError) -> None:
     """Add to an error what helps where relative paths are from a folder of Spark's own, which the user does not know."""
     folder = str(Path.cwd())
@@ -91,4 +106,32 @@ def as_expected(
     """Yield batches, whose columns are those of a schema in its order, with its names and types."""
     exact = arrow_schema(schema, zone)
     for batch in batches:
-        yield batch.rename_columns(exact.names).cast(exact)
+        named = batch.rename_columns(exact.names)
+        try:
+            yield named.cast(exact)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            raise _unfit(named, exact) from None
+
+
+def _unfit(batch: pa.RecordBatch, schema: pa.Schema) -> DecodeError:
+    """Return the error of the first value that is not one of the type which a schema of the user asks for."""
+    at, row = next(
+        (at, row)
+        for at, field in enumerate(schema)
+        for row in range(len(batch))
+        if not _fits(batch.column(at).slice(row, 1), field.type)
+    )
+    field, column = schema.field(at), batch.column(at)
+    place = next((batch[name] for name in POSITIONS if name in batch.schema.names), None)
+    source = None if place is None else f"position {short_position(place[row].as_py())}"
+    problem = f"{field.name} is {column.type}, and {column[row].as_py()!r} is no {field.type}"
+    hint = f"Read it as {from_arrow_type(column.type).simpleString()}, and cast it in Spark"
+    return DecodeError(problem, where=Where(source=source, field=field.name), hint=hint)
+
+
+def _fits(value: pa.Array, kind: pa.DataType) -> bool:
+    try:
+        value.cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return False
+    return True

@@ -21,7 +21,7 @@ from trailgate.cobol.records.fields import Tally, records_at
 from trailgate.errors import OptionError
 from trailgate.jobs.record_files import CopybookOptions
 from trailgate.jobs.record_options import OPTIONS, CopybookKeywords, RecordKeywords
-from trailgate.options import list_names
+from trailgate.options import check_arguments, list_names
 from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
 from trailgate.spark.options import checked_session
 from trailgate.spark.sources import Source, map_parts, spark_schema
@@ -29,6 +29,7 @@ from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
 
 
+@check_arguments
 def read_trail(  # noqa: PLR0913  one parameter an option
     spark: SparkSession,
     path: Addresses,
@@ -57,6 +58,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     return _frame(spark, TrailSource, path, options)
 
 
+@check_arguments
 def read_messages(  # noqa: PLR0913  one parameter an option
     spark: SparkSession,
     path: Addresses,
@@ -77,6 +79,7 @@ def read_messages(  # noqa: PLR0913  one parameter an option
     return _frame(spark, MessageCaptureSource, path, options)
 
 
+@check_arguments
 @list_names(RecordKeywords, OPTIONS)
 def read_records(
     spark: SparkSession,
@@ -111,6 +114,7 @@ class _Sums(AccumulatorParam[Tally]):  # type: ignore[misc]  # pyspark's types a
         return value1
 
 
+@check_arguments
 def record_counts(spark: SparkSession) -> Accumulator[Tally]:
     """Return an accumulator for ``read_records``: its value counts by option, record and field, as ``("padding=left", "ACCOUNT", "AMOUNT")``.
 
@@ -147,6 +151,7 @@ def _frame(
     return map_parts(spark, [part.value for part in reader.partitions()], rows, schema)
 
 
+@check_arguments
 @list_names(CopybookKeywords, OPTIONS)
 def decode_copybook(
     column: Column | str, copybook: Addresses | None = None, **options: Unpack[CopybookKeywords]

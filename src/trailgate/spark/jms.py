@@ -45,6 +45,7 @@ from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, r
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.spark.sources import Offset, Rows, Source
+from trailgate.storage.files.found_files import is_pattern
 from trailgate.storage.live.journal import Stored
 from trailgate.storage.live.journal_reader import JournalIndex, JournalRange
 
@@ -102,6 +103,10 @@ class JmsOptions:
         """Return the options of Spark's strings; relative paths are from ``folder``. Raises OptionError."""
         paths, values = read_with_paths(OPTIONS, given, '.load("dirdat/ot.journal")', folder)
         journal = Path(one_path(paths, "a stream of the format jms"))
+        if is_pattern(str(journal)) and not journal.exists():
+            raise OptionError(
+                f"a stream of the format jms takes one journal, not the pattern {journal}"
+            )
         loaded = _load(values)
         capture = projection = quarantine = None
         if loaded is not None:
@@ -158,6 +163,10 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
         problem = f"receive is {str(wanted).lower()}, and {'a' if named else 'no'} url is given"
         raise OptionError(problem, hint="As url=stomp://HOST/QUEUE, without receive")
     if wanted is False or not named:
+        for name in ("user", "password", "idle_seconds"):
+            if values[name] != OPTIONS.row(name).default:
+                problem = f"the option {OPTIONS.row(name).spelling} is about a broker, and none is received from"
+                raise OptionError(problem, hint="Give url, as stomp://HOST/QUEUE")
         return None
     given = {"jms.user": values["user"], "jms.password": values["password"]}
     known = {**connection, **{name: text for name, text in given.items() if text is not None}}
@@ -165,8 +174,19 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
     if address is None:
         problem = "the option url is not the address of a broker"  # it may have a password
         raise OptionError(problem, hint="As stomp://HOST/QUEUE or amqp://HOST/QUEUE")
+    if url is not None and not _is_login(address, values):
+        problem = "the options user and password differ from the login in the url"
+        raise OptionError(problem, hint="State it in one place")
     check_journalled(address)
     return address
+
+
+def _is_login(address: BrokerAddress, values: Mapping[str, Any]) -> bool:
+    """Return whether an address has the login that is given beside it, as far as one is."""
+    return all(
+        values[name] in (None, own)
+        for name, own in (("user", address.user), ("password", address.password))
+    )
 
 
 WAIT_SECONDS: Final = 0.05
@@ -301,8 +321,8 @@ class JmsSource(Source):
     """Messages in the order in which they were received; with ``properties`` their operations."""
 
     format = "jms"
+    does = "It is read as a stream alone: spark.readStream.format('jms')"
     _reads = JmsOptions
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Return the stream reader."""
+    def _stream(self, schema: StructType) -> DataSourceStreamReader:
         return JmsTail(self.read_options(schema), schema)

@@ -34,7 +34,7 @@ from trailgate.jobs.record_verify import (
     prepare_verify,
     verify_splits,
 )
-from trailgate.options import list_names
+from trailgate.options import check_arguments, list_names
 from trailgate.spark.copybook import FileOptions, pack_splits
 from trailgate.spark.local_session import session
 from trailgate.spark.options import checked_session
@@ -93,6 +93,7 @@ def _exempt_modules() -> None:
         gc.freeze()
 
 
+@check_arguments
 def capture_runner(spark: SparkSession | str) -> Callable[[CaptureJob], CaptureSummary]:
     """Return what runs the jobs of ``trailgate.capture_files`` on a session, or on one made for this master."""
     return partial(run_capture, spark)
@@ -130,6 +131,7 @@ def _part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart | Trai
         return error
 
 
+@check_arguments
 @list_names(RecordKeywords, OPTIONS)
 def verify_records(
     spark: SparkSession | str,

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import SparkSession
 
 from trailgate.errors import MissingDependencyError, OptionError, install_command
+from trailgate.options import check_arguments
 
 UNIX_SYSTEM: Final = Path(__file__).parent / "unix_system"
 OLDEST: Final = 17  # what Spark 4 asks for
@@ -166,6 +167,7 @@ logger.writing.level = off
 """
 
 
+@check_arguments
 def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> SparkSession:
     """Return a session: quiet, in UTC, workers on this Python, Java found or brought along.
 
@@ -228,6 +230,7 @@ def _user_options(scratch: Path) -> tuple[str, ...]:
     )
 
 
+@check_arguments
 def register(spark: SparkSession) -> None:
     """Register the formats ``trail``, ``message_capture``, ``copybook``, ``jms`` and ``trailgate_apply`` with a session.
 
@@ -237,9 +240,11 @@ def register(spark: SparkSession) -> None:
     from trailgate.spark.apply_sink import ApplySink  # noqa: PLC0415
     from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
+    from trailgate.spark.options import checked_session  # noqa: PLC0415
     from trailgate.spark.sources import HAS_LIMITS  # noqa: PLC0415
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415
 
+    checked_session(spark)
     sources: list[type] = [TrailSource, MessageCaptureSource, CopybookSource, ApplySink]
     if HAS_LIMITS:
         from trailgate.spark.jms import JmsSource  # noqa: PLC0415

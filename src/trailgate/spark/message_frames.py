@@ -12,11 +12,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    MapType,
+    NullType,
+    StringType,
+    StructType,
+)
 
 from trailgate.capture.capture import Capture
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.columnar.gather import gather_objects
-from trailgate.errors import DecodeError, OptionError, Where
+from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.publishing import plan, read_changes
 from trailgate.messages.messages import TOMBSTONE, MessageBatch
@@ -27,7 +35,9 @@ from trailgate.model.operations_table import from_operations
 from trailgate.model.shapes import Projection
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
-from trailgate.spark.errors import as_expected
+from trailgate.options import NAMES, Option, check_arguments
+from trailgate.spark.errors import as_expected, brief_rows
+from trailgate.spark.options import checked_frame
 from trailgate.spark.sources import map_parts, spark_schema
 from trailgate.spark.trail import AHEAD
 from trailgate.storage.files.addresses import Address
@@ -35,10 +45,12 @@ from trailgate.storage.files.listing import read_definitions
 from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.splits import SPLIT_BYTES, TrailSplit
 
+COLUMNS: Final = Option("columns", NAMES, "only these columns")
 FAULT: Final = "fault"  # why a message of a broker has no body, in a frame of the format jms
 BODIES: Final = ("body", "value")  # columns that hold the message: ours, and Kafka's
 
 
+@check_arguments
 def capture(  # noqa: PLR0913  one parameter an option
     frame: DataFrame,
     properties: str | os.PathLike[str] | None = None,
@@ -58,9 +70,11 @@ def capture(  # noqa: PLR0913  one parameter an option
     Raises OptionError where transactions span messages, since the rows of a frame have no order that would hold them
     together, and for a stream whose ids are generated, since each batch would generate the same ones.
     """
+    checked_frame(frame)
+    chosen = None if columns is None else COLUMNS.value(columns)
     parser = load_capture(properties, extract, base=base, ignore_unsupported=ignore_unsupported)
     _check(frame, parser)
-    projection = Projection.of(None if table is None else parser.definitions.table(table), columns)
+    projection = Projection.of(None if table is None else parser.definitions.table(table), chosen)
     schema = spark_schema(projection.schema)
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
@@ -68,12 +82,17 @@ def capture(  # noqa: PLR0913  one parameter an option
         partition, row = TaskContext.get().partitionId(), 0
         for batch in gather_objects(batches):
             tombstones = parser.options.has_tombstones
-            parsed = parser.parse(messages_of_rows(batch, partition, row, tombstones=tombstones))
-            if parsed.problems:
-                raise parsed.problems[0].error
+            try:
+                messages = messages_of_rows(batch, partition, row, tombstones=tombstones)
+                parsed = parser.parse(messages)
+                if parsed.problems:
+                    raise parsed.problems[0].error
+            except TrailgateError as error:
+                raise error.with_place(source=f"partition {partition}") from None
             row += batch.num_rows
             yield projection.rows(parsed.batch)
 
+    @brief_rows
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return as_expected(rows(batches), schema, zone)
 
@@ -96,10 +115,36 @@ def _check(frame: DataFrame, parser: Capture) -> None:
     if not any(name in frame.columns for name in BODIES):
         problem = "there is no column body, and none that Kafka calls value"
         raise OptionError(problem, hint="One row is one message")
+    _check_types(frame)
     kinds = (parser.options.txid.kind, parser.options.seqid.kind)
     if frame.isStreaming and (SourceKind.TX_ID in kinds or SourceKind.SEQ_ID in kinds):
         problem = "ids that are generated (*txid, *seqid) repeat in each batch of a stream"
         raise OptionError(problem, hint="Name fields or headers that have them")
+
+
+def _check_types(frame: DataFrame) -> None:
+    """Raise OptionError where a column of the messages has a type that none of them can have."""
+    body = next(name for name in BODIES if name in frame.columns)
+    text = (StringType, BinaryType)
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    if not isinstance(kinds[body], (*text, NullType)):
+        problem = (
+            f"the column {body} is {kinds[body].simpleString()}, and a message is text or bytes"
+        )
+        raise OptionError(problem, hint=f"Cast it, as frame.{body}.cast('string')")
+    headers = kinds.get("headers", NullType())
+    pair: Any = headers.elementType if isinstance(headers, ArrayType) else None
+    if isinstance(headers, MapType):
+        known = [headers.keyType, headers.valueType]
+    else:
+        known = [field.dataType for field in pair.fields] if isinstance(pair, StructType) else []
+    fits = len(known) == len(("key", "value")) and all(isinstance(one, text) for one in known)
+    if not fits and not isinstance(headers, NullType):
+        problem = f"the column headers is {headers.simpleString()}"
+        hint = "Headers are a map of strings, or an array of structs of key and value"
+        raise OptionError(problem, hint=hint)
+    if FAULT in kinds and not isinstance(kinds[FAULT], StringType | NullType):
+        raise OptionError(f"the column {FAULT} is {kinds[FAULT].simpleString()}, and not a string")
 
 
 def _headers(held: Iterable[Any], row: int) -> dict[str, str]:
@@ -168,6 +213,7 @@ SCHEMA: Final = pa.schema(
 _COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
 
 
+@check_arguments
 def publish(  # noqa: PLR0913  one parameter an option
     source: DataFrame | Address,
     format: str = "delimited",  # noqa: A002  the option's name
@@ -240,6 +286,7 @@ def _of_frame(
             yield writer.write(from_operations(typed, known))
         yield writer.finish()
 
+    @brief_rows
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return _as_rows(messages(batches))
 

@@ -26,7 +26,14 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.shapes import Projection
 from trailgate.options import COUNT, NAMES, TEXT, Kind, Options, field_options
 from trailgate.spark.errors import with_brief_errors
-from trailgate.spark.options import BASE, MaxBytes, MaxFiles, one_path, read_with_paths
+from trailgate.spark.options import (
+    BASE,
+    MaxBytes,
+    MaxFiles,
+    one_path,
+    read_with_paths,
+    refuse_stream_options,
+)
 from trailgate.spark.sources import HAS_LIMITS, FileTail, Offset, Rows, Source
 from trailgate.storage.files.found_files import FoundFile, find_growing
 from trailgate.storage.reading.message_files import (
@@ -211,14 +218,15 @@ class MessageCaptureSource(Source):
     """Operations of messages, or with the option ``table`` that table's rows in their types."""
 
     format = "message_capture"
+    does = "It is read, as a batch and as a stream; the formats trail and trailgate_apply write operations"
     _reads = MessageOptions
 
     def reader(self, schema: StructType) -> MessageReader:
         """Return the batch reader."""
+        refuse_stream_options(self.options, OPTIONS)
         return MessageReader(self.read_options(schema), schema)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Return the stream reader."""
+    def _stream(self, schema: StructType) -> DataSourceStreamReader:
         if not HAS_LIMITS:
             problem = "a stream of the format message_capture needs PySpark 4.2 or newer"
             raise MissingDependencyError(problem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pyspark.sql.types import StructField, StructType
@@ -70,6 +70,18 @@ def _check_absolute(options: Options, paths: Sequence[str], values: Mapping[str,
             raise OptionError(f"{name} of a table is the relative path {path}", hint=TABLE)
 
 
+def refuse_misplaced(
+    given: Mapping[str, Any], options: Options, names: Iterable[str], why: str
+) -> None:
+    """Raise OptionError where one of these options is given which are about something else, as ``why`` states."""
+    found = options.match_names(
+        {name: value for name, value in given.items() if options.knows(name)}
+    )
+    for name in names:
+        if name in found:
+            raise OptionError(f"the option {options.row(name).spelling} {why}")
+
+
 def one_path(paths: tuple[str, ...], what: str) -> str:
     """Return the only path; raises OptionError where there are several."""
     if len(paths) > 1:
@@ -107,6 +119,15 @@ def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**named, **({"path": path} if path else {})}
 
 
+OF_STREAMS: Final = ("max_files_per_trigger", "max_bytes_per_trigger", "starting_position")
+
+
+def refuse_stream_options(given: Mapping[str, Any], options: Options) -> None:
+    """Raise OptionError where an option of streams is given with a batch; a table of a catalog, which may be streamed too, keeps its own."""
+    own = [name for name in OF_STREAMS if options.knows(name)]
+    refuse_misplaced(given, options, own, "is about streams, and this is a batch")
+
+
 def _list(paths: Any) -> Any:
     """Return the paths of ``load([...])``, which Spark gives as JSON."""
     if not isinstance(paths, str):
@@ -118,6 +139,13 @@ def _list(paths: Any) -> Any:
     if not isinstance(found, list) or not all(isinstance(path, str) for path in found):
         raise OptionError(f"paths must be a list of paths as JSON, not {paths!r}")
     return found
+
+
+def checked_frame(frame: Any) -> Any:
+    """Return a DataFrame, of Spark Connect too; raises OptionError for anything else."""
+    if isinstance(frame, type) or not (hasattr(frame, "mapInArrow") and hasattr(frame, "schema")):
+        raise OptionError(f"frame must be a DataFrame of Spark, not {type(frame).__name__}")
+    return frame
 
 
 def checked_session(spark: Any) -> Any:

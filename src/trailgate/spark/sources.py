@@ -12,15 +12,23 @@ from __future__ import annotations
 import pickle
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import ArrayType, StructField, StructType
 
-from trailgate.spark.errors import as_expected, with_brief_errors
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.spark.errors import as_expected, brief_errors, brief_rows, with_brief_errors
 from trailgate.spark.options import kept_in, with_kept
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit, MessageStream
 from trailgate.storage.reading.trail_stream import TrailStream
@@ -66,17 +74,101 @@ def _type_with_metadata(own: Any, kind: pa.DataType) -> Any:
 
 
 @with_brief_errors
-class Source(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
-    """A format: ``_reads`` is the class of its options, which ``of`` makes of Spark's strings, and ``schema`` gives the columns of."""
+class Refused(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]  # pyspark's types are not followed
+    """A stream that raises an error at its first call.
+
+    PySpark hides an error of ``streamReader``: its runner then stops a reader that it does not have, and reports only that.
+    """
+
+    def __init__(self, error: TrailgateError) -> None:
+        self._error = error
+
+    def _refuse(self, *_: Any) -> NoReturn:
+        with brief_errors():
+            raise self._error
+
+    def initialOffset(self) -> NoReturn:  # noqa: N802  Spark's name
+        """Raise the error."""
+        self._refuse()
+
+    def getDefaultReadLimit(self) -> NoReturn:  # noqa: N802  Spark's name
+        """Raise the error."""
+        self._refuse()
+
+    def prepareForTriggerAvailableNow(self) -> NoReturn:  # noqa: N802  Spark's name
+        """Raise the error."""
+        self._refuse()
+
+    def partitions(self, start: Any, end: Any) -> NoReturn:
+        """Raise the error."""
+        self._refuse(start, end)
+
+    def read(self, partition: Any) -> NoReturn:
+        """Raise the error."""
+        self._refuse(partition)
+
+    def latestOffset(self, start: Any = None, limit: Any = None) -> NoReturn:  # noqa: N802  Spark's name
+        """Raise the error."""
+        self._refuse(start, limit)
+
+
+class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not followed
+    """What all formats have: a name, and a line of ours for what one of them cannot do.
+
+    A format that streams has ``_stream``.
+    """
 
     format: ClassVar[str]
-    _reads: ClassVar[Any]
+    does: ClassVar[str]  # what can be done with it, in the words of an error
     folder: str | None = None  # that relative paths are from: register() sends the user's
 
     @classmethod
     def name(cls) -> str:
         """Return the format's name."""
         return cls.format
+
+    def schema(self) -> StructType:
+        """Return the schema of what the options ask for."""
+        self._cannot("is not read")
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the batch reader."""
+        del schema
+        self._cannot("is not read as a batch")
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        """Return the stream reader, which raises what is wrong."""
+        try:
+            return self._stream(schema)
+        except TrailgateError as error:
+            return Refused(error)
+
+    def _stream(self, schema: StructType) -> DataSourceStreamReader:
+        del schema
+        self._cannot("is not read as a stream")
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
+        """Return the batch writer."""
+        del schema, overwrite
+        self._cannot("is not written as a batch")
+
+    def streamWriter(  # noqa: N802  Spark's name
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamArrowWriter:
+        """Return the stream writer."""
+        del schema, overwrite
+        self._cannot("is not written as a stream")
+
+    def _cannot(self, what: str) -> NoReturn:
+        with brief_errors():
+            raise OptionError(f"the format {self.format} {what}", hint=self.does)
+
+
+@with_brief_errors
+class Source(Format):
+    """A format that is read: ``_reads`` is the class of its options, which ``of`` makes of Spark's strings, and ``schema`` gives the columns of."""
+
+    _reads: ClassVar[Any]
 
     def schema(self) -> StructType:
         """Return the schema of what the options ask for."""
@@ -146,6 +238,7 @@ def map_parts(
     """Return the rows that tasks make of parts and their numbers, one task a part; each unpickles its own part only."""
     packed = [pickle.dumps(part) for part in parts]
 
+    @brief_rows
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():

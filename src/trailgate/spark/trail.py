@@ -7,7 +7,7 @@ partitions have them themselves, since its batches are not known when the reader
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, NamedTuple, Self
 
@@ -25,8 +25,16 @@ from trailgate.errors import OptionError, mask_logins
 from trailgate.model.tables import Table
 from trailgate.options import COUNT, Kind, Options, field_options
 from trailgate.spark.errors import with_brief_errors
-from trailgate.spark.options import BASE, MaxBytes, MaxFiles, one_path, read_with_paths
+from trailgate.spark.options import (
+    BASE,
+    MaxBytes,
+    MaxFiles,
+    one_path,
+    read_with_paths,
+    refuse_stream_options,
+)
 from trailgate.spark.sources import FileTail, Offset, Rows, Source
+from trailgate.storage.files.found_files import is_pattern
 from trailgate.storage.files.trail_files import TrailFiles, find_begun_trail, find_trails
 from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.options import OPTIONS, ReadOptions
@@ -39,7 +47,14 @@ from trailgate.storage.reading.trail_stream import (
     TrailStream,
     starting_position,
 )
-from trailgate.storage.reading.trails import plan_reading, read_split, schema_of, wanted_table
+from trailgate.storage.reading.trails import (
+    check_csns,
+    choice_notices,
+    plan_reading,
+    read_split,
+    schema_of,
+    wanted_table,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +128,16 @@ def partitions_of(
     return found
 
 
+def check_single_trail(paths: tuple[str, ...]) -> None:
+    """Raise OptionError for the paths of a stream where they are a pattern: the trail that a stream waits for has one name."""
+    path = one_path(paths, "a stream of the format trail")
+    if is_pattern(path) and find_begun_trail(path) is None:
+        raise OptionError(
+            f"a stream of the format trail takes one trail, not the pattern {mask_logins(path)}",
+            hint="Start a stream for each trail, and put them together with union",
+        )
+
+
 @with_brief_errors
 class TrailTail(FileTail):
     """Tails a trail over its files; returns whole transactions only.
@@ -129,6 +154,7 @@ class TrailTail(FileTail):
         super().__init__(TrailStream(self._find), limit)
         self.options, self._schema = options, schema
         self._planned: Offset | None = None
+        self._checked = False  # the CSNs of the options, by those of the trail
         self._patience, self._notices = Patience(REST_WAITS), Notices()
         self._next_look = 0.0
 
@@ -138,10 +164,16 @@ class TrailTail(FileTail):
 
     def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
         """Return where a new stream begins; missing first files are logged."""
-        trail = self._find() if self.options.starting_position == EARLIEST else None
-        for notice in () if trail is None else first_file_notices(trail):
-            self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
+        trail = self._find()
+        if trail is not None and self.options.starting_position == EARLIEST:
+            self._note(first_file_notices(trail))
+        if trail is not None:
+            self._note(choice_notices(trail, self.options.reading))
         return self.stream.initial(self.options.starting_position).json()
+
+    def _note(self, notices: Iterable[str]) -> None:
+        for notice in notices:
+            self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
 
     def latestOffset(self, start: Offset | None = None, limit: Any = None) -> Offset:  # noqa: N802  Spark's name
         """Return where the next batch ends."""
@@ -163,8 +195,7 @@ class TrailTail(FileTail):
         rest = self.stream.rest(reached)
         if rest is None:
             return
-        for notice in rest.notices if self.stream.ends else self._patience.due(rest):
-            self._notices.once(mask_logins(f"{self.options.paths[0]}: {notice}"))
+        self._note(rest.notices if self.stream.ends else self._patience.due(rest))
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return the partitions of a batch."""
@@ -172,7 +203,12 @@ class TrailTail(FileTail):
         found = self.stream.splits(
             StreamOffset.read(start), StreamOffset.read(end), self.options.split_bytes
         )
-        return [] if found is None else partitions_of(*found, self.options.reading)
+        if found is None:
+            return []
+        if not self._checked:
+            check_csns(found[0], self.options.reading)
+            self._checked = True
+        return partitions_of(*found, self.options.reading)
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
@@ -198,6 +234,8 @@ class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's ty
         options, notices = self._options, Notices()
         found = []
         for number, trail in enumerate(self._trails):
+            for notice in choice_notices(trail, options.reading):
+                notices.once(mask_logins(f"{trail.prefix}: {notice}"))
             splits = plan_reading(trail, options.reading, options.split_bytes)
             if splits and splits[-1].end == trail.end:
                 for notice in notices_of_end(trail):  # tasks log to their own machines
@@ -216,21 +254,23 @@ class TrailSource(Source):
     """Operations of a trail, one table's rows in their types, or records: by the options."""
 
     format = "trail"
+    does = "It is read and written, as a batch and as a stream"
     _reads = TrailOptions
 
     def reader(self, schema: StructType) -> TrailReader:
         """Return the batch reader."""
+        refuse_stream_options(self.options, READING)
         options = self.read_options(schema)
         return TrailReader(options.with_columns(schema), schema, options.trails())
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        """Return the stream reader."""
+    def _stream(self, schema: StructType) -> DataSourceStreamReader:
         options = self.read_options(schema)
         if options.reading.open_transactions:
             problem = "a stream returns complete transactions only"
             raise OptionError(
                 problem, hint="openTransactions is about reading a trail as it is now"
             )
+        check_single_trail(options.paths)
         return TrailTail(options.with_columns(schema), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:

@@ -195,6 +195,11 @@ def open_target(address: str, group: str, mode: str = "") -> Target:
     return target
 
 
+def check_address(address: str) -> None:
+    """Raise OptionError for what is not the address of a target, and MissingDependencyError where its library is not installed."""
+    _module(address)
+
+
 def check_mode(address: str, mode: str) -> None:
     """Raise OptionError where the target of an address does not take a mode."""
     scheme = address.partition(":")[0]

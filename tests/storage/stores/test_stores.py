@@ -229,6 +229,9 @@ def test_unfinished_uploads_are_abandoned_by_their_names(bucket: Bucket) -> None
     for key in ("a/1", "a/2", "b/1"):
         bucket.store.begin(key, later=True).leave()
     kept = set(bucket.uploads())
+    assert bool(kept) == (
+        bucket.server.kind != "azure"
+    )  # that store discards blocks of nobody itself
 
     bucket.store.abandon("a/", lambda key: key.endswith("1"))
 

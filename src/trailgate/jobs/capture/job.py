@@ -34,6 +34,7 @@ from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.jobs.capture.ranges import RangeReport, run_range
 from trailgate.jobs.capture.repeats import IdRule, Recognised, check_spans, recognise
 from trailgate.messages.metadata import REMEMBERED, MessageIdRule
+from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address, absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of
 from trailgate.storage.files.manifest import captured_lines
@@ -428,6 +429,7 @@ def capture_loaded(
         return runner(prepare(loaded.capture, source, location, options))
 
 
+@check_arguments
 def capture_files(  # noqa: PLR0913  one parameter an option
     source: Addresses,
     trail: str | Path,

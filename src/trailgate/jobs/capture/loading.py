@@ -25,6 +25,7 @@ from trailgate.jobs.machine import with_machine
 from trailgate.messages.messages import MessageBatch
 from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
+from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import absolute, is_file, read_whole
 from trailgate.storage.files.found_files import copy_members, folder_of, read_source
 from trailgate.storage.reading.message_files import MessageFiles, read_messages
@@ -113,6 +114,7 @@ class Loaded:
         }
 
 
+@check_arguments
 def load_capture(
     properties: PathLike | None = None,
     extract: PathLike | None = None,
@@ -153,6 +155,9 @@ def load(
 ) -> Loaded:
     """Return a capture with what is to be said about its files; see ``load_capture``."""
     parameters = None
+    if ignore_unsupported and extract is None:
+        problem = "ignore_unsupported is about an Extract parameter file, and none is given"
+        raise OptionError(problem, hint="Leave it out, or name the file by extract")
     base = None if base is None else absolute(base)
     if extract is not None:
         from trailgate.expressions.extract_files import parse_extract  # noqa: PLC0415  seldom needed

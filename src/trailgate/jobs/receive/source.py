@@ -58,11 +58,15 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
 
 def _check_scheme(text: str) -> None:
     """Raise OptionError for an address whose protocol is one of a broker's with a mistake in it."""
+    from trailgate.storage.files.addresses import SCHEMES, known_schemes  # noqa: PLC0415  not for help
+
     scheme, slashes, _ = text.partition("://")
-    hint = did_you_mean(scheme, PROTOCOLS) if slashes else ""
-    if hint:
-        error = unknown_protocol(text)
-        raise OptionError(error.problem, hint=f"{hint} {error.hint}")
+    if not slashes or scheme.casefold() in SCHEMES or scheme.casefold() == "file":
+        return
+    shown = f"{scheme}:// is neither the protocol of a broker nor that of a store"
+    near = did_you_mean(scheme, [*PROTOCOLS, *SCHEMES])
+    hint = f"{near} Known are {known_schemes(*PROTOCOLS)}, and paths of files"
+    raise OptionError(shown, hint=hint.strip())
 
 
 def _join(url: str, destination: str) -> str:

@@ -31,6 +31,8 @@ OPENED: Final[Mapping[str, Callable[[str], tuple[fs.FileSystem, str]]]] = Mappin
         "hdfs": hdfs_files,
     }
 )
+MOCK: Final = "mock"  # pyarrow's own store of tests
+SCHEMES: Final = frozenset({"s3", "viewfs", *OPENED})  # of stores
 
 Address = str | os.PathLike[str]
 
@@ -51,11 +53,22 @@ def locate(address: Address) -> tuple[fs.FileSystem, str]:
     if not URI.match(text):
         # A path such as a:b is taken for the address of a store by pyarrow.
         return LOCAL, f"./{text}" if COLON.match(text) else text
+    scheme = scheme_of(text)
+    if scheme not in SCHEMES and scheme != MOCK:
+        raise OptionError(
+            f"{scheme}:// is not the protocol of a store",
+            hint=f"Known are {known_schemes()}, and paths of files",
+        )
     try:
         return _locate(text, os.getpid())
     except (OSError, ValueError, TypeError) as error:
         # Not ``from error``: its text has the login of the address.
         raise OptionError(mask_logins(f"cannot use the address {text}: {error}")) from None
+
+
+def known_schemes(*others: str) -> str:
+    """Return the schemes of addresses as a sentence lists them: these, and those of stores."""
+    return ", ".join(f"{name}://" for name in (*others, *sorted(SCHEMES)))
 
 
 @lru_cache(maxsize=4096)

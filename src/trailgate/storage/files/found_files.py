@@ -50,6 +50,11 @@ class FoundFile(NamedTuple):
     modified: int | None
 
 
+def is_pattern(address: str) -> bool:
+    """Return whether an address may be a pattern of names."""
+    return WILD.search(locate(address)[1]) is not None
+
+
 def addresses_of(given: Addresses) -> tuple[str, ...]:
     """Return one address or several as strings; raises OptionError where there are none."""
     several = (given,) if isinstance(given, str | os.PathLike) else tuple(given)
@@ -249,6 +254,14 @@ def folder_of(address: Address) -> str:
     text = str(address)
     path = locate(text)[1]
     return addresses_like(text, path)(path.rpartition("/")[0]) or ("/" if path[:1] == "/" else ".")
+
+
+def check_folder(folder: Address, what: str) -> None:
+    """Raise StorageError where a folder that an option names is not there: nothing would be found in it."""
+    store, path = locate(folder)
+    if store.get_file_info(path).type != fs.FileType.Directory:
+        problem = f"{what} names a folder that is not there"
+        raise StorageError(problem, where=Where(source=os.fspath(folder)))
 
 
 def copy_members(folders: Iterable[Address]) -> Callable[[str], str | None]:

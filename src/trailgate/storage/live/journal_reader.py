@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import StorageError, Where
+from trailgate.storage.files.listing import files_on_disk
 from trailgate.storage.files.quarantine import write_line
 from trailgate.storage.live.journal import Stored
 from trailgate.storage.live.journal_segments import (
@@ -46,6 +47,13 @@ def find_journal(path: str) -> Path:
         if folder.is_dir() and journal_files(folder):
             return folder
     hint = "Name the folder, or the prefix of the trail: dirdat/ot for dirdat/ot.journal"
+    if "://" in path:
+        hint = "Name the journal's folder, and not the broker"
+    elif files_on_disk(path):
+        hint = (
+            "There is a trail of this name, and no journal beside it: a capture from Kafka keeps none, "
+            "since the broker keeps the messages; nor does one from files"
+        )
     raise StorageError("there is no journal here", where=Where(source=path), hint=hint)
 
 

@@ -122,11 +122,43 @@ class ReadOptions:
                 "times is about the types of a table's columns, and no table is given",
                 hint="Without table the values of operations are text as they are in the trail",
             )
+        for first, last in RANGES:
+            low, high = getattr(self, first), getattr(self, last)
+            if low is not None and high is not None and _is_above(low, high):
+                problem = f"{_spelling(first)} {low} is above {_spelling(last)} {high}"
+                raise OptionError(problem, hint="Nothing lies between the two")
+
+    def check_csns(self, csn: str) -> None:
+        """Raise OptionError where a bound cannot be compared with CSNs like one of the trail's: they are numbers, and it is not."""
+        for name in ("from_csn", "to_csn"):
+            bound = getattr(self, name)
+            if bound is not None and not _is_number(bound) and _is_number(csn):
+                problem = f"{_spelling(name)} is {bound!r}, and the CSNs of the trail are numbers, as {csn}"
+                raise OptionError(problem)
 
 
 OPTIONS: Final = Options("trail", field_options(ReadOptions))
+RANGES: Final = (
+    ("from_position", "to_position"),
+    ("after", "to_position"),
+    ("from_csn", "to_csn"),
+)
 POSITIONS: Final = (("after", pc.greater), ("from_position", pc.greater_equal))
 DIGITS: Final = r"^[0-9]+$"
+
+
+def _spelling(name: str) -> str:
+    return OPTIONS.row(name).spelling
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _is_above(low: str, high: str) -> bool:
+    """Return whether a range is empty, for whatever it is compared with: positions are text of one length."""
+    numbers = _is_number(low) and _is_number(high)
+    return int(low) > int(high) if numbers else low > high
 
 
 def choosing_columns(options: ReadOptions, *, typed: bool) -> tuple[str, ...]:
@@ -171,7 +203,7 @@ def _compare(csn: pa.Array, bound: str, holds: Any) -> pa.Array:
     Numbers of any length: without leading zeros, the longer one is greater.
     """
     as_text = holds(csn, bound)
-    if not (bound.isascii() and bound.isdigit()):
+    if not _is_number(bound):
         return as_text
     digits = pc.utf8_ltrim(csn, "0")
     number = bound.lstrip("0")

@@ -313,8 +313,13 @@ def latest_tables(
         read += file.size
         with TrailFileReader(file) as reader:
             header = reader.header if file.size else None
-            if header is not None and header.trail.compatibility >= METADATA_LEVEL:
-                names |= {known.name for known in _tables(reader)}
+            if header is None or header.trail.compatibility < METADATA_LEVEL:
+                continue
+            for known in _tables(reader):
+                if known.name not in names:
+                    names.add(known.name)
+                    if enough(names):
+                        return names, False
     return names, True
 
 

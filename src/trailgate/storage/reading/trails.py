@@ -11,8 +11,9 @@ import pyarrow as pa
 from trailgate.columnar.digits import parse_position
 from trailgate.errors import DecodeError
 from trailgate.model.shapes import Projection, names_of
-from trailgate.model.table_patterns import TablePatterns
+from trailgate.model.table_patterns import TablePatterns, no_table
 from trailgate.model.tables import Definitions, Table
+from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
 from trailgate.storage.reading.options import (
@@ -32,7 +33,7 @@ from trailgate.storage.reading.splits import (
     read_records,
 )
 from trailgate.storage.reading.threads import in_order, thread_count
-from trailgate.storage.reading.trail_file import find_table
+from trailgate.storage.reading.trail_file import find_table, latest_tables
 from trailgate.storage.reading.transaction_spans import last_begin
 from trailgate.trail.reading.images import Wanted
 from trailgate.trail.reading.record_table import RECORDS_SCHEMA
@@ -52,9 +53,11 @@ __all__ = [
 
 EVERYTHING: Final = ReadOptions()
 DAMAGED: Final = "trailgate check {} lists what is damaged, and --salvage OUT saves the rest"
+SEARCHED_BYTES: Final = 64 << 20  # of a trail in which tables are looked for
 THREAD_BYTES: Final = 16 << 20  # of a trail that a thread reads at once
 
 
+@check_arguments
 def read_trail(  # noqa: PLR0913  one parameter an option
     path: Address | TrailFiles,
     *,
@@ -92,7 +95,11 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     """
     named = locals()
     options = ReadOptions.of({row.name: named[row.name] for row in OPTIONS})
-    return read_chosen(path, options, limit, threads)
+    trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
+    notices = Notices()
+    for notice in choice_notices(trail, options):
+        notices.once("%s: %s", trail.prefix, notice)
+    return read_chosen(trail, options, limit, threads)
 
 
 def read_chosen(
@@ -104,6 +111,7 @@ def read_chosen(
     """Return a reader of what the options ask for, in order."""
     trail = path if isinstance(path, TrailFiles) else find_trail(path, options.definitions)
     many = thread_count(threads)
+    check_csns(trail, options)
     start, end = bounds = _bounds(trail, options)
     splits = [TrailSplit(start, end, whole=True)]
     if many > 1 and limit is None:
@@ -117,8 +125,41 @@ def read_chosen(
 def plan_reading(
     trail: TrailFiles, options: ReadOptions = EVERYTHING, split_bytes: int = SPLIT_BYTES
 ) -> list[TrailSplit]:
-    """Return splits that together hold everything that the options ask for, in order."""
+    """Return splits that together hold everything that the options ask for, in order. Raises OptionError."""
+    check_csns(trail, options)
     return plan_splits(trail, split_bytes, _bounds(trail, options))
+
+
+def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
+    """Yield a sentence for each pattern of tables that no table fits which the trail defines; none where it defines no table."""
+    patterns = () if options.tables is None else options.tables.patterns
+
+    def missed(names: set[str]) -> list[str]:
+        return [
+            pattern
+            for pattern in patterns
+            if not any(TablePatterns((pattern,)).fits(name) for name in names)
+        ]
+
+    if not patterns:
+        return
+    names, are_all = latest_tables(trail, lambda found: not missed(found), SEARCHED_BYTES)
+    whole = "the trail's definitions" if are_all else "the trail's newest files"
+    for pattern in missed(names) if names else ():
+        yield no_table("tables", pattern, sorted(names), whole)
+
+
+def check_csns(trail: TrailFiles, options: ReadOptions) -> None:
+    """Raise OptionError where a CSN is asked for that is not like those of the trail, of which the first one is read."""
+    bounds = [text for text in (options.from_csn, options.to_csn) if text is not None]
+    if all(text.isdigit() for text in bounds):
+        return
+    try:
+        first = list(read_chosen(trail, ReadOptions(columns=("csn",)), 1, 1))
+    except DecodeError:
+        return  # the reading itself meets it, or begins after it
+    for csn in (value for batch in first for value in batch["csn"].to_pylist()):
+        options.check_csns(csn or "")
 
 
 def read_split(

@@ -29,6 +29,10 @@ IN_ORDER: Final = (
     'Write the rows of one trail in its order, as df.repartition(1).sortWithinPartitions("position"). '
     'To write whole transactions in the order that they have, leave out that column: df.drop("position")'
 )
+PLACED: Final = (
+    "Keep the column position of a frame whose rows are filtered, and write it in its order, as "
+    'df.repartition(1).sortWithinPartitions("position")'
+)
 
 
 class Row(NamedTuple):
@@ -234,7 +238,7 @@ class RemakingChain(Chain):
             rows.fail(
                 at,
                 f"{_lost(known.remade)}, and without positions it is not known where others of it are",
-                IN_ORDER,
+                PLACED,
             )
         made = indicators(begins, ends)
         if (made == rows.indicators).all():
@@ -340,7 +344,7 @@ def check_remade(parts: Sequence[Ends]) -> None:
         return
     if not all(ends.placed for ends in parts):
         problem = f"{_lost(remade)}, and rows of other partitions have no positions"
-        raise TransactionError(problem, hint=IN_ORDER)
+        raise TransactionError(problem, hint=PLACED)
     counts = pa.chunked_array(remade).value_counts()
     several = counts.filter(pc.greater(counts.field("counts"), 1))
     if len(several):
