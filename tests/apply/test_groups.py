@@ -115,7 +115,7 @@ def test_a_further_source_of_a_table_does_not_catch_up(tmp_path: Path) -> None:
         applied(tmp_path, one, other, changed_maps="catch-up")
 
 
-MORE: Final = [("BANK.ORDERS", "I", {}, order(5, "CAT", 20))]
+MORE: Final[list[Any]] = [("BANK.ORDERS", "I", {}, order(5, "CAT", 20))]
 OTHER_ORDERS: Final = "MAP bank.cust, TARGET b.orders, COLMAP (order_id = 9), KEYCOLS (order_id);"
 
 

@@ -95,7 +95,7 @@ class SplitWork:
     """How splits are read. ``tables`` are those of the target by the names that created ones would have; operations on any other one are left out up to ``done``.
 
     ``keep`` keeps operations as the trail has them, and notes the errors of those that cannot be applied, of which the first is raised else.
-    Operations after ``until`` are not looked at, if it is not empty; those after ``settled`` may not be applied yet, so that one that cannot be decided is no error.
+    Operations after ``until`` are not looked at, if it is not empty; those after ``settled`` may not be applied yet, and an error about what cannot be decided is left out.
     With ``fold_rows`` operations are folded when there are so many on one table.
     """
 

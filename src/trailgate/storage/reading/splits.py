@@ -76,7 +76,7 @@ class Notices:
             LOG.warning(text, *(mask_logins(v) if isinstance(v, str) else v for v in values))
 
     def of_header(self, reader: TrailFileReader) -> None:
-        """Log where a file is another one than its name says, of a level that is not known, or shorter than its header states."""
+        """Log where a file is another one than its name states, of a level that is not known, or shorter than its header states."""
         file, header = reader.file, reader.header
         if header is None:
             return

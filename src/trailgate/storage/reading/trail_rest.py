@@ -95,7 +95,7 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
 
 
 def check_rest(trail: TrailFiles, begin: TrailPlace) -> None:
-    """Raise TruncatedError if a file before the last one ends inside a record, DecodeError if records follow one whose length is damaged, and StorageError if a file is another one than its name says."""
+    """Raise TruncatedError if a file before the last one ends inside a record, DecodeError if records follow one whose length is damaged, and StorageError if a file is another one than its name states."""
     for file in trail.following(begin.number):
         with TrailFileReader(file) as reader:
             reader.check_number()

@@ -150,7 +150,7 @@ class TrailStream:
         return trail_rest(trail, start.place)
 
     def check_numbers(self, start: StreamOffset) -> None:
-        """Raise StorageError if a file from a place on is another one than its name says."""
+        """Raise StorageError if a file from a place on is another one than its name states."""
         trail = self._find()
         if trail is not None:
             check_numbers(trail.following(start.place.number))

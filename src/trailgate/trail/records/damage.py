@@ -1,4 +1,4 @@
-"""Where a trail file cannot be read, and whether it is the file that its name says: one function decides each, and every reader, check and view asks it.
+"""Where a trail file cannot be read, and whether it is the file that its name states: one function decides each, and every reader, check and view asks it.
 
 A record whose length reaches beyond the end of the file may still be being written, or its length may be damaged. It is
 damaged if a good record begins in the bytes that it claims.
