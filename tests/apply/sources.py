@@ -16,14 +16,15 @@ from oracles.apply_naive import COLUMNS, Operation
 from trailgate import TrailAppender
 from trailgate.model.changes import BEGIN, END, MIDDLE, WHOLE, ChangeBatch
 from trailgate.model.tables import Definitions
+from trailgate.storage.live.live_trail import AppendOptions
 
 DEFINITIONS = Definitions((TABLE,))
 Rows = dict[int, dict[str, Any]]
 
 
-def write_log(prefix: Path, log: Sequence[Operation]) -> None:
-    """Append a log to a trail, which is begun where there is none."""
-    with TrailAppender(str(prefix), DEFINITIONS) as trail:
+def write_log(prefix: Path, log: Sequence[Operation], *, new_file: bool = False) -> None:
+    """Append a log to a trail, which is begun where there is none; in a new file if it is to be."""
+    with TrailAppender(str(prefix), DEFINITIONS, AppendOptions(new_file=new_file)) as trail:
         for number, (_, own) in enumerate(groupby(log, key=lambda one: one.transaction)):
             operations = list(own)
             block = block_of(operations)

@@ -153,6 +153,27 @@ def rewrite(files: Sequence[Sequence[bytes]], first: int = 0) -> Callable[[Path]
     return change
 
 
+def exchange(one: int, other: int) -> Callable[[Path], None]:
+    """Exchange the names of two files."""
+
+    def change(prefix: Path) -> None:
+        first, second = path_of(prefix, one), path_of(prefix, other)
+        data = first.read_bytes()
+        second.rename(first)
+        second.write_bytes(data)
+
+    return change
+
+
+def copy(number: int, to: int) -> Callable[[Path], None]:
+    """Copy a file to the name of another one."""
+
+    def change(prefix: Path) -> None:
+        path_of(prefix, to).write_bytes(path_of(prefix, number).read_bytes())
+
+    return change
+
+
 def both(*changes: Callable[[Path], None]) -> Callable[[Path], None]:
     def change(prefix: Path) -> None:
         for one in changes:
@@ -175,6 +196,7 @@ class Case:
     notice: str = ""
 
 
+OTHER_FILE: Final = "the header states file number {}, and the name {}: another file of the trail was copied or renamed to this name"
 NOTHING: Sequence[Sequence[bytes]] = ()
 LONGER = [flat(0, 10), flat(10, 20), [*flat(20, 30), *flat(30, 34)]]
 OTHER_CSNS = [[r.replace(b"10%02d" % n, b"20%02d" % n) for n in range(12) for r in transaction(n)]]
@@ -270,6 +292,24 @@ CASES: Final = {
         THREE, begin_file(3, 99), keys(range(30)),
         notice="99 bytes at the end of .*ot000000003 are not read: the record at byte 0 is not complete",
     ),
+    "two files exchanged": Case(
+        THREE[:1], both(rewrite(THREE), exchange(1, 2)), keys(range(10)), error=OTHER_FILE.format(2, 1)
+    ),
+    "two files exchanged before the first run": Case(
+        NOTHING, both(rewrite(THREE), exchange(0, 1)), [], error=OTHER_FILE.format(1, 0)
+    ),
+    "a file copied over another one": Case(
+        THREE[:1], both(rewrite(THREE), copy(1, 2)), keys(range(20)), error=OTHER_FILE.format(1, 2)
+    ),
+    "the first file copied over another one": Case(
+        THREE[:1], both(rewrite(THREE), copy(0, 1)), keys(range(10)), error=OTHER_FILE.format(0, 1)
+    ),
+    "a file copied to the next number": Case(
+        THREE, copy(1, 3), keys(range(30)), error=OTHER_FILE.format(1, 3)
+    ),
+    "files that are applied exchanged": Case(
+        THREE, exchange(1, 2), keys(range(30)), error=OTHER_FILE.format(1, 2)
+    ),
     "the end of the last file is blank": Case(
         THREE, append(2, bytes(50)), keys(range(30)), error="a record must begin with 47 01"
     ),
@@ -281,6 +321,7 @@ SAID_LATER: Final = {  # the batches before the damage may be applied, or not
     "a damaged length within the file",
     "a finished file cut in a record",
     "a finished file cut where a record ends",
+    "a file copied over another one",
 }
 
 
@@ -323,6 +364,49 @@ def _check_notices(done: ApplyReport, case: Case) -> None:
         assert any(re.search(case.notice, notice) for notice in done.notices), done.notices
     else:
         assert done.notices == ()
+
+
+def without_number(prefix: Path) -> Path:
+    """Take the sequence number out of the headers of a trail's files."""
+    for number, records in enumerate(THREE):
+        info = TrailInfo(seqno=None, compatibility=3)
+        head = encode_header(FileHeader(trail=info))
+        path_of(prefix, number).write_bytes(head + b"".join(records))
+    return prefix
+
+
+@pytest.mark.parametrize("kind", ["renamed", "without a number"])
+def test_files_that_do_not_contradict_their_names_are_applied(kind: str, tmp_path: Path) -> None:
+    prefix, to = write_trail(tmp_path / "ot", THREE), TARGETS[0].format(tmp_path)
+    if kind == "renamed":
+        for file in tmp_path.glob("ot*"):
+            file.rename(tmp_path / file.name.replace("ot", "copy"))
+        prefix = tmp_path / "copy"
+    else:
+        without_number(prefix)
+    apply_trail(prefix, to, batch_bytes=300)
+    assert landed(to) == keys(range(30))
+    assert verify_tables(prefix, to).is_equal
+    assert not any(found.kind == "number" for found in check_trail(str(prefix)).findings)
+
+
+@pytest.mark.parametrize("change", [exchange(1, 2), copy(1, 2)], ids=["exchanged", "copied"])
+def test_every_view_names_a_file_that_is_another_one(
+    change: Callable[[Path], None],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    prefix, to = write_trail(tmp_path / "ot", THREE[:1]), TARGETS[0].format(tmp_path)
+    apply_trail(prefix, to)
+    rewrite(THREE)(prefix)
+    change(prefix)
+    for view in ("--verify", "--status"):
+        assert run(["apply", str(prefix), "--to", to, view]) == 1
+        assert "header states file number" in capfd.readouterr().err
+    caplog.clear()
+    run(["show", str(prefix)])
+    assert "header states file number" in caplog.text
 
 
 def _older_duckdb(path: str) -> None:
@@ -432,10 +516,11 @@ def test_what_the_error_about_purged_files_advises_works(target: str, tmp_path: 
 
 def test_file_numbers_that_wrap_are_a_gap(tmp_path: Path) -> None:
     """A number of six digits cannot grow: a writer stops at 999999 instead of beginning again at 0."""
-    prefix, to = write_trail(tmp_path / "ot", THREE[:2]), f"duckdb:{tmp_path}/x.duckdb"
-    path_of(prefix, 0).rename(f"{prefix}999999")
+    prefix, to = write_trail(tmp_path / "ot", THREE[:1], 999_999), f"duckdb:{tmp_path}/x.duckdb"
+    path_of(prefix, 999_999).rename(f"{prefix}999999")
     apply_trail(prefix.with_name("ot999999"), to)
-    path_of(prefix, 1).rename(f"{prefix}000000")
+    write_trail(prefix, THREE[1:2])
+    path_of(prefix, 0).rename(f"{prefix}000000")
 
     with pytest.raises(
         TrailgateError, match=r"missing between ot000000 and ot999999: numbers 1 to 999998"

@@ -57,6 +57,25 @@ def test_what_a_trail_grows_by_is_applied_and_each_batch_is_a_line(tmp_path: Pat
     assert len(duckdb_rows(tmp_path)) == 8
 
 
+@pytest.mark.parametrize("applied", [0, 3], ids=["at its begin", "after a batch"])
+def test_the_metrics_of_a_run_that_ended_with_an_error_state_it(
+    applied: int, tmp_path: Path
+) -> None:
+    metrics = tmp_path / "m.prom"
+    write_log(tmp_path / "ot", inserts(1, 4))
+    command = ["apply", str(tmp_path / "ot"), "--to", f"duckdb:{tmp_path}/hr.duckdb"]
+    if applied:
+        assert run(command) == 0
+        write_log(tmp_path / "ot", inserts(1, 4))
+    else:
+        (tmp_path / "ot000000000").rename(tmp_path / "ot000000001")  # the header has number 0
+    assert run([*command, "--follow", "--metrics", str(metrics)]) == 1
+    (line,) = [
+        one for one in metrics.read_text().splitlines() if one.startswith("trailgate_apply_up{")
+    ]
+    assert line.endswith(" 0")
+
+
 def test_a_terminal_gets_a_view(tmp_path: Path) -> None:
     write_log(tmp_path / "ot", inserts(1, 4))
     ours, theirs = pty.openpty()

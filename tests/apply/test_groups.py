@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -113,6 +113,42 @@ def test_a_further_source_of_a_table_does_not_catch_up(tmp_path: Path) -> None:
     applied(tmp_path, one)
     with pytest.raises(StorageError, match=r"b\.names is applied up to position.*joins it"):
         applied(tmp_path, one, other, changed_maps="catch-up")
+
+
+MORE: Final[list[Any]] = [("BANK.ORDERS", "I", {}, order(5, "CAT", 20))]
+OTHER_ORDERS: Final = "MAP bank.cust, TARGET b.orders, COLMAP (order_id = 9), KEYCOLS (order_id);"
+
+
+@pytest.mark.parametrize("runs", [1, 2], ids=["one run without it", "two"])
+def test_a_statement_that_was_dropped_catches_up(runs: int, tmp_path: Path) -> None:
+    """Its target has the position of its own operations, so what it lacks is what follows that."""
+    write_bank(tmp_path / "ot")
+    applied(tmp_path, CUST, ORDERS)
+    written = len(HISTORY)
+    for log in (LATER, MORE)[:runs]:
+        write_bank(tmp_path / "ot", log, written)
+        written += len(log)
+        applied(tmp_path, CUST)
+    assert (customers(tmp_path), orders(tmp_path)) == ([("ANN", "Moss")], ORDER_ROWS)
+    with pytest.raises(StorageError, match=r"bank\.orders to b\.orders would lack"):
+        applied(tmp_path, CUST, ORDERS)
+
+    applied(tmp_path, CUST, ORDERS, changed_maps="catch-up")
+
+    missed = [(4, 10), (5, 20)][:runs]
+    assert (customers(tmp_path), orders(tmp_path)) == ([("ANN", "Moss")], [*ORDER_ROWS, *missed])
+    assert applied(tmp_path, CUST, ORDERS).operations == 0
+    params, to = str(tmp_path / "rep.prm"), f"duckdb:{tmp_path}/x.duckdb"
+    assert verify_tables(tmp_path / "ot", to, params=params).is_equal
+
+
+def test_another_source_of_a_dropped_statements_target_does_not_catch_up(tmp_path: Path) -> None:
+    write_bank(tmp_path / "ot")
+    applied(tmp_path, CUST, ORDERS)
+    write_bank(tmp_path / "ot", LATER, len(HISTORY))
+    applied(tmp_path, CUST)
+    with pytest.raises(StorageError, match=r"b\.orders is applied up to position.*joins it"):
+        applied(tmp_path, CUST, OTHER_ORDERS, changed_maps="catch-up")
 
 
 @pytest.mark.parametrize("target", ["delta:{0}/lake", "parquet:{0}/history"])

@@ -163,7 +163,8 @@ def ignoring(folder: Path) -> list[str]:
 
 def purged(folder: Path) -> list[str]:
     write_log(folder / "ot", inserts(1, 4))
-    (folder / "ot000000000").rename(folder / "ot000000003")
+    write_log(folder / "ot", inserts(4, 9), new_file=True)
+    (folder / "ot000000000").unlink()
     return []
 
 

@@ -14,7 +14,7 @@ from apply.sources import TARGETS, write_log
 from apply.test_net_effects import history
 from laws import chance, examples
 from oracles.apply_naive import Operation
-from trailgate import OptionError, StorageError, apply_trail, verify_tables
+from trailgate import ApplyError, OptionError, StorageError, apply_trail, verify_tables
 from trailgate.cli.main import run
 
 FULL = {"a": 1, "b": 2, "c": 3}
@@ -22,6 +22,13 @@ LOG = [
     *(Operation("I", key, key, FULL, key) for key in range(1, 6)),
     Operation("U", 2, 2, {"a": 9}, 6),
     Operation("K", 5, 6, {"b": None}, 7),
+]
+
+
+AFTER_PURGE = [
+    Operation("U", 1, 1, {"a": 5}, 1),
+    Operation("D", 3, 3, {}, 2),
+    Operation("I", 30, 30, FULL, 3),
 ]
 
 
@@ -149,6 +156,104 @@ def test_a_delta_table_that_was_changed_is_told(tmp_path: Path) -> None:
     DeltaTable(tmp_path / "lake/hr/t").delete("id = 3")
     found = verify_tables(tmp_path / "ot", to).tables["hr.t"]
     assert (found.equal, found.missing) == (4, 1)
+
+
+def trail_of(folder: Path, *logs: list[Operation]) -> Path:
+    """Write a trail with one file for each log; return its prefix."""
+    prefix = folder / "ot"
+    for number, log in enumerate(logs):
+        write_log(prefix, log, new_file=number > 0)
+    return prefix
+
+
+def purge(prefix: Path, *numbers: int) -> None:
+    """Delete files of a trail."""
+    for number in numbers:
+        Path(f"{prefix}{number:09}").unlink()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_tables_are_compared_after_files_of_the_trail_were_purged(
+    name: str, tmp_path: Path
+) -> None:
+    address, rows = TARGETS[name]
+    to = address.format(tmp_path)
+    prefix = trail_of(tmp_path, LOG, [Operation("I", 20, 20, FULL, 1)], AFTER_PURGE)
+    apply_trail(prefix, to)
+    purge(prefix, 0, 1)
+
+    report = verify_tables(prefix, to)
+    found = report.tables["hr.t"]
+    assert report.is_equal, found.rows
+    # Rows 1 and 30 are of the last file, row 3 is deleted by it; the others are of files that are gone.
+    assert (found.equal, found.untouched) == (2, len(rows(tmp_path)) - 2)
+    assert (
+        "the trail begins at file number 2: operations of earlier files are missing"
+        in report.notices
+    )
+    assert any("the others are untouched" in notice for notice in report.notices)
+
+
+def test_a_change_by_others_is_found_after_files_of_the_trail_were_purged(tmp_path: Path) -> None:
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    prefix = trail_of(tmp_path, LOG, [Operation("I", 20, 20, FULL, 1)], AFTER_PURGE)
+    apply_trail(prefix, to)
+    purge(prefix, 0, 1)
+    changed(tmp_path, "UPDATE hr.hr.t SET a = 0 WHERE id = 1", "DELETE FROM hr.hr.t WHERE id = 30")
+    found = verify_tables(prefix, to).tables["hr.t"]
+    assert {row.key["id"]: row.kind for row in found.rows} == {1: "different", 30: "missing"}
+
+
+def test_versions_of_rows_are_not_compared_without_the_first_files(tmp_path: Path) -> None:
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    prefix = trail_of(tmp_path, LOG, AFTER_PURGE)
+    apply_trail(prefix, to, mode="soft-delete")
+    purge(prefix, 0)
+    with pytest.raises(
+        StorageError, match=r"begins at file number 1, and without the ope.*table hr\.t\)"
+    ):
+        verify_tables(prefix, to, mode="soft-delete")
+
+
+def test_an_error_names_the_table_of_the_target(tmp_path: Path) -> None:
+    """It does so too where the comparison stops at its own copy of the table."""
+    to = TARGETS["duckdb"][0].format(tmp_path)
+    write_log(tmp_path / "load", LOG)
+    write_log(tmp_path / "ot", AFTER_PURGE)
+    apply_trail(tmp_path / "load", to, group="load")
+    apply_trail(tmp_path / "ot", to)
+    with pytest.raises(ApplyError, match=r"update of id=1: there is no such row .*table hr\.t\)"):
+        verify_tables(tmp_path / "ot", to)
+
+
+WAITING = {
+    "an update without the column": [Operation("U", 1, 1, {"b": 7}, 6)],
+    "an update without it, and others": [
+        Operation("I", 7, 7, FULL, 6),
+        Operation("U", 7, 7, {"c": 7}, 7),
+    ],
+    "a row that is there": [Operation("I", 1, 1, FULL, 6)],
+    "a row that is not there": [Operation("U", 99, 99, {"a": 1}, 6)],
+}
+
+
+@pytest.mark.parametrize("waiting", WAITING.values(), ids=WAITING)
+def test_operations_that_are_not_applied_yet_are_not_looked_at(
+    waiting: list[Operation], tmp_path: Path
+) -> None:
+    """Some of them cannot be applied: the next run stops at them, and the comparison does not."""
+    to, prefix = TARGETS["duckdb"][0].format(tmp_path), tmp_path / "ot"
+    params = str(tmp_path / "r.prm")
+    Path(params).write_text("REPLICAT r\nMAP hr.t, TARGET y.t, WHERE (a = 1);\n")
+    write_log(prefix, LOG[:5])
+    apply_trail(prefix, to, params=params)
+    write_log(prefix, waiting)
+
+    report = verify_tables(prefix, to, params=params)
+    assert report.is_equal
+    assert report.tables["y.t"].equal == 5
+    with pytest.raises(ApplyError):
+        apply_trail(prefix, to, params=params)
 
 
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:

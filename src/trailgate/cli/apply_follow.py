@@ -141,6 +141,12 @@ class ApplyWatch:
                 self._measured = time.monotonic()
         self._metrics.show(self.statistics)
 
+    def failed(self) -> None:
+        """State in the metrics that the run ended with an error."""
+        self.statistics = self.statistics.failed()
+        if self._metrics is not None:
+            self._metrics.show(self.statistics)
+
 
 def lag_bytes(run: ApplyRun) -> int | None:
     """Return the number of bytes of the trail that are not applied, or None if the trail cannot be read now."""
@@ -185,11 +191,15 @@ class Following:
                 return is_asked()
 
             retries = retries_of(patience, lasting=True, stopped=stopped)
-            run = watch.run = held.enter_context(opened(retries))
-            self._follow(run, watch, stopped)
-            watch.tick(measure=True)
-            statistics = watch.statistics.with_target(run.retries)
-            return statistics, run.lacks_operations
+            try:
+                run = watch.run = held.enter_context(opened(retries))
+                self._follow(run, watch, stopped)
+                watch.tick(measure=True)
+                lacks_operations = run.lacks_operations
+            except BaseException:
+                watch.failed()
+                raise
+            return watch.statistics.with_target(run.retries), lacks_operations
 
     def _shown(
         self, held: ExitStack, labels: dict[str, str]
@@ -307,7 +317,8 @@ def applied_beside(trail: str, to: str, output: LiveOutput) -> Iterator[AppliedB
     beside = AppliedBeside(trail, to, output)
     try:
         yield beside
+        beside.finish()
     except BaseException:
+        beside.statistics = beside.statistics.failed()
         beside.close()
         raise
-    beside.finish()

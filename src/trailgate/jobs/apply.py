@@ -340,7 +340,7 @@ class ApplyRun:
         def read() -> Iterable[SplitRead]:
             work = SplitWork(
                 trail,
-                self._source,
+                tables.source,
                 self.mapped.wanted,
                 tables.known,
                 tables.done_before,
@@ -350,6 +350,8 @@ class ApplyRun:
                 keep=tables.keeps,
                 fold_rows=self._reading.fold_rows if tables.folds else None,
                 notices=self._notices,
+                settled=tables.settled,
+                until=tables.until,
             )
             return self._reading.run(work, splits)
 
@@ -381,7 +383,10 @@ class ApplyRun:
         start = splits[0].start
         if done is not None:
             start = max(start, TrailPlace(*parse_position(done.position)))
-        found = first_ddl(trail, start, splits[-1].end)
+        end = splits[-1].end
+        if until := self._tables.until:
+            end = min(end, TrailPlace(*parse_position(until)).just_after)
+        found = first_ddl(trail, start, end)
         if found is not None:
             place, statement = found
             at = short_position(long_position(*place))
@@ -402,5 +407,7 @@ def position_notices(
 ) -> tuple[str, ...]:
     """Return a sentence for everything at a trail's end that cannot be applied yet. Raises StorageError if the trail is not the one that the position is of, and DecodeError for damage."""
     stream = TrailStream(partial(find_trail, trail, definitions))
-    rest = stream.rest(stream.continued(stored_position(known)))
+    start = stream.continued(stored_position(known))
+    stream.check_numbers(start)
+    rest = stream.rest(start)
     return () if rest is None else rest.notices

@@ -99,7 +99,7 @@ class FrameOperations:
                 raise _earlier(first, done)
             work = SplitWork(
                 TrailFiles(source, (), NO_DEFINITIONS),
-                source,
+                tables.source,
                 mapped.wanted,
                 tables.known,
                 done,

@@ -94,6 +94,10 @@ class ApplyStatistics:
         faults = dict(retries.faults)
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
 
+    def failed(self) -> Self:
+        """Return the statistics of a run that ended with an error: nothing is applied any more."""
+        return replace(self, up=False)
+
     @property
     def retried(self) -> int:
         """Return the number of faults of the target."""
@@ -109,7 +113,7 @@ BATCHES: Final = Metric("trailgate_apply_batches_total", "batches", "Batches tha
 ERRORS: Final = Metric("trailgate_apply_errors_total", "faults", "Faults of the target, by reason; each but a last one was retried.")  # fmt: skip
 OUTAGES: Final = Metric("trailgate_apply_outages_total", "outages", "Times at which the target failed after it had worked.")  # fmt: skip
 GAUGES: Final = (
-    Metric("trailgate_apply_up", "up", "Whether the target works: 1 or 0."),
+    Metric("trailgate_apply_up", "up", "Whether the target works: 1, or 0; 0 also after a run that ended with an error."),
     Metric("trailgate_apply_lag_bytes", "lag_bytes", "Bytes of whole transactions of the trail that are not applied."),
     Metric("trailgate_apply_last_commit_timestamp_seconds", "committed", "When the last batch was committed, in seconds since 1970 UTC."),
 )  # fmt: skip

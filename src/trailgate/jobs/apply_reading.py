@@ -95,6 +95,7 @@ class SplitWork:
     """How splits are read. ``tables`` are those of the target by the names that created ones would have; operations on any other one are left out up to ``done``.
 
     ``keep`` keeps operations as the trail has them, and notes the errors of those that cannot be applied, of which the first is raised else.
+    Operations after ``until`` are not looked at, if it is not empty; those after ``settled`` may not be applied yet, and an error about what cannot be decided is left out.
     With ``fold_rows`` operations are folded when there are so many on one table.
     """
 
@@ -109,6 +110,8 @@ class SplitWork:
     keep: bool = False
     fold_rows: int | None = FOLD_ROWS
     notices: Notices = field(default_factory=Notices)
+    settled: str = ""
+    until: str = ""
 
     def read(self, split: TrailSplit) -> SplitRead:
         """Read a split; raises TrailgateError."""
@@ -152,11 +155,19 @@ class SplitWork:
         own = transactions[block.order]
         if self.keep:
             found.blocks.append((moved, own))
-        for mapped in self.prepare(moved, faults):
-            chosen = own
-            if mapped is not moved:
-                chosen = transactions[mapped.order - found.rows]
-            self._add(found, parts, (mapped, chosen), faults, block.table)
+        for portion, noted in self._portions(moved, faults):
+            for mapped in self.prepare(portion, noted):
+                chosen = own if mapped is moved else transactions[mapped.order - found.rows]
+                self._add(found, parts, (mapped, chosen), noted, block.table)
+
+    def _portions(self, block: ChangeBlock, faults: Faults) -> Sequence[tuple[ChangeBlock, Faults]]:
+        """Return the operations of a block that are looked at, with what their errors are noted in."""
+        if not self.until:
+            return [(block, faults)]
+        settled = _up_to(block, self.settled)
+        later = _up_to(block, self.until) & ~settled
+        portions = ((settled, faults), (later, Faults(stop=False)))
+        return [(block.take(np.flatnonzero(one)), noted) for one, noted in portions if one.any()]
 
     def _add(
         self,
@@ -191,6 +202,12 @@ class SplitWork:
         own.append(operations)
         if self.fold_rows and sum(map(len, own)) > self.fold_rows:
             own[:] = [fold(join_operations([one.on(known.table) for one in own]))]
+
+
+def _up_to(block: ChangeBlock, position: str) -> Mask:
+    """Return which operations are at a position or before it."""
+    found: Mask = pc.less_equal(block.position, position).to_numpy(zero_copy_only=False)
+    return found
 
 
 def _note(defined: dict[str, dict[Table, str]], table: Table, first: str) -> None:

@@ -42,7 +42,7 @@ from trailgate.errors import (
     Where,
 )
 from trailgate.jobs.apply_discards import OTHERS, DiscardFile, discard_path, reason_of
-from trailgate.jobs.apply_groups import GroupSource
+from trailgate.jobs.apply_groups import GroupSource, continued_source, shown, target_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_reading import (
     KnownTable,
@@ -154,9 +154,14 @@ TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its n
 
 @runtime_checkable
 class BoundedTarget(Target, Protocol):
-    """A target whose tables take operations up to a position each; ``collisions`` are then treated so, if that is not None, whatever options state."""
+    """A target whose tables take operations up to a position each; ``collisions`` are then treated so, if that is not None, whatever options state.
+
+    All operations up to ``settled`` are taken by their tables, and none after ``until``.
+    """
 
     collisions: Collisions | None
+    settled: str
+    until: str
 
     def bound(self, table: TargetTable) -> str:
         """Return the position, in 20 digits, of the last operation that a table takes."""
@@ -202,6 +207,7 @@ class TargetTables:
             check_mode(to, mode)
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
+        self.settled, self.until = ("", "") if bounded is None else (bounded.settled, bounded.until)
         self._landed: dict[str, str] = {}  # how far tables are that leave nothing out
         self._known: dict[str, KnownTable] = {}
         self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
@@ -210,6 +216,7 @@ class TargetTables:
         self.definition_before: Callable[[str, str], Table | None] | None = None
         self._discards: DiscardFile | None = None
         self.done = self._target.position(None)
+        self.source = source
         try:
             if self.done is not None and self.done.trail != source:
                 self._change_source(self.done, source, to, is_absent)
@@ -222,7 +229,9 @@ class TargetTables:
     ) -> None:
         """Go on with other tables or MAP statements than those of the stored position, as far as the options allow it; raises StorageError."""
         options = self._options
-        joining = GroupSource.read(source).joining(GroupSource.read(done.trail), is_absent)
+        own, before = GroupSource.read(source), GroupSource.read(done.trail)
+        joined = own.joining(before, is_absent)
+        joining = None if joined is None else [shown(one) for one in joined]
         known = f"group {options.group} applies {done.trail} to this target, and this is {source}"
         where = Where(source=to)
         if joining is None:
@@ -236,8 +245,10 @@ class TargetTables:
         self.done = replace(done, trail=source)
         if not self.by_position:
             return
+        self.source = continued_source(source, done.trail)
+        self.done = replace(done, trail=self.source)
         if joining and options.changed_maps == "catch-up":
-            self._check_joining(joining, to)
+            self._check_further(own.further(before), to)
             self.done = None  # each table of the group has its own position
         elif joining:
             at = short_position(done.position)
@@ -245,14 +256,16 @@ class TargetTables:
             if not options.dry_run:
                 self._target.commit(self.done)
 
-    def _check_joining(self, joining: Sequence[str], to: str) -> None:
+    def _check_further(self, further: Sequence[str], to: str) -> None:
         """Raise StorageError if a table that is there already would be written from a further source: its position would hide what lies before it."""
-        for one in joining:
-            target = one.partition(" to ")[2].partition(":")[0]
+        for one in further:
+            target = target_of(one)
             for known in self._target.positions() if target else ():
                 if "*" not in target and TablePatterns((target,)).fits_end(known.table):
                     at = short_position(known.position)
-                    problem = f"{known.table} is applied up to position {at}, and {one} joins it"
+                    problem = (
+                        f"{known.table} is applied up to position {at}, and {shown(one)} joins it"
+                    )
                     hint = "Give the new source a target of its own"
                     raise StorageError(problem, where=Where(source=to), hint=hint)
 

@@ -4,14 +4,14 @@ The trail is applied to a file of DuckDB, in the types of the target's tables an
 memory; what needs more goes to files beside it. So the same engine is used twice, and what it does wrong is not found: what others did to the tables is.
 
 Tables that were loaded first begin in that file as they are in the target, and the trail is applied over them: where they are right, that changes nothing. Rows that the trail has no operations on are
-counted apart, as ``untouched``.
+counted apart, as ``untouched``. So it is with a trail whose first files are not there any more, since their rows are in the target alone.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,13 +23,14 @@ import pyarrow.compute as pc
 
 from trailgate.apply.batch import Effects
 from trailgate.apply.collisions import Collisions
+from trailgate.apply.faults import DUPLICATE, MISSING
 from trailgate.apply.modes import MODES
 from trailgate.apply.nets import Effect, Nets, key_codes
 from trailgate.apply.operations import Operations, concat
 from trailgate.apply.stored_types import spelled
 from trailgate.apply.tables import TargetTable
 from trailgate.columnar.digits import short_position
-from trailgate.errors import OptionError, StorageError, Where
+from trailgate.errors import ApplyError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.apply import ApplyRun, Progress, Reading
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
@@ -37,6 +38,7 @@ from trailgate.model.changes import StateColumn
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.trail_files import find_trail
 from trailgate.targets.duckdb import TableTarget as Scratch
 from trailgate.targets.target import CheckingTarget, Position, TablePosition, Target, open_target
 
@@ -46,6 +48,9 @@ MEMORY: Final = "1GB"
 SHOWN: Final = 20  # differing rows of a table that are shown
 KINDS: Final = ("equal", "untouched", "missing", "surplus", "different")
 TIMED: Final = "Which versions there are depends on when batches were applied"
+REMAINING: Final = "of rows, those that the remaining files have operations on are compared, in the columns that these log; the others are untouched"
+WHOLE: Final = "the trail begins at file number {}, and without the operations of earlier files its rows cannot be compared: {}"
+WHOLE_HINT: Final = "Put the earlier files of the trail back to compare"
 LOADED: Final = "The trail does not have the versions that were there before it"
 
 
@@ -108,6 +113,12 @@ class _Expected(Target):
     tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
     widens: bool = True
     commits_alone: bool = False
+    settled: str = field(init=False)
+    until: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.settled = self.whole.position
+        self.until = max(self.settled, *(one.position for one in self.real.positions()), "")
 
     def position(self, table: TargetTable | None) -> Position | None:
         return self.scratch.position(table)
@@ -206,6 +217,8 @@ def verify_tables(
     that the trail has operations on are compared, in the columns that are logged. Of each table the first ``shown`` rows that differ are returned, with the positions of the operations on
     them.
 
+    Where the trail's first files are missing, tables of current rows are compared as loaded ones; a notice states it.
+
     Raises OptionError where loaded tables have another mode than current rows, and else what ``apply_trail`` raises.
     """
     mapped = mapped_options(ApplyOptions(**OPTIONS.read(options)))
@@ -214,11 +227,14 @@ def verify_tables(
     others = sorted(mapped.modes - {"current"})
     if loaded and others:
         raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
-    policy = Collisions.RESULT if loaded else None
+    begin = find_trail(trail, definitions or mapped.definitions).begin.number
+    is_partial = begin > 0 and not loaded and not others
+    policy = Collisions.RESULT if loaded or is_partial else None
     reading = Reading(threads)
     with (
         tempfile.TemporaryDirectory(prefix="trailgate-verify-") as folder,
         closing(open_target(to, given.group)) as real,
+        _told_of_target(begin),
     ):
         whole = real.position(None)
         if whole is None:
@@ -242,6 +258,8 @@ def verify_tables(
                 problem = "versions of rows with columns of @DATENOW are not compared"
                 raise OptionError(problem, hint=TIMED)
             notices = first.to_end(progress).notices
+            if is_partial:
+                notices = (*notices, REMAINING)
             found = {
                 name: _compare(
                     expected, name, mapped.mode(name), shown, mapping.timed(name) if mapping else ()
@@ -260,6 +278,22 @@ def verify_tables(
                 ]
                 found[name] = replace(found[name], rows=tuple(own))
     return VerifyReport(found, whole, notices)
+
+
+@contextmanager
+def _told_of_target(begin: int) -> Iterator[None]:
+    """Let errors name the target's table, and not the scratch file's; those of rows that are not there state that the trail begins at a later file."""
+    try:
+        yield
+    except TrailgateError as error:
+        for own in (f"{SCHEMA}.", f'"{SCHEMA}".'):
+            error.problem = error.problem.replace(own, "")
+        if error.where.table is not None:
+            error.where = replace(error.where, table=error.where.table.removeprefix(f"{SCHEMA}."))
+        if begin and isinstance(error, ApplyError) and set(error.numbers) & {*DUPLICATE, *MISSING}:
+            problem = WHOLE.format(begin, error.problem)
+            raise StorageError(problem, where=error.where, hint=WHOLE_HINT) from None
+        raise
 
 
 def _compare(

@@ -43,7 +43,7 @@ from trailgate.trail.format.record_types import IO_UPDATE, Role, type_name
 from trailgate.trail.format.tokens import FRAME, RECORD, ByteOrder
 from trailgate.trail.reading.images import Wanted
 from trailgate.trail.reading.reader import ReaderState, decode
-from trailgate.trail.records.damage import UNFINISHED, unreadable_at
+from trailgate.trail.records.damage import UNFINISHED, other_number, unreadable_at
 from trailgate.trail.records.framing import TrailBytes, find_sound, trail_bytes
 from trailgate.trail.records.metadata import TrailTables
 from trailgate.trail.records.record import LONGEST, find_good, guess_order
@@ -537,8 +537,9 @@ def check_header(begun: FileBegun, totals: FileTotals, findings: Findings) -> No
     if trail.file_size not in (None, file.size):
         detail = f"{trail.file_size} bytes there, {file.size} here"
         findings.add(Finding(kinds.SIZE.name, name, detail=detail))
-    if number_digits(file.path) and trail.seqno != file.number:
-        detail = f"{trail.seqno} there, {file.number} in the name"
+    other = other_number(header, file.number) if number_digits(file.path) else None
+    if other is not None:
+        detail = f"{other} there, {file.number} in the name"
         findings.add(Finding(kinds.SEQNO.name, name, detail=detail))
     for what, stated, found in _facts(header, totals.facts):
         if stated is not None and found is not None and stated != found:

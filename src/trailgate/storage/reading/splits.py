@@ -21,7 +21,7 @@ from trailgate.model.changes import ChangeBatch, undatable
 from trailgate.model.kernels import BEGINS
 from trailgate.model.tables import Definitions
 from trailgate.storage.files.found_files import even_cuts
-from trailgate.storage.files.listing import TrailFile
+from trailgate.storage.files.listing import TrailFile, number_digits
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace
 from trailgate.storage.reading.trail_file import (
     LONGEST,
@@ -34,6 +34,7 @@ from trailgate.trail.format.file_header import ORACLE, FileHeader
 from trailgate.trail.reading.images import EVERYTHING, Wanted
 from trailgate.trail.reading.reader import ReaderState, decode
 from trailgate.trail.reading.record_table import record_table
+from trailgate.trail.records.damage import MISNUMBERED, other_number
 from trailgate.trail.records.framing import trail_bytes
 from trailgate.trail.records.metadata import NO_TABLES
 from trailgate.trail.records.transactions import CLOSES, LAST, change_marks
@@ -57,6 +58,7 @@ CUT: Final = "%s: the header states %d bytes, and the file has %d: its end is mi
 UNBEGUN: Final = "%s: the file ends at byte %d, inside its header: it is still being written, or the file was cut"
 UNPAIRED: Final = "%s, byte %d: the last update is left out: its after image is not written yet"
 NEWER: Final = "%s: the trail is of level %d, and levels up to %d are known: what is new in it may be read wrongly"
+OTHER_FILE: Final = "%s: %s"
 UNDATABLE: Final = "%s: commit times outside of the years 1 to 9999 are null"
 NAMED: Final = 3  # tables in a notice
 
@@ -74,10 +76,13 @@ class Notices:
             LOG.warning(text, *(mask_logins(v) if isinstance(v, str) else v for v in values))
 
     def of_header(self, reader: TrailFileReader) -> None:
-        """Log where a file is of a level that is not known, or shorter than its header states."""
+        """Log where a file is another one than its name states, of a level that is not known, or shorter than its header states."""
         file, header = reader.file, reader.header
         if header is None:
             return
+        other = other_number(header, file.number) if number_digits(file.path) else None
+        if other is not None:
+            self.once(OTHER_FILE, file.path, MISNUMBERED.format(other, file.number))
         if is_newer(header):
             self.once(NEWER, file.path, header.trail.compatibility, HIGHEST_LEVEL)
         stated = header.trail.file_size

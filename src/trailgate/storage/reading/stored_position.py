@@ -54,7 +54,7 @@ def record_digest(trail: TrailFiles, place: TrailPlace) -> str:
 
 
 def continued(trail: TrailFiles, stored: StoredPosition) -> TrailPlace:
-    """Return where reading continues after a stored position. Raises StorageError if files or bytes are missing, or if the trail is another one."""
+    """Return where reading continues after a stored position. Raises StorageError if files or bytes are missing, or if the trail or a file of it is another one."""
     place, needed = stored.place, stored.needed
     _check_files(trail, stored)
     if place.number >= trail.begin.number:
@@ -101,6 +101,7 @@ def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
     place = stored.place
     file = trail.file(place.number)
     with TrailFileReader(file) as reader:
+        reader.check_number()
         data = reader.read(place.offset, LONGEST)
         try:
             record = decode_record(data, order=reader.order, base=place.offset)

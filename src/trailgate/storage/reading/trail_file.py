@@ -12,7 +12,14 @@ from typing import Final, Self
 
 from trailgate.arrays import Octets
 from trailgate.columnar.rows import octets
-from trailgate.errors import DecodeError, OptionError, TrailgateError, TruncatedError, Where
+from trailgate.errors import (
+    DecodeError,
+    OptionError,
+    StorageError,
+    TrailgateError,
+    TruncatedError,
+    Where,
+)
 from trailgate.model.table_patterns import table_name
 from trailgate.model.tables import Definitions, Table
 from trailgate.storage.files.listing import TrailFile
@@ -22,7 +29,7 @@ from trailgate.trail.format.file_header import FileHeader, decode_header
 from trailgate.trail.format.record_layout import BY_TABLE, NAME_AT
 from trailgate.trail.format.record_types import IO_DDL, IO_METADATA, ddl_statement
 from trailgate.trail.format.tokens import RECORD, ByteOrder
-from trailgate.trail.records.damage import unreadable_at
+from trailgate.trail.records.damage import MISNUMBERED, other_number, unreadable_at
 from trailgate.trail.records.framing import (
     find_order,
     find_records,
@@ -108,6 +115,19 @@ class TrailFileReader:
             found = find_order(self.read(self.begin, LONGEST))
         # Without a complete first record, records after it decide, if its length is damaged.
         return found or guess_order(self.read, self.begin, self.file.size)
+
+    def check_number(self) -> None:
+        """Raise StorageError if the header states another file number than the name: what is read would be out of order, or twice."""
+        try:
+            other = other_number(self.header, self.file.number)
+        except TruncatedError:
+            return  # the header is still being written
+        if other is not None:
+            raise StorageError(
+                MISNUMBERED.format(other, self.file.number),
+                where=Where(source=self.file.path),
+                hint=f"Put file number {self.file.number} back; trailgate check lists all files whose numbers are wrong",
+            )
 
     def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
         """Return bytes from a record's begin on, and the records in them."""

@@ -6,6 +6,7 @@ Readers of whole transactions do not return any of it. So whoever reads a trail 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -94,9 +95,10 @@ def notices_of_end(trail: TrailFiles) -> tuple[str, ...]:
 
 
 def check_rest(trail: TrailFiles, begin: TrailPlace) -> None:
-    """Raise TruncatedError if a file before the last one ends inside a record, and DecodeError if records follow one whose length is damaged."""
+    """Raise TruncatedError if a file before the last one ends inside a record, DecodeError if records follow one whose length is damaged, and StorageError if a file is another one than its name states."""
     for file in trail.following(begin.number):
         with TrailFileReader(file) as reader:
+            reader.check_number()
             end = reader.end_of_records()
         if end < file.size and file.number < trail.end.number:
             raise TruncatedError(
@@ -104,6 +106,13 @@ def check_rest(trail: TrailFiles, begin: TrailPlace) -> None:
                 where=Where(source=file.path, offset=end),
                 hint="Its end is missing: copy the file again",
             )
+
+
+def check_numbers(files: Iterable[TrailFile]) -> None:
+    """Raise StorageError if the header of a file states another number than its name."""
+    for file in files:
+        with TrailFileReader(file) as reader:
+            reader.check_number()
 
 
 def check_complete(file: TrailFile) -> None:

@@ -20,7 +20,13 @@ from trailgate.storage.reading.message_stream import NO_LIMIT, BatchLimit
 from trailgate.storage.reading.splits import TrailSplit, plan_splits
 from trailgate.storage.reading.stored_position import StoredPosition, continued
 from trailgate.storage.reading.trail_file import LONGEST, TrailFileReader
-from trailgate.storage.reading.trail_rest import TrailRest, check_complete, check_rest, trail_rest
+from trailgate.storage.reading.trail_rest import (
+    TrailRest,
+    check_complete,
+    check_numbers,
+    check_rest,
+    trail_rest,
+)
 from trailgate.storage.reading.transaction_spans import first_end, last_begin, last_end
 
 EARLIEST, LATEST = "earliest", "latest"
@@ -119,7 +125,9 @@ class TrailStream:
         if end is None or end > ceiling:
             return _passed(trail, start)
         reached = _offset(trail, end)
-        for file in trail.following(begin.number):
+        read = [file for file in trail.following(begin.number) if (file.number, 0) < end]
+        check_numbers(read)
+        for file in read:
             if file.number < reached.place.number:
                 check_complete(file)
         return reached
@@ -140,6 +148,12 @@ class TrailStream:
         if trail is None:
             return None
         return trail_rest(trail, start.place)
+
+    def check_numbers(self, start: StreamOffset) -> None:
+        """Raise StorageError if a file from a place on is another one than its name states."""
+        trail = self._find()
+        if trail is not None:
+            check_numbers(trail.following(start.place.number))
 
     def splits(
         self, start: StreamOffset, end: StreamOffset, split_bytes: int

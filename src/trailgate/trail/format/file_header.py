@@ -162,7 +162,7 @@ class TrailInfo:
     uri_history: tuple[str, ...] | None = None
     filename: str = ""
     multi_part: int = 1  # 1: member of a trail
-    seqno: int = 0
+    seqno: int | None = 0  # None: the file does not hold it
     file_size: int | None = None
     first_csn: str | None = None
     last_csn: str | None = None
@@ -340,6 +340,8 @@ _OPTIONAL: Final = {
     group.code: {field.name for field in fields(group.kind) if field.default is None}
     for group in GROUPS
 }
+# A file that does not hold its number does not state that it is the first one, which the default is.
+_NOT_HELD: Final = {0x30: {"seqno": None}}
 _FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 
 
@@ -468,7 +470,7 @@ def _decode_group(
     walk: _Walk, group: Group, span: tuple[int, int], unknown: list[UnknownField]
 ) -> Any:
     # A field that the file does not hold keeps its default; one that may be unknown is None.
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = dict(_NOT_HELD.get(group.code, {}))
     known = _FIELDS[group.code]
     for code, info, start, end in walk.inner_tokens(*span):
         field = known.get(code)
