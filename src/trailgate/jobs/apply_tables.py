@@ -647,21 +647,22 @@ class TargetTables:
             faults = Faults(stop=not self.keeps, stops=self._responses.stops)
             found: list[TableEffects] = []
             tried: list[Operations] = []
+            updates_insert = False
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
                 if len(own):
                     chosen = self._collisions(name) or policy
                     found.append(self._effects_on(own, chosen, faults))
                     tried.append(own)
-            final, again = final_errors(faults.errors, tried, self._takes_transaction)
+                    updates_insert |= chosen.inserts
+            final, again = final_errors(
+                faults.errors, tried, self._responses, updates_insert=updates_insert
+            )
             if not again:
                 faults.errors = faults.errors | reasons
                 return found, faults, left_out
             reasons |= final
             left_out = self._left_out(batch, reasons)
-
-    def _takes_transaction(self, error: TrailgateError) -> bool:
-        return self._responses.to(error) == DISCARD_TRANSACTION
 
     def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
         """Return the transactions that are not applied since operations of them cannot be."""
