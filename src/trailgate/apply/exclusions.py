@@ -8,7 +8,7 @@ inserts row C of another table. Only without transaction 1 is it known whether t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import compress, pairwise
 
 import numpy as np
 
@@ -48,30 +48,32 @@ def final_errors(
     row, change = np.concatenate(rows)[sort], np.concatenate(changes)[sort]
     first = transaction[np.flatnonzero(order == min(errors))[0]]
     begin = int(np.searchsorted(transaction, first))  # what is before it has no errors
-    order, transaction, row, change = order[begin:], transaction[begin:], row[begin:], change[begin:]
+    number, row, change = (column[begin:].tolist() for column in (order, row, change))
+    begins = np.flatnonzero(np.diff(transaction[begin:])) + 1
 
     final: dict[int, TrailgateError] = {}
     again = False
     doubtful: set[int] = set()  # rows on which operations are taken away, or may be
-    starts = [0, *(np.flatnonzero(np.diff(transaction)) + 1).tolist(), len(order)]
-    for start, end in pairwise(starts):
+    for start, end in pairwise([0, *begins.tolist(), len(number)]):
         taken = doubted = False
-        own, of = row[start:end].tolist(), order[start:end]
-        cuts = [0, *(np.flatnonzero(np.diff(of)) + 1).tolist(), end - start]
-        for at, stop in pairwise(cuts):  # the same operation on one or several tables
-            number, used = int(of[at]), own[at:stop]
-            is_doubtful = not doubtful.isdisjoint(used)
+        at = start
+        while at < end:
+            stop = at + 1
+            while stop < end and number[stop] == number[at]:  # it is on several tables
+                stop += 1
+            is_doubtful = not doubtful.isdisjoint(row[at:stop])
             doubted |= is_doubtful
-            error = errors.get(number)
+            error = errors.get(number[at])
             if error is not None and (taken or not is_doubtful):
-                final[number] = error
+                final[number[at]] = error
                 taken |= takes_transaction(error)
             if stop - at > 1 and (is_doubtful or error is not None):
                 again = True
-                doubtful.update(np.compress(change[start:end][at:stop], used).tolist())
+                doubtful.update(compress(row[at:stop], change[at:stop]))
+            at = stop
         if taken or (doubted and responses.may_take_transactions):
             again = True
-            doubtful.update(np.compress(change[start:end], own).tolist())
+            doubtful.update(compress(row[start:end], change[start:end]))
     return final, again
 
 
