@@ -142,10 +142,16 @@ class History:
         return Definitions(tuple(shape.table(name) for name, shape in self.shapes.items()))
 
 
-def history(own: random.Random, transactions: int = 8, *, damage: int = 0) -> History:
-    """Return a history of one to three tables, whose log was damaged at most so often."""
+def history(
+    own: random.Random, transactions: int = 8, *, damage: int = 0, tangled: bool = False
+) -> History:
+    """Return a history of one to three tables, whose log was damaged at most so often.
+
+    Of a ``tangled`` history, many operations do not fit the rows, and transactions on several tables depend on each other.
+    """
     log: list[Operation] = []
-    chosen = [own.choice(list(SHAPES)) for _ in range(own.choice((1, 1, 2, 3)))]
+    tables = own.choice((2, 3) if tangled else (1, 1, 2, 3))
+    chosen = [own.choice(list(SHAPES)) for _ in range(tables)]
     shapes = {f"HR.T{at}": SHAPES[name] for at, name in enumerate(chosen)}
     sources = [
         Source(own, KEYS, table=name, columns=shape.names, log=log)
@@ -155,7 +161,8 @@ def history(own: random.Random, transactions: int = 8, *, damage: int = 0) -> Hi
     while len({one.transaction for one in log}) < transactions:
         number += 1
         for _ in range(own.randint(1, 4)):
-            own.choice(sources).act(number)
+            source = own.choice(sources)
+            (source.guess if tangled else source.act)(number)
     for _ in range(own.randint(0, damage)):
         log = damaged(own, log)
     return History(renumbered(log), shapes)

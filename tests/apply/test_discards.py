@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from apply.histories import History, Shape, write
 from apply.sources import delta_rows, duckdb_rows, write_log
 from apply.test_net_effects import FULL
 from laws import examples
@@ -23,6 +24,8 @@ from trailgate import (
 )
 from trailgate.cli.main import run
 from trailgate.jobs.apply_options import OnError
+from trailgate.model.tables import Column
+from trailgate.targets.duckdb import TableTarget
 
 # Of transaction 2 the update does not fit.
 LOG = [
@@ -311,3 +314,46 @@ def test_a_value_before_an_update_need_not_fit(place: Path) -> None:
         set(duckdb_rows(place)),
         duckdb_rows(place)[1]["a"],
     ) == (1, {1}, 2)
+
+
+@pytest.mark.parametrize("on_error", ["discard", "discard-transaction", "ignore"])
+def test_all_values_of_a_batch_that_a_type_refuses_are_found_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_error: OnError
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shape = Shape(
+        (Column("ID", 134, 8, key=True),),
+        tuple((one,) for one in range(300)),
+        ((Column("A", 64, 20), ("10:00:00", "zz", "25:00:00", "1:00:00", "é")),),
+        {},
+    )
+    logs = [
+        Operation("I", key, key, {"a": key % 5 if key % 2 else 0}, 1 + key // 3)
+        for key in range(300)
+    ]
+    logs += [  # an update with a value that is refused, a delete that logs one
+        Operation("U", 24, 24, {"a": 1}, 200),
+        Operation("D", 26, 26, {}, 201, "", {"a": 1}),
+    ]
+    log = [one._replace(table="HR.T") for one in logs]
+    write(tmp_path / "ot", History(log, {"HR.T": shape}))
+    with duckdb.connect("x.duckdb") as connection:
+        connection.execute("CREATE SCHEMA hr; CREATE TABLE hr.t (id BIGINT, a TIME)")
+    written = []
+    write_rows = TableTarget.write
+    monkeypatch.setattr(
+        TableTarget, "write", lambda self, *given: (written.append(1), write_rows(self, *given))
+    )
+
+    report = apply_trail("ot", "duckdb:x.duckdb", on_error=on_error)
+
+    bad = {at for at, one in enumerate(log) if one.kind != "D" and one.logged["a"]}
+    whole = {log[at].transaction for at in bad} if on_error == "discard-transaction" else set()
+    gone = bad | {at for at, one in enumerate(log) if one.transaction in whole}
+    assert report.tables["hr.t"].discarded == len(gone)
+    kept = {one.key for at, one in enumerate(log) if one.kind == "I" and at not in gone} - {26}
+    with duckdb.connect("x.duckdb") as connection:
+        rows = connection.sql("SELECT id, a::VARCHAR FROM hr.t").fetchall()
+    assert dict(rows) == dict.fromkeys(kept, "10:00:00")
+    assert sum(count for reason, count in report.reasons.items() if "TIME" in reason) == len(bad)
+    assert len(written) < 4

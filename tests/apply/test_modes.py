@@ -17,7 +17,7 @@ import duckdb
 import pytest
 from deltalake import DeltaTable
 
-from apply.histories import History, Shape, history, positions, time_of, write
+from apply.histories import SHAPES, History, Shape, history, positions, time_of, write
 from apply.memory_target import KilledError, KilledTarget, MemoryTarget
 from laws import WHOLE, chance
 from oracles.apply_naive import CollisionError, Operation
@@ -139,13 +139,17 @@ def expected_state(mode: str, state: Any, log: Sequence[Operation]) -> Any:
 
 @dataclass(frozen=True)
 class Case:
-    """A class of histories: the mode, what is done about operations that do not fit, and how often a log is damaged at most."""
+    """A class of histories: the mode, what is done about operations that do not fit, and how often a log is damaged at most.
+
+    ``narrow``: there are values that a column does not hold. ``tangled``: transactions on several tables, many of which do not fit.
+    """
 
     mode: str
     policy: str = "stop"
     on_error: str = "stop"
     damage: int = 0
     narrow: bool = False
+    tangled: bool = False
 
     def misfits(self, one: Operation) -> bool:
         """Return whether an operation has a value that its column does not hold."""
@@ -184,6 +188,13 @@ CASES: Final = (
     Case("history", damage=2),
     Case("append", damage=3),
     Case("append", on_error="discard", narrow=True),
+)
+
+TANGLED: Final = (
+    Case("current", on_error="discard-transaction", tangled=True),
+    Case("current", "insert-missing", "discard-transaction", tangled=True),
+    Case("current", "overlay", "discard-transaction", narrow=True, tangled=True),
+    Case("soft-delete", on_error="discard-transaction", narrow=True, tangled=True),
 )
 
 
@@ -238,9 +249,18 @@ class Tried:
             assert found == wanted, (name, found, wanted)
 
 
-def check(own: random.Random, folder: Path, case: Case, kind: str, apply: Apply = applied) -> Tried:
-    """Try one history, which ``apply`` applies part by part."""
-    made = history(own, damage=case.damage)
+def check(
+    own: random.Random,
+    folder: Path,
+    case: Case,
+    kind: str,
+    apply: Apply = applied,
+    made: History | None = None,
+) -> Tried:
+    """Try one history, by default a random one, which ``apply`` applies part by part."""
+    if made is None:
+        size = 20 if case.tangled else 8
+        made = history(own, size, damage=case.damage, tangled=case.tangled)
     where = place(kind, folder, case.options(folder, 1).mode)
     make = {
         name: partial(KEPT[case.mode], case.policy, shape.names)
@@ -277,6 +297,15 @@ def check(own: random.Random, folder: Path, case: Case, kind: str, apply: Apply 
     listed = [numbers[line["position"]] or 0 for line in lines]
     assert sorted(listed) == (sorted(dropped) if "discard" in case.on_error else [])
     return tried
+
+
+def at_once(own: random.Random, folder: Path, case: Case, where: Place) -> ApplyError | None:
+    """Apply what the trail has in one batch."""
+    del own
+    options = case.options(folder, 1 << 20)
+    with ApplyRun(folder / "ot", where.to, options, target=where.open(GROUP)) as run:
+        run.to_end()
+    return None
 
 
 def followed(own: random.Random, folder: Path, case: Case, where: Place) -> ApplyError | None:
@@ -320,3 +349,79 @@ def test_so_does_a_run_that_follows(case: Case, tmp_path: Path) -> None:
         folder.mkdir()
         check(own, folder, case, own.choice(SHARES), followed)
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("case", TANGLED, ids=str)
+def test_a_discarded_transaction_has_never_been_in_any_table(case: Case, tmp_path: Path) -> None:
+    for number in range(EVERY if WHOLE else examples(8)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        check(chance(f"tangled {case} {number}"), folder, case, "memory", at_once)
+        shutil.rmtree(folder)
+
+
+def operation(
+    transaction: int, kind: str, table: int, key: int, old: int | None = None
+) -> Operation:
+    """Return an operation that logs all columns."""
+    logged = {} if kind == "D" else dict.fromkeys("abc", transaction % 5)
+    return Operation(kind, key if old is None else old, key, logged, transaction, f"HR.T{table}")
+
+
+# Each has three transactions or more: without an earlier one, a later one does not fit or fits, and the last insert fits only then.
+CHAINS: Final = {
+    "an error that may go": [
+        operation(1, "D", 0, 3),
+        operation(2, "I", 0, 0),
+        operation(2, "I", 0, 0),
+        operation(2, "I", 1, 2),
+        operation(3, "K", 0, 0, old=3),
+        operation(4, "I", 1, 2),
+    ],
+    "an error that is not there yet": [
+        operation(1, "I", 0, 0),
+        operation(1, "D", 0, 5),
+        operation(2, "U", 0, 0),
+        operation(2, "I", 1, 2),
+        operation(3, "I", 1, 2),
+    ],
+    "three tables": [
+        operation(1, "I", 0, 0),
+        operation(1, "D", 0, 5),
+        operation(2, "D", 0, 0),
+        operation(2, "I", 1, 2),
+        operation(3, "U", 1, 2),
+        operation(3, "I", 2, 4),
+        operation(4, "I", 2, 4),
+    ],
+    "a transaction that only updates": [
+        operation(1, "I", 0, 0),
+        operation(2, "U", 0, 0),
+        operation(2, "D", 1, 5),
+        operation(3, "U", 0, 0),
+        operation(3, "I", 1, 2),
+        operation(4, "I", 1, 2),
+    ],
+    "an insert that fits then": [
+        operation(1, "I", 0, 0),
+        operation(1, "D", 1, 5),
+        operation(2, "I", 0, 0),
+        operation(2, "I", 1, 2),
+        operation(3, "D", 1, 2),
+        operation(3, "I", 2, 4),
+        operation(4, "U", 2, 4),
+    ],
+}
+
+
+@pytest.mark.parametrize("mode", ["current", "meta", "soft-delete"])
+@pytest.mark.parametrize("log", CHAINS.values(), ids=CHAINS)
+def test_without_a_discarded_transaction_others_fit_or_fail(
+    log: list[Operation], mode: str, tmp_path: Path
+) -> None:
+    case = Case(mode, on_error="discard-transaction")
+    made = History(log, {f"HR.T{at}": SHAPES["integer"] for at in range(3)})
+    for kind, apply in (("memory", at_once), ("lake in memory", applied)):
+        folder = tmp_path / kind
+        folder.mkdir()
+        check(random.Random(4), folder, case, kind, apply, made)

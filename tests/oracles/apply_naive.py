@@ -177,6 +177,20 @@ class Source:
         )
         act()
 
+    def guess(self, transaction: int) -> None:
+        """Log one operation on a few keys, whether or not the rows allow it."""
+        self._transaction = transaction
+        kind = "T" if self.chance.random() < 0.03 else self.chance.choice("IIIUUKKDD")
+        old, key = self.chance.sample(range(min(self.keys, 4)), 2)
+        if kind == "T":
+            self._log(kind, 0, 0, {})
+        elif kind == "I":
+            self._log(kind, key, key, {name: self._value() for name in self.columns})
+        else:
+            row = {name: self._value() for name in self.columns}
+            logged = {} if kind == "D" else self._changes(row)
+            self._log(kind, old if kind == "K" else key, key, logged, row)
+
     def load(self, count: int) -> None:
         """Insert rows with so many keys in one transaction."""
         self._transaction += 1

@@ -44,6 +44,15 @@ class Responses:
         """Return whether an operation with an error stops the run."""
         return self.to(error) == STOP
 
+    def takes_transaction(self, error: TrailgateError) -> bool:
+        """Return whether the transaction of an operation with an error is not applied."""
+        return self.to(error) == DISCARD_TRANSACTION
+
+    @property
+    def may_take_transactions(self) -> bool:
+        """Return whether there are errors of which the whole transaction is not applied."""
+        return DISCARD_TRANSACTION in {self.default, *self.by_number.values()}
+
     @property
     def always_stop(self) -> bool:
         """Return whether every error stops the run."""

@@ -52,11 +52,18 @@ from trailgate.jobs.apply_reading import (
     joined_tables,
     position_at,
 )
-from trailgate.model.changes import ChangeBlock
+from trailgate.model.changes import DELETE, ChangeBlock
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.reading.options import above_csn
-from trailgate.targets.target import Position, RowRefusedError, Target, check_mode, open_target
+from trailgate.targets.target import (
+    Position,
+    RowRefusedError,
+    Target,
+    ValuesRefusedError,
+    check_mode,
+    open_target,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,13 +509,15 @@ class TargetTables:
         self.done = position
 
     def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
-        """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied."""
+        """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied, unless the refusal names their values."""
         try:
             return self._apply(batch, policy)
         except RowRefusedError as error:
             if self._responses.stops(error):
                 raise self._placed(batch, policy, error) from None
             refusal = error
+        if isinstance(refusal, ValuesRefusedError) and (own := _with_values(batch, refusal)):
+            return self._apply_parts(replace(batch, errors={**batch.errors, **own}), policy)
         middle = _middle(batch)
         if middle is not None:
             parts = _between(batch, 0, middle), _between(batch, middle, batch.rows)
@@ -660,21 +669,22 @@ class TargetTables:
             faults = Faults(stop=not self.keeps, stops=self._responses.stops)
             found: list[TableEffects] = []
             tried: list[Operations] = []
+            updates_insert = False
             for name, operations in batch.operations.items():
                 own = operations.without(reasons).without_transactions(left_out)
                 if len(own):
                     chosen = self._collisions(name) or policy
                     found.append(self._effects_on(own, chosen, faults))
                     tried.append(own)
-            final, again = final_errors(faults.errors, tried, self._takes_transaction)
+                    updates_insert |= chosen.inserts
+            final, again = final_errors(
+                faults.errors, tried, self._responses, updates_insert=updates_insert
+            )
             if not again:
                 faults.errors = faults.errors | reasons
                 return found, faults, left_out
             reasons |= final
             left_out = self._left_out(batch, reasons)
-
-    def _takes_transaction(self, error: TrailgateError) -> bool:
-        return self._responses.to(error) == DISCARD_TRANSACTION
 
     def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
         """Return the transactions that are not applied since operations of them cannot be."""
@@ -745,6 +755,33 @@ def _gone(order: Longs, transactions: Longs, faults: Faults, left_out: frozenset
     """Return which operations are not applied."""
     found: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(left_out))
     return found
+
+
+def _with_values(batch: SplitRead, refusal: ValuesRefusedError) -> dict[int, TrailgateError]:
+    """Return the operations that write a value that is refused, each with its error."""
+    found: dict[int, TrailgateError] = {}
+    refused = pa.array(list(refusal.errors), pa.string())
+    table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
+    for name, own in batch.operations.items():
+        if table not in (name.casefold(), str(own.table).casefold()):
+            continue
+        for at, column in enumerate(own.table.columns):
+            if column.name.casefold() != field:
+                continue
+            places = [place for place, key in enumerate(own.table.key) if key == at]
+            images = [one for place in places for one in (own.key[place], own.old_key[place])]
+            written = np.ones(len(own), bool)
+            if not places and own.values[at].values is not None:
+                images = [own.values[at].values]
+                written = (own.op_type != DELETE) | (not own.key)
+                written &= ~own.values[at].is_missing(len(own))
+            for values in images:
+                if not pa.types.is_string(values.type):
+                    continue
+                bad = np.asarray(pc.fill_null(pc.is_in(values, refused), False)) & written
+                for row in np.flatnonzero(bad).tolist():
+                    found[int(own.order[row])] = refusal.errors[values[row].as_py()]
+    return {number: one for number, one in found.items() if number not in batch.errors}
 
 
 def _middle(batch: SplitRead) -> int | None:

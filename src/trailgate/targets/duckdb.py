@@ -60,7 +60,9 @@ REFUSALS: Final = (
 )
 CONVERTED: Final = "Could not convert"  # a value: other errors of this class are not about one
 _AS_TEXT: Final = frozenset({Rule.INTEGER, Rule.PRINTED, Rule.PRINTED_KEY, Rule.UUID})
-DUCKDB: Final = sql.Dialect(staged=_AS_TEXT, read=_AS_TEXT, printed="CAST({} AS VARCHAR)")
+DUCKDB: Final = sql.Dialect(
+    staged=_AS_TEXT, read=_AS_TEXT, printed="CAST({} AS VARCHAR)", cast="TRY_CAST"
+)
 # The types that Arrow has too; of the others, those whose values are equal if their text is.
 ARROW_TYPES: Final = re.compile(
     r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|DATE|TIMESTAMP(_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE|BLOB|VARCHAR"
@@ -214,12 +216,12 @@ class TableTarget:
             self._connection.unregister(STAGING)
 
     def _check_printed(self, table: TargetTable, columns: Iterable[int]) -> None:
-        """Raise RowRefusedError for a staged value that DuckDB prints in another way than the trail."""
+        """Raise ValuesRefusedError for staged values that DuckDB prints in another way than the trail."""
         for column, text in DUCKDB.printed_values(table, STAGING, columns):
             with sql.refusing_values(column):
                 rows = self._execute(text, table=table)
-            for own, theirs in rows:
-                raise sql.changed_value(table, column, own, theirs)
+            if rows:
+                raise sql.refused_values(table, column, rows)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""

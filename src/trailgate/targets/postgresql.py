@@ -352,12 +352,12 @@ class TableTarget:
         self._check_printed(table, STAGING, columns)
 
     def _check_printed(self, table: TargetTable, staging: str, columns: Iterable[int]) -> None:
-        """Raise RowRefusedError for a staged value that PostgreSQL prints in another way than the trail."""
+        """Raise ValuesRefusedError for staged values that PostgreSQL prints in another way than the trail."""
         for column, text in DIALECT.printed_values(table, staging, columns):
             with sql.refusing_values(column):
                 rows = self._execute(text, table=table)
-            for own, theirs in rows:
-                raise sql.changed_value(table, column, own, theirs)
+            if rows:
+                raise sql.refused_values(table, column, rows)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows, which are fetched in parts."""

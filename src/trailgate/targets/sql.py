@@ -20,9 +20,10 @@ from trailgate.apply.stored_types import Rule, spelled
 from trailgate.apply.tables import KEYLESS_HINT, TargetColumn, TargetTable
 from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, DefinitionError, Where
-from trailgate.targets.target import RowRefusedError
+from trailgate.targets.target import RowRefusedError, ValuesRefusedError
 
 CHECKPOINT = "trailgate_checkpoint"
+MOST_REFUSED: Final = 10_000  # values that one statement finds
 MOST_EXTRA: Final = 62  # bits of a number, without the sign
 KNOWN_COLUMNS: Final = f"SELECT known_columns FROM {CHECKPOINT} WHERE grp = {{}} AND target = {{}}"
 DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; COLMAP of a parameter file leaves it out"
@@ -79,20 +80,21 @@ class Dialect:
     """How a database takes and gives values of types that Arrow lacks.
 
     Columns of ``staged`` rules are text in a staging table and cast from there; those of ``read`` rules are read as text, by the expression ``printed``. ``override`` is what INSERT has before
-    its values.
+    its values. ``cast`` is the function that casts a value that is only checked: where the database has one that gives NULL and no error, one statement finds all values that it refuses.
     """
 
     staged: frozenset[Rule]
     read: frozenset[Rule]
     printed: str
     override: str = ""
+    cast: str = "CAST"
 
-    def value(self, table: TargetTable, at: int) -> str:
+    def value(self, table: TargetTable, at: int, cast: str = "CAST") -> str:
         """Return a column's value in the staging table ``s``, in the type that the table has."""
         stored = table.columns[at].stored
         if stored is None or stored.rule not in self.staged:
             return f"s.c{at}"
-        return f"CAST(s.c{at} AS {stored.name})"
+        return f"{cast}(s.c{at} AS {stored.name})"
 
     def select_list(self, columns: Sequence[TargetColumn]) -> str:
         """Return the columns of the table ``t`` in their Arrow types."""
@@ -121,15 +123,15 @@ class Dialect:
     def printed_values(
         self, table: TargetTable, staging: str, columns: Iterable[int]
     ) -> Iterator[tuple[TargetColumn, str]]:
-        """Yield statements that find a staged value which the database prints in another way, and the column of each."""
+        """Yield statements that find staged values which the database prints in another way, and the column of each."""
         for at in columns:
             stored = table.columns[at].stored
             if stored is not None and stored.is_printed:
-                back = self.printed.format(self.value(table, at))
+                back = self.printed.format(self.value(table, at, self.cast))
                 differs = f"s.c{at} IS DISTINCT FROM {back}"
                 yield (
                     table.columns[at],
-                    f"SELECT s.c{at}, {back} FROM {staging} AS s WHERE {differs} LIMIT 1",
+                    f"SELECT DISTINCT s.c{at}, {back} FROM {staging} AS s WHERE {differs} LIMIT {MOST_REFUSED}",
                 )
 
     def computed_values(
@@ -349,6 +351,23 @@ def refusing_values(column: TargetColumn) -> Iterator[None]:
     except ApplyError as error:
         made = RowRefusedError(error.problem, where=error.where, hint=error.hint)
         raise made.with_place(field=column.name).numbered(error.numbers) from None
+
+
+def refused_values(
+    table: TargetTable, column: TargetColumn, rows: Iterable[tuple[Any, Any]]
+) -> ValuesRefusedError:
+    """Return the error of values that the database makes other ones, or, where these are None, does not take."""
+    assert column.stored is not None
+    errors: dict[str, RowRefusedError] = {}
+    for own, theirs in rows:
+        one = changed_value(table, column, own, theirs)
+        if theirs is None:
+            one.problem = f"the trail has {own!r}, which is no value of the target's column of {column.stored.name}"
+        errors[own] = RowRefusedError(one.problem, where=one.where)
+    first = next(iter(errors.values()))
+    found = ValuesRefusedError(first.problem, where=first.where)
+    found.errors = errors
+    return found
 
 
 def changed_value(

@@ -46,6 +46,12 @@ class RowRefusedError(ApplyError):
     """A constraint or a type of the target's own refuses a row; nothing of what was written since the last commit stays after ``rollback``."""
 
 
+class ValuesRefusedError(RowRefusedError):
+    """A column's type refuses values, whatever rows they are in. ``errors`` has them as text, each with its error; it may lack some, which are found once these are gone."""
+
+    errors: Mapping[str, RowRefusedError] = MappingProxyType({})
+
+
 class TablePosition(NamedTuple):
     """How far a table was applied: the position, commit sequence number and commit time (microseconds since 1970 UTC) of its last operation.
 
