@@ -353,7 +353,7 @@ def test_so_does_a_run_that_follows(case: Case, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", TANGLED, ids=str)
 def test_a_discarded_transaction_has_never_been_in_any_table(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else examples(8)):
+    for number in range(EVERY if WHOLE else 4):
         folder = tmp_path / str(number)
         folder.mkdir()
         check(chance(f"tangled {case} {number}"), folder, case, "memory", at_once)
