@@ -22,10 +22,12 @@ from trailgate import (
     apply_repaired,
     apply_trail,
 )
+from trailgate.apply.batch import Effects
 from trailgate.cli.main import run
 from trailgate.jobs.apply_options import OnError
 from trailgate.model.tables import Column
 from trailgate.targets.duckdb import TableTarget
+from trailgate.targets.target import Position
 
 # Of transaction 2 the update does not fit.
 LOG = [
@@ -341,9 +343,12 @@ def test_all_values_of_a_batch_that_a_type_refuses_are_found_at_once(
         connection.execute("CREATE SCHEMA hr; CREATE TABLE hr.t (id BIGINT, a TIME)")
     written = []
     write_rows = TableTarget.write
-    monkeypatch.setattr(
-        TableTarget, "write", lambda self, *given: (written.append(1), write_rows(self, *given))
-    )
+
+    def noted(target: TableTarget, effects: Effects, at: Position) -> None:
+        written.append(at)
+        write_rows(target, effects, at)
+
+    monkeypatch.setattr(TableTarget, "write", noted)
 
     report = apply_trail("ot", "duckdb:x.duckdb", on_error=on_error)
 
