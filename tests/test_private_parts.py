@@ -27,7 +27,11 @@ NAMES: Final = {
     ("numba", "numba.core.compiler"): {"CompilerBase", "DefaultPassBuilder"},
     ("numba", "numba.core.compiler_machinery"): {"FunctionPass", "register_pass"},
     ("numba", "numba.core.typed_passes"): {"NopythonTypeInference"},
-    ("pyspark", "pyspark.sql.pandas.types"): {"from_arrow_schema", "to_arrow_schema"},
+    ("pyspark", "pyspark.sql.pandas.types"): {
+        "from_arrow_schema",
+        "from_arrow_type",
+        "to_arrow_schema",
+    },
     ("python-qpid-proton", "cproton"): {
         "PN_ACCEPTED",
         "pn_delivery_aborted",
@@ -144,7 +148,7 @@ def test_no_other_private_name_is_imported() -> None:
 def _own(tree: ast.AST) -> Iterator[str]:
     """Yield the names that a module defines, as functions, classes, fields or attributes of ``self``."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id

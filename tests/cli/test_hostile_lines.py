@@ -31,6 +31,7 @@ GOOD: Final[dict[str, dict[str, list[str]]]] = {
         "--from": ["messages"],
         "--to": ["new/ot"],
     },
+    "init": {"--from": ["messages"]},
     "publish": {"trail": ["dirdat/ot"], "--to": ["published"]},
     "show": {"path": ["dirdat/ot"]},
     "sql": {"statement": ["FROM 'dirdat/ot'"]},

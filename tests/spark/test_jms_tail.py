@@ -22,7 +22,7 @@ ALL = ReadAllAvailable()
 
 
 def tail(folder: Path, **options: str) -> JmsTail:
-    given = {"path": str(folder / "j"), "idleSeconds": "1", **options}
+    given = {"path": str(folder / "j"), **options}
     return JmsTail(JmsOptions.of(given), from_arrow_schema(MESSAGES))
 
 

@@ -164,7 +164,7 @@ def test_an_error_tells_the_file_and_the_message(spark: SparkSession, tmp_path: 
     messages, properties = wrote(tmp_path, [*LINES, "I,MY.NOTHING,2026-01-01 00:00:00,t9,1,x"])
     reader = spark.read.format("message_capture").options(properties=properties, messagePer="line")
 
-    with pytest.raises(PySparkException, match=r"a\.txt, message \d+"):
+    with pytest.raises(PySparkException, match=r"a\.txt, message at byte \d+"):
         reader.load(messages).count()
 
 

@@ -85,7 +85,7 @@ def test_other_targets_have_no_merge_of_the_session(spark: SparkSession, tmp_pat
     write_log(tmp_path / "ot", LOG)
     with pytest.raises(OptionError, match=r"is about Delta tables, as delta:lake/, and not duckdb"):
         trailgate.spark.apply(spark, tmp_path / "ot", f"duckdb:{tmp_path}/x", merge="session")
-    with pytest.raises(OptionError, match="merge is 'library' or 'session', and not 'sql'"):
+    with pytest.raises(OptionError, match="merge must be 'library' or 'session', not 'sql'"):
         trailgate.spark.apply(spark, tmp_path / "ot", f"delta:{tmp_path}", merge="sql")  # type: ignore[arg-type]
 
 

@@ -35,12 +35,13 @@ class Backoff:
         patience: float = PATIENCE,
         *,
         lasting: bool = True,
-        first: float = FIRST,
+        first: float | None = None,
         longest: float = LONGEST,
         trials: int = 1,
     ) -> None:
-        self._first, self._longest, self._trials = first, longest, trials
-        self._seconds, self._due, self._failed = first, 0.0, 0
+        self._first = FIRST if first is None else first
+        self._longest, self._trials = longest, trials
+        self._seconds, self._due, self._failed = self._first, 0.0, 0
         self._patience, self._lasting = patience, lasting
         self._reached, self._end = False, time.monotonic() + patience
         self._chance = random.Random()  # noqa: S311  it spreads trials, nothing is secret

@@ -68,12 +68,15 @@ def test_values_are_passed_as_values(prefix: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"tables": 7}, "tables must be patterns of tables, not 7"),
+        ({"tables": 7}, "tables must be str or Iterable or TablePatterns or None, not 7"),
         ({"tables": ["A.B", 7]}, "tables must be patterns of tables"),
-        ({"table": 7}, "table must be a text, not 7"),
-        ({"records": "some"}, "records must be operations or all, not 'some'"),
-        ({"after": 12}, "after must be a position, not 12"),
-        ({"definitions": 1.5}, "definitions must be a path or definitions, not 1.5"),
+        ({"table": 7}, "table must be str or None, not 7"),
+        ({"records": "some"}, "records must be 'operations' or 'all', not 'some'"),
+        ({"after": 12}, "after must be str or None, not 12"),
+        (
+            {"definitions": 1.5},
+            "definitions must be str or PathLike or Definitions or None, not 1.5",
+        ),
     ],
 )
 def test_a_wrong_value_is_an_error_at_once(
