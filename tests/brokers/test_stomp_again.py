@@ -51,7 +51,7 @@ class Broker:
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trailgate.brokers.backoff.FIRST", 0.01)
-    monkeypatch.setattr("trailgate.brokers.receiver.FACTOR", 1.0)
+    monkeypatch.setattr("trailgate.brokers.backoff.FACTOR", 1.0)
 
 
 def receiver(broker: Broker) -> StompReceiver:

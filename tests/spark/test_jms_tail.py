@@ -143,7 +143,7 @@ def test_a_batch_of_many_bytes_is_several_tasks_in_order(tmp_path: Path) -> None
     ("options", "problem"),
     [
         ({"url": "kafka://h/t"}, "keeps its messages"),
-        ({"url": "https://h/t"}, "not the address of a broker"),
+        ({"url": "https://h/t"}, "neither the protocol of a broker"),
         ({"url": "stomp://h/q", "receive": "false"}, "receive is false, and a url is given"),
         ({"receive": "true"}, "receive is true, and no url is given"),
         ({"onError": "quarantine"}, "the option on_error is about operations"),
