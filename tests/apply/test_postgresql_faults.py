@@ -92,7 +92,7 @@ def cancelled(server: PostgreSQL, database: str, own: Random) -> None:
 def restarted(server: PostgreSQL, database: str, own: Random) -> None:
     """Restart the server as after a crash."""
     del database
-    time.sleep(own.uniform(0.5, 1.5))
+    time.sleep(own.uniform(0.05, 0.3))
     server.restart()
 
 

@@ -83,7 +83,11 @@ class SessionTarget:
                 return None
             known = (row["trail"], row["position"], row["csn"], row["op_ts"])
             return Position(*known, row.get("digest"), row.get("reached"))
-        found = self._last(self._name(table.name))[0]
+        name = self._name(table.name)
+        with _refusing(name):
+            if not self._spark.catalog.tableExists(name):
+                return None
+        found = self._last(name)[0]
         return None if found is None else Position("", found)
 
     def _last(self, name: str) -> tuple[str | None, int | None]:
