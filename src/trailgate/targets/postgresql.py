@@ -63,6 +63,7 @@ USUAL: Final = MappingProxyType(
     }
 )
 FULL: Final = ("too many clients", "remaining connection slots", "too many connections")
+LOGINS: Final = 2  # times that a login is tried at a server that is up
 EVERY: Final = ""  # the table's name in the row of all tables
 FETCHED: Final = 50_000  # rows of one part of a scan
 REFUSALS: Final = MappingProxyType(
@@ -501,18 +502,21 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
         if "PGCONNECT_TIMEOUT" in os.environ:
             stated["connect_timeout"] = os.environ["PGCONNECT_TIMEOUT"]
         login = make_conninfo(**{**usual, **stated})
-        return _set(psycopg.connect(login))
-    except psycopg.OperationalError as error:
-        text = _line(error)
+        for _ in range(LOGINS):
+            try:
+                return _set(psycopg.connect(login))
+            except psycopg.OperationalError as error:
+                text = _line(error)
+            # libpq gives no SQLSTATE of a login, and the text is in the server's language. But a server that accepts connections
+            # and refuses this one will do so again, unless it has no more connections to give. A server that was starting up
+            # may be up at the ping, so the login is tried once more then.
+            # A ping blocks the whole process, so it needs the timeout of the login.
+            is_up = PGconn.ping(login.encode()) == Ping.OK
+            if not is_up or "FATAL" not in text or any(one in text for one in FULL):
+                raise TargetUnavailableError(text, where=where)
     except psycopg.Error as error:
         raise StorageError(_line(error), where=where) from None
-    # libpq gives no SQLSTATE of a login, and the text is in the server's language. But a server that accepts connections
-    # and refuses this one will do so again, unless it has no more connections to give.
-    # A ping blocks the whole process, so it needs the timeout of the login.
-    is_up = PGconn.ping(login.encode()) == Ping.OK
-    if is_up and "FATAL" in text and not any(one in text for one in FULL):
-        raise StorageError(text, where=where)
-    raise TargetUnavailableError(text, where=where)
+    raise StorageError(text, where=where)
 
 
 def _set(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
