@@ -16,7 +16,7 @@ from typing import Any, Final
 from trailgate.apply.collisions import Collisions
 from trailgate.apply.faults import DISCARD_TRANSACTION, IGNORE, NUMBERS, STOP
 from trailgate.apply.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
-from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
+from trailgate.definitions.parameter_files import Clause, Statement, parts, unquote
 from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, nearest
 from trailgate.expressions.extract_files import (
@@ -25,7 +25,9 @@ from trailgate.expressions.extract_files import (
     OF_LINES,
     OPERATIONS,
     Remark,
+    Remarks,
     column_names,
+    obey_statements,
     read_condition,
     read_variable,
     refusal,
@@ -136,7 +138,7 @@ class ReplicatParameters:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _Draft(Remarks):
     """What is known so far, and what toggles state for the MAP statements that follow."""
 
     parameters: ReplicatParameters = ReplicatParameters()
@@ -148,16 +150,6 @@ class _Draft:
     before_rows: Statement | None = None  # GETUPDATEBEFORES
     duplicates: Statement | None = None  # ALLOWDUPTARGETMAP
     errors: dict[str, tuple[Statement, str]] = field(default_factory=dict)  # of REPERROR
-    unused: list[Remark] = field(default_factory=list)
-    refused: list[Remark] = field(default_factory=list)
-
-    def note(self, statement: Statement, text: str, reason: str) -> None:
-        """List what changes nothing."""
-        self.unused.append(remark_of(statement, text, reason))
-
-    def refuse(self, statement: Statement, text: str, reason: str) -> None:
-        """List what would change the data and is not obeyed."""
-        self.refused.append(remark_of(statement, text, reason))
 
     def set_once(self, statement: Statement, **members: Any) -> None:
         for name in members:
@@ -179,12 +171,7 @@ def parse_replicat(
     """
     draft = _Draft()
     try:
-        for statement in statements(text, read):
-            try:
-                handler = _HANDLERS.get(statement.keyword, _not_obeyed)
-                handler(draft, statement)
-            except OptionError as error:
-                raise statement.place(error) from None
+        obey_statements(text, read, draft, _HANDLERS, _not_obeyed)
         _check_before_rows(draft)
         _check_duplicates(draft)
         if draft.refused and not ignore_unsupported:

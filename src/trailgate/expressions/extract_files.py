@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from trailgate.definitions.parameter_files import Clause, Statement, parts, statements, unquote
 from trailgate.definitions.parameter_macros import ReadFile
@@ -171,6 +171,7 @@ OPTIONS: Final = (
 _PARAMS: Final = re.compile(r"PARAMS\b\s*(\(?)(.*)", re.IGNORECASE | re.DOTALL)
 _SETENV: Final = re.compile(r"\(\s*(\w+)\s*=\s*(.*?)\s*\)", re.DOTALL)
 _UNKNOWN_OPTION: Final = "unknown option"
+Draft = TypeVar("Draft")
 # Parameters that show what an Extract without VAM reads.
 _OTHER_EXTRACTS: Final = {
     "PASSTHRU": "pumps a trail",
@@ -199,6 +200,38 @@ def remark_of(statement: Statement, text: str, reason: str) -> Remark:
     if statement.source:
         shown += f" ({statement.source})"
     return Remark(statement.line, shown, reason)
+
+
+@dataclass(slots=True, kw_only=True)
+class Remarks:
+    """The parameters of a file that change nothing here (``unused``), and those that would and are not obeyed (``refused``)."""
+
+    unused: list[Remark] = field(default_factory=list)
+    refused: list[Remark] = field(default_factory=list)
+
+    def note(self, statement: Statement, text: str, reason: str) -> None:
+        """Add a parameter or an option that changes nothing."""
+        self.unused.append(remark_of(statement, text, reason))
+
+    def refuse(self, statement: Statement, text: str, reason: str = _UNKNOWN_OPTION) -> None:
+        """Add a parameter or an option that is not obeyed, unless the text is empty."""
+        if text:
+            self.refused.append(remark_of(statement, text, reason))
+
+
+def obey_statements(
+    text: str,
+    read: ReadFile | None,
+    draft: Draft,
+    handlers: Mapping[str, Callable[[Draft, Statement], None]],
+    otherwise: Callable[[Draft, Statement], None],
+) -> None:
+    """Call the handler of each statement of a parameter file, or ``otherwise`` if its keyword has none. Raises OptionError with the line."""
+    for statement in statements(text, read):
+        try:
+            handlers.get(statement.keyword, otherwise)(draft, statement)
+        except OptionError as error:
+            raise statement.place(error) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,27 +276,18 @@ class ExtractParameters:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _Draft(Remarks):
     """What is known so far; ``not_taken`` are the letters of operations that TABLE statements now ignore."""
 
     parameters: ExtractParameters = ExtractParameters("", "")
     not_taken: set[str] = field(default_factory=set)
     catalog: str = ""
-    unused: list[Remark] = field(default_factory=list)
-    refused: list[Remark] = field(default_factory=list)
 
     def set(self, **members: Any) -> None:
         self.parameters = replace(self.parameters, **members)
 
     def add(self, member: str, *items: object) -> None:
         self.set(**{member: (*getattr(self.parameters, member), *items)})
-
-    def note(self, statement: Statement, text: str, reason: str) -> None:
-        self.unused.append(remark_of(statement, text, reason))
-
-    def refuse(self, statement: Statement, text: str, reason: str = _UNKNOWN_OPTION) -> None:
-        if text:
-            self.refused.append(remark_of(statement, text, reason))
 
 
 def parse_extract(
@@ -280,12 +304,7 @@ def parse_extract(
     """
     draft = _Draft()
     try:
-        for statement in statements(text, read):
-            try:
-                handler = _HANDLERS.get(statement.keyword, _not_obeyed)
-                handler(draft, statement)
-            except OptionError as error:
-                raise statement.place(error) from None
+        obey_statements(text, read, draft, _HANDLERS, _not_obeyed)
         _check(draft)
         if draft.refused and not ignore_unsupported:
             raise refusal(draft.refused, "It would change what is captured", "capture")
