@@ -31,7 +31,7 @@ from trailgate.jobs.apply_reading import FOLD_ROWS, SplitRead, SplitWork
 from trailgate.jobs.apply_retries import Retries, retried
 from trailgate.jobs.apply_tables import ApplyReport, TargetTables
 from trailgate.model.table_patterns import TablePatterns, no_table
-from trailgate.model.tables import Definitions, Table
+from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import TrailFiles, TrailPlace, find_trail
@@ -156,7 +156,8 @@ class ApplyRun:
     def _begin(self) -> None:
         """Open the target, and continue after the position that it has. Raises StorageError if the trail is not the one that was applied, or lacks what follows the stored position."""
         self._opened = self._open()
-        self._opened.definition_before = self._definition_before
+        # One for all tables, so that each file is searched once.
+        self._opened.definition_before = TrailDefinitions(self._find()).before
         known = self._position = self._opened.done
         try:
             if known is None:
@@ -167,9 +168,6 @@ class ApplyRun:
         except BaseException:
             self.close()
             raise
-
-    def _definition_before(self, name: str, position: str) -> Table | None:
-        return TrailDefinitions(self._find()).before(name, position)
 
     def _fail(self, error: TargetUnavailableError) -> None:
         """Close the target after a fault; raises its error if there is to be no other trial."""
