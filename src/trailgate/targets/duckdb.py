@@ -369,7 +369,9 @@ class TableTarget:
 
 
 def _attached(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """Return a connection to a file, by a name of its own: the file's own name may be that of a schema in it."""
+    """Return a connection to a file, by a name of its own: the file's own name may be that of a schema in it. Raises StorageError if it cannot be opened."""
+    if read_only and not Path(path).exists():
+        raise StorageError("there is no such file", where=Where(source=path))
     connection = duckdb.connect()
     quoted = path.replace("'", "''")
     how = " (READ_ONLY)" if read_only else ""
@@ -405,8 +407,6 @@ def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -
 
 def group_positions(path: str) -> list[GroupPosition]:
     """Return how far each group has applied its trail to the tables of a file."""
-    if not Path(path).exists():
-        raise StorageError("there is no such file", where=Where(source=path))
     connection = _attached(path, read_only=True)
     try:
         found = connection.execute(STATUS)
@@ -444,6 +444,7 @@ def table_rows(place: str) -> pa.RecordBatchReader:
     try:
         rows: pa.RecordBatchReader = connection.sql(f"SELECT * FROM {name}").to_arrow_reader()
     except duckdb.Error as error:
+        connection.close()
         raise StorageError(_line(error), where=Where(source=place)) from None
     return rows
 
