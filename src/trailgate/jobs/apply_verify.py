@@ -266,17 +266,10 @@ def verify_tables(
                 )
                 for name in expected.tables
             }
-        wanted = {name: one.rows for name, one in found.items() if one.rows}
-        if wanted:
+        if any(one.rows for one in found.values()):
             again, _ = run("positions.duckdb")
             with again:
-                made = _positions(again.reads(), wanted)
-            for name, rows in wanted.items():
-                own = [
-                    replace(row, positions=tuple(places))
-                    for row, places in zip(rows, made[name], strict=True)
-                ]
-                found[name] = replace(found[name], rows=tuple(own))
+                found = _with_positions(found, again.reads())
     return VerifyReport(found, whole, notices)
 
 
@@ -409,6 +402,22 @@ def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Diffe
         name: pair for name, pair in pairs.items() if pair[0] != pair[1] or kind != "different"
     }
     return Difference(kind, own, differing)
+
+
+def _with_positions(
+    found: Mapping[str, TableComparison], reads: Iterable[Mapping[str, Operations]]
+) -> dict[str, TableComparison]:
+    """Return the comparisons, each differing row with the positions of the operations on its key."""
+    wanted = {name: one.rows for name, one in found.items() if one.rows}
+    positions = _positions(reads, wanted)
+    rows = {
+        name: tuple(
+            replace(row, positions=tuple(own))
+            for row, own in zip(differing, positions[name], strict=True)
+        )
+        for name, differing in wanted.items()
+    }
+    return {name: replace(one, rows=rows.get(name, ())) for name, one in found.items()}
 
 
 def _positions(
