@@ -53,7 +53,7 @@ def final_errors(
 
     final: dict[int, TrailgateError] = {}
     again = False
-    doubtful: set[int] = set()  # rows on which operations are taken away, or may be
+    doubtful: set[int] = set()  # rows with operations that are excluded, or may be
     for start, end in pairwise([0, *begins.tolist(), len(number)]):
         taken = doubted = False
         at = start

@@ -362,7 +362,7 @@ def refused_values(
     for own, theirs in rows:
         one = changed_value(table, column, own, theirs)
         if theirs is None:
-            one.problem = f"the trail has {own!r}, which is no value of the target's column of {column.stored.name}"
+            one.problem = f"the trail has {own!r}, which is not a value of the target's column of {column.stored.name}"
         errors[own] = RowRefusedError(one.problem, where=one.where)
     first = next(iter(errors.values()))
     found = ValuesRefusedError(first.problem, where=first.where)
