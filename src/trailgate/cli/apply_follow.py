@@ -1,7 +1,12 @@
-"""How ``trailgate apply --follow`` runs, and an apply beside a live capture: what they print and measure, and what they do while the target does not work.
+"""Run ``trailgate apply --follow``, and an apply beside a live capture.
 
-A run prints a line a batch, as JSON or in words, or, on a terminal, a view that is drawn again and again. Between two looks at the trail it lets others use the target. SIGTERM and SIGINT end it after the batch
-that is worked on, or while it waits for the target.
+``Following`` runs the loop of ``--follow``: apply all complete transactions, release the target so
+that others can use it, wait, and look at the trail again. Each batch is printed as a line or as
+JSON, or shown in a view on a terminal, and counted in the metrics. SIGTERM and SIGINT end the run
+after the current batch, or while it waits for the target.
+
+``AppliedBeside`` applies what a live capture (``trailgate capture --apply``) has published, between
+its batches.
 """
 
 from __future__ import annotations
@@ -36,15 +41,15 @@ from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.storage.reading.trail_rest import Patience
 
-PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
-REST_LOOK: Final = 10.0  # seconds between looks at what is not applied of the trail's end
-MEASURED: Final = 5.0  # seconds between looks at how much of the trail is not applied
-REST_WAITS: Final = 30.0  # seconds after which bytes that do not change are named
+PAUSE: Final = 1.0  # seconds between checks of a trail that does not grow
+REST_LOOK: Final = 10.0  # seconds between checks of the unapplied bytes at the trail's end
+MEASURED: Final = 5.0  # seconds between measurements of the lag in bytes
+REST_WAITS: Final = 30.0  # seconds after which unchanged bytes at the end are reported
 COLUMNS: Final = ("operations", "inserted", "updated", "replaced", "deleted")
 
 
 class ApplyView(LiveView):
-    """The view of a run that follows a trail: ``show`` gives it what each batch did."""
+    """The terminal view of a run that follows a trail. ``show`` adds the result of each batch."""
 
     def __init__(self, trail: str, target: str) -> None:
         super().__init__(f"{trail} to {target}")
@@ -52,13 +57,13 @@ class ApplyView(LiveView):
         self._notices: tuple[str, ...] = ()
 
     def show(self, report: ApplyReport) -> None:
-        """Note what a batch did."""
+        """Add the result of a batch."""
         self._done += report
         if report.notices:
             self._notices = report.notices
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return operations and what became of them, the lag, and the place in the trail."""
+        """Return the rows of the view: counts of operations, lag, and position in the trail."""
         done, at = self._done, self._done.position
         rows = [
             ("running", duration(seconds)),
@@ -81,7 +86,7 @@ class ApplyView(LiveView):
         return rows
 
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return what was done to each target table, those with the most operations first."""
+        """Return the counts of each target table, ordered by the number of operations."""
         tables = self._done.tables
         ranked = sorted(tables, key=lambda name: (-tables[name].operations, name))
         rows = [
@@ -91,7 +96,11 @@ class ApplyView(LiveView):
 
 
 class RestWatch:
-    """Names what a run that follows a trail does not apply: missing first files at once, and bytes at the end if they do not change for some time."""
+    """Collect notices about operations that a run cannot apply.
+
+    Missing first files are reported at once; bytes at the end of the trail only if they do not
+    change for some time, because a writer may be about to complete them.
+    """
 
     def __init__(self, run: ApplyRun) -> None:
         self._run, self._next = run, time.monotonic()
@@ -99,17 +108,17 @@ class RestWatch:
         self._patience = Patience(REST_WAITS)
 
     def due(self) -> tuple[str, ...]:
-        """Return the notices that are due, each once."""
-        found, self._first = self._first, ()
+        """Return the notices that are due; each is returned once."""
+        notices, self._first = self._first, ()
         if time.monotonic() >= self._next:
             self._next = time.monotonic() + REST_LOOK
             rest = self._run.rest
-            found += () if rest is None else self._patience.due(rest)
-        return found
+            notices += () if rest is None else self._patience.due(rest)
+        return notices
 
 
 class ApplyWatch:
-    """Passes on what the batches of a run did: to the output, the metrics and the view."""
+    """Pass the results of batches to the output, the metrics and the view."""
 
     def __init__(
         self,
@@ -122,14 +131,18 @@ class ApplyWatch:
         self._measured = 0.0
 
     def batch(self, report: ApplyReport) -> None:
-        """Pass on what a batch did, or the notices of a report without one."""
+        """Report the result of a batch, or the notices of a report without one."""
         if report.batches:
             self.statistics = self.statistics.with_batch(report)
         self._show(report, self.statistics)
         self.tick(measure=True)
 
     def tick(self, *, measure: bool = False) -> None:
-        """Pass on how the target and the trail are now. What is not applied is measured if asked for, and else every few seconds."""
+        """Update the metrics with the state of the target and the lag.
+
+        The lag is measured if ``measure`` is set, if the target went up or down, and else every few
+        seconds.
+        """
         if self._metrics is None:
             return
         if self.run is not None:
@@ -142,14 +155,14 @@ class ApplyWatch:
         self._metrics.show(self.statistics)
 
     def failed(self) -> None:
-        """State in the metrics that the run ended with an error."""
+        """Record in the metrics that the run ended with an error."""
         self.statistics = self.statistics.failed()
         if self._metrics is not None:
             self._metrics.show(self.statistics)
 
 
 def lag_bytes(run: ApplyRun) -> int | None:
-    """Return the number of bytes of the trail that are not applied, or None if the trail cannot be read now."""
+    """Return the number of unapplied bytes of the trail, or None if the trail cannot be read now."""
     try:
         return run.lag_bytes()
     except (TrailgateError, OSError):
@@ -157,12 +170,15 @@ def lag_bytes(run: ApplyRun) -> int | None:
 
 
 def labels_of(trail: str, target: str, group: str) -> dict[str, str]:
-    """Return the labels of metrics."""
+    """Return the labels of the metrics."""
     return {"trail": trail, "target": mask_logins(target), "group": group}
 
 
 class Following:
-    """A run that follows a trail: ``opened`` is called with how faults are waited for, and returns it."""
+    """A run that follows a trail.
+
+    ``run`` calls ``opened`` with the retry policy for the target; it opens the apply run.
+    """
 
     def __init__(self, *, as_json: bool, metrics: str | None, seconds: float | None) -> None:
         self._as_json, self._metrics_at = as_json, metrics
@@ -174,17 +190,20 @@ class Following:
         labels: dict[str, str],
         patience: float | None,
     ) -> tuple[ApplyStatistics, bool]:
-        """Apply what a trail grows by until SIGTERM or SIGINT; return what was done, and whether the trail lacks something."""
+        """Apply new operations of a trail until SIGTERM or SIGINT.
+
+        Returns the statistics, and whether operations are missing because files of the trail are.
+        """
         log_to_stderr(LOG)
-        with ExitStack() as held:
-            is_asked = held.enter_context(stoppable())
+        with ExitStack() as stack:
+            is_asked = stack.enter_context(stoppable())
             metrics = None
             if self._metrics_at is not None:
                 text = partial(as_text, labels=labels)
-                metrics = held.enter_context(
+                metrics = stack.enter_context(
                     metrics_output(self._metrics_at, text, ApplyStatistics())
                 )
-            watch = ApplyWatch(self._shown(held, labels), metrics)
+            watch = ApplyWatch(self._shown(stack, labels), metrics)
 
             def stopped() -> bool:
                 watch.tick()
@@ -192,7 +211,7 @@ class Following:
 
             retries = retries_of(patience, lasting=True, stopped=stopped)
             try:
-                run = watch.run = held.enter_context(opened(retries))
+                run = watch.run = stack.enter_context(opened(retries))
                 self._follow(run, watch, stopped)
                 watch.tick(measure=True)
                 lacks_operations = run.lacks_operations
@@ -202,17 +221,20 @@ class Following:
             return watch.statistics.with_target(run.retries), lacks_operations
 
     def _shown(
-        self, held: ExitStack, labels: dict[str, str]
+        self, stack: ExitStack, labels: dict[str, str]
     ) -> Callable[[ApplyReport, ApplyStatistics], None]:
-        """Return what shows a batch."""
+        """Return the function that shows a batch: as JSON, as a line, or in a view on a terminal."""
         if self._as_json or not is_terminal():
             return lambda report, done: print_batch(report, done.faults, as_json=self._as_json)
         drawn = ApplyView(labels["trail"], labels["target"])
-        held.enter_context(drawn_view(drawn, LOG))
+        stack.enter_context(drawn_view(drawn, LOG))
         return lambda report, _: drawn.show(report)
 
     def _follow(self, run: ApplyRun, watch: ApplyWatch, stopped: Callable[[], bool]) -> None:
-        """Look for what the trail has grown by, ``seconds`` after the last look or as soon as its batches are applied."""
+        """Apply new batches in a loop that checks the trail every ``seconds``.
+
+        If applying takes longer, the next check follows at once.
+        """
         rest = RestWatch(run)
         while not stopped():
             due = time.monotonic() + self._seconds
@@ -229,7 +251,7 @@ class Following:
 
 
 def print_followed(statistics: ApplyStatistics, target: str, *, as_json: bool) -> None:
-    """Print what a run that followed a trail did in all."""
+    """Print the totals of a run that followed a trail."""
     with quiet_pipe():
         if as_json:
             total = as_values(statistics.done, statistics.faults)
@@ -244,14 +266,17 @@ def retries_of(
     lasting: bool = False,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Retries:
-    """Return how faults of the target are waited for: without end in a ``lasting`` run whose ``patience`` is not stated."""
+    """Return the retry policy for a target: without a ``patience``, a ``lasting`` run retries without end."""
     if patience is None:
         return Retries(lasting=lasting, stopped=stopped)
     return Retries(patience, stopped=stopped)
 
 
 class AppliedBeside:
-    """Applies what a live capture publishes, at most every ``PAUSE`` seconds. The capture continues while the target does not work."""
+    """Apply what a live capture publishes, at most every ``PAUSE`` seconds.
+
+    The capture continues if the target does not work.
+    """
 
     def __init__(self, trail: str, to: str, output: LiveOutput) -> None:
         self._trail, self._to, self._output = trail, to, output
@@ -262,7 +287,10 @@ class AppliedBeside:
         self.statistics = ApplyStatistics()
 
     def published(self, new: bool) -> None:
-        """Apply what was published, if it is time to."""
+        """Apply published operations if the pause is over.
+
+        ``new`` is whether there are any since the last call.
+        """
         self._waits |= new
         if not self._waits or time.monotonic() < max(self._due, self._retries.due):
             return
@@ -275,7 +303,10 @@ class AppliedBeside:
         self._measure()
 
     def finish(self) -> None:
-        """Apply all that was captured. Raises TargetUnavailableError if the target does not work now."""
+        """Apply everything captured.
+
+        Raises TargetUnavailableError if the target does not work now.
+        """
         try:
             if self._run is not None or find_begun_trail(self._trail) is not None:
                 self._apply()
@@ -295,7 +326,7 @@ class AppliedBeside:
         return as_text(self.statistics, self._labels)
 
     def _apply(self) -> None:
-        if self._run is None:  # the trail exists from the first batch on
+        if self._run is None:  # open it late: the trail does not exist before the first batch
             self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
         for report in self._run.batches():
             self.statistics = self.statistics.with_batch(report)
@@ -312,7 +343,7 @@ class AppliedBeside:
 
 @contextmanager
 def applied_beside(trail: str, to: str, output: LiveOutput) -> Iterator[AppliedBeside]:
-    """Yield what applies the operations that a live capture publishes; at the end all are applied."""
+    """Yield an ``AppliedBeside`` for a live capture; at the end, apply all captured operations."""
     log_to_stderr(LOG)
     beside = AppliedBeside(trail, to, output)
     try:

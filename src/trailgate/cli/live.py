@@ -1,7 +1,8 @@
-"""What a live capture prints, and how it is stopped.
+"""Print the progress of a live capture, and stop it on a signal.
 
-It prints a line a batch, as JSON or in words, or, on a terminal that follows it, a view that is drawn again and again: rate, lag, operations by table and the last note. SIGTERM and SIGINT end it
-after the batch that is worked on.
+Each batch is one line, as JSON or in words. On a terminal, ``--follow`` draws a view instead: rate,
+lag, operations by table, and the last log message. SIGTERM and SIGINT end the capture after the
+current batch.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ from trailgate.jobs.receive.feed import Link
 from trailgate.jobs.receive.metrics import Reporter, ReportOptions, Statistics, as_text
 from trailgate.jobs.receive.run import BatchReport, LiveCapture, RepairSummary
 
-DRAWS: Final = 4  # a second
-RATE_SECONDS: Final = 5.0  # that the present rate is of
-LINES: Final = 15  # of the view without the rows of tables, where nothing is folded
+DRAWS: Final = 4  # per second
+RATE_SECONDS: Final = 5.0  # the period of the current rate
+LINES: Final = 15  # lines of the view besides the rows of its table, if nothing is folded
 WARNING: Final = "yellow"
 ERROR: Final = "red"
 
 
 class LiveView(ABC):
-    """What is drawn of a run: figures by name, and a table; a log's notes reach it by ``note``."""
+    """A view of a run on the terminal: named figures, a table, and the last log message."""
 
     def __init__(self, title: str) -> None:
         self._title = title
@@ -54,18 +55,18 @@ class LiveView(ABC):
 
     @abstractmethod
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return the figures after the seconds since the begin."""
+        """Return the named figures. ``seconds`` is the time since the start."""
 
     @abstractmethod
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return the headings and rows of the table, as many rows as there is room for, and how many more there are."""
+        """Return headings and at most ``room`` rows of the table, and how many more rows there are."""
 
     def note(self, text: str, style: str) -> None:
-        """Note what was reported last."""
+        """Set the message in the last line."""
         self._note = (f"{time.strftime('%H:%M:%S')} {text}", style)
 
     def drawn(self) -> Any:
-        """Return the view as it is now."""
+        """Render the view in its present state."""
         from rich.console import Group  # noqa: PLC0415  only a terminal needs it
         from rich.text import Text  # noqa: PLC0415  as above
 
@@ -84,7 +85,7 @@ class LiveView(ABC):
         return Group(*parts, Text(""), Text(printable(text), style, overflow="fold"))
 
     def rate(self, count: int, seconds: float) -> str:
-        """Return a count, how many that is a second of the last seconds, and of all seconds."""
+        """Format a count with its current rate (over the last seconds) and its average rate."""
         now, seen = time.monotonic(), self._seen
         seen.append((now, count))
         while len(seen) > 2 and now - seen[1][0] > RATE_SECONDS:
@@ -95,18 +96,18 @@ class LiveView(ABC):
 
 
 class CaptureView(LiveView):
-    """The view of a live capture: ``show`` gives it the present state."""
+    """The view of a live capture. ``show`` sets the statistics."""
 
     def __init__(self, source: str, trail: str) -> None:
         super().__init__(f"{source} to {trail}")
         self._statistics = Statistics()
 
     def show(self, statistics: Statistics) -> None:
-        """Note what was done so far."""
+        """Set the statistics so far."""
         self._statistics = statistics
 
     def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return messages and what became of them, the lag, and the place in the trail."""
+        """Return the rows of the view: counts of messages, lag, and position in the trail."""
         done, last = self._statistics, self._statistics.last
         rows = [
             ("running", duration(seconds)),
@@ -124,7 +125,7 @@ class CaptureView(LiveView):
         return rows
 
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return operations by table, those with the most first."""
+        """Return the counts of each table, ordered by the number of operations."""
         counts = self._statistics.counts
         ranked = sorted(counts, key=lambda name: (-sum(counts[name].values()), name))
         heads, rows = counts_table({name: counts[name] for name in ranked[:room]})
@@ -132,7 +133,7 @@ class CaptureView(LiveView):
 
 
 class _Stderr(logging.Handler):
-    """Prints a log's records to stderr as it is then."""
+    """Log handler that prints to the present ``sys.stderr``, even if it is replaced later."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError):  # closed or full
@@ -140,7 +141,7 @@ class _Stderr(logging.Handler):
 
 
 class _Notes(logging.Handler):
-    """Gives a log's records to a view."""
+    """Log handler that shows the last message in a view."""
 
     def __init__(self, view: LiveView) -> None:
         super().__init__()
@@ -155,7 +156,7 @@ class _Notes(logging.Handler):
 
 @contextmanager
 def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
-    """Draw a view on the terminal until the end; it gets what is logged meanwhile."""
+    """Draw a view on the terminal until the block ends, and redirect the logs to it."""
     from rich.live import Live  # noqa: PLC0415  only a terminal needs it
 
     screen = console()
@@ -178,7 +179,7 @@ def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as hours, minutes and seconds."""
+    """Format a duration as hours, minutes and seconds: 3700 → "1:01:40"."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"
@@ -195,7 +196,7 @@ def is_terminal() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LiveOutput:
-    """What a live capture prints and gives away: JSON or words, the adapter's reports, metrics, and a view where that can be."""
+    """Where the progress of a live capture goes: lines or JSON, reports, metrics, and a view."""
 
     source: str
     trail: str
@@ -206,15 +207,18 @@ class LiveOutput:
 
     @property
     def is_viewed(self) -> bool:
-        """Return whether there is a view: where it is asked for, and the output is a terminal."""
+        """Whether a view is drawn: it was asked for, and the output is a terminal."""
         return self.view and not self.as_json and is_terminal()
 
 
 class Beside(Protocol):
-    """What runs beside a live capture."""
+    """Work that runs between the batches of a live capture, such as an apply."""
 
     def published(self, new: bool) -> None:
-        """Work on what the capture has published. Called after each batch and, with False, between them."""
+        """Work on what the capture has published.
+
+        ``new`` is True after a batch, and False in between.
+        """
         ...
 
     def text(self) -> str:
@@ -223,16 +227,16 @@ class Beside(Protocol):
 
 
 def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = None) -> Statistics:
-    """Run a live capture until it is stopped, and print what each batch did; return what all did."""
+    """Run a live capture until it is stopped, print each batch, and return the totals."""
     log_to_stderr(LOG, logging.INFO)
-    with ExitStack() as held:
-        watch = _Watch(output, held, beside)
+    with ExitStack() as stack:
+        watch = _Watch(output, stack, beside)
 
         def published(new: bool) -> None:
             if beside is not None:
                 beside.published(new)
 
-        is_stopped = held.enter_context(stoppable())
+        is_stopped = stack.enter_context(stoppable())
 
         def is_asked() -> bool:
             watch.link(live.link)
@@ -258,7 +262,7 @@ def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = No
 
 
 def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
-    """Print what a capture of repaired messages did."""
+    """Print the result of capturing repaired messages."""
     with done_already():
         if as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
@@ -273,9 +277,9 @@ def print_repaired(summary: RepairSummary, *, as_json: bool) -> None:
 
 
 class _Watch:
-    """Hands on what batches did: to the output, the reports, the metrics and the view."""
+    """Pass the results of batches to the output, the reports, the metrics and the view."""
 
-    def __init__(self, output: LiveOutput, held: ExitStack, beside: Beside | None) -> None:
+    def __init__(self, output: LiveOutput, stack: ExitStack, beside: Beside | None) -> None:
         self.statistics = Statistics()
         self._as_json, self._targets = output.as_json, output.reports.targets
         self._reporter = Reporter(output.reports, time.monotonic())
@@ -283,7 +287,7 @@ class _Watch:
         self._beside = beside
         if output.metrics is not None:
             first = (self.statistics, self._more())
-            self._metrics = held.enter_context(
+            self._metrics = stack.enter_context(
                 metrics_output(
                     output.metrics, lambda both: as_text(both[0], output.trail) + both[1], first
                 )
@@ -291,25 +295,25 @@ class _Watch:
         self._view: CaptureView | None = None
         if output.is_viewed:
             self._view = CaptureView(output.source, output.trail)
-            held.enter_context(drawn_view(self._view, LOG, APPLY_LOG))
+            stack.enter_context(drawn_view(self._view, LOG, APPLY_LOG))
 
     def _more(self) -> str:
-        """Return the metrics of what runs beside the capture."""
+        """Return the metrics of the work beside the capture."""
         return "" if self._beside is None else self._beside.text()
 
     def batch(self, report: BatchReport) -> None:
-        """Hand on what a batch did."""
+        """Report the result of a batch."""
         self.statistics = self.statistics.with_batch(report, time.time())
         if self._view is None:
             self._print(json.dumps(asdict(report)) if self._as_json else _sentence(report))
         self.tick()
 
     def link(self, link: Link) -> None:
-        """Note how the connection to the broker is."""
+        """Update the state of the broker connection."""
         self.statistics = self.statistics.with_link(link)
 
     def tick(self) -> None:
-        """Hand on what was done so far."""
+        """Update metrics and view, and print the periodic report if it is due."""
         if self._metrics is not None:
             self._metrics.show((self.statistics, self._more()))
         if self._view is not None:
@@ -341,7 +345,10 @@ def _sentence(report: BatchReport) -> str:
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], bool]]:
-    """Yield whether to stop: SIGTERM and SIGINT ask for it, after the batch that is worked on. A second SIGINT interrupts."""
+    """Yield a function that returns whether SIGTERM or SIGINT has asked to stop.
+
+    The run stops after the current batch. A second SIGINT interrupts it at once.
+    """
     asked = False
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
 
@@ -361,7 +368,7 @@ def stoppable() -> Iterator[Callable[[], bool]]:
 
 
 def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:
-    """Let a log, such as that of connections made and lost, reach stderr."""
+    """Print a log to stderr, for example that of connections opened and lost."""
     if not log.handlers:
         log.setLevel(level)
         log.addHandler(_Stderr())

@@ -1,6 +1,10 @@
-"""The program ``trailgate``: find the command, run it, turn errors into exit codes.
+"""The program ``trailgate``: find the command, run it, and turn errors into exit codes.
 
-Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 4 applied but for what is named, 5 a target does not work now, 130 interrupted.
+Each command is a module below ``cli.commands`` with a function ``command``. Only the module that
+the command line names is imported, so that ``trailgate --help`` stays fast.
+
+Exit codes: 0 done, 1 bad input, 2 wrong usage, 3 a file or the output cannot be written, 4 applied
+except for what the output lists, 5 the target does not work now, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import trailgate
 from trailgate.cli.output import quiet_pipe, say
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
 
-# Each command is the function ``command`` of a module here; only the given one is imported.
+# The commands with their summaries. The module cli/commands/NAME.py has the function ``command``.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "init": "Propose the properties of a capture from messages.",
@@ -45,7 +49,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-# What options were called before, which is still understood and not shown.
+# Former names of options, which are still accepted but not listed in the help.
 _AS_ROWS: Final = {"--json": "--format=json"}
 ALIASES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
     {
@@ -94,21 +98,21 @@ EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the program and exit; the console entry."""
+    """Run the program and exit (the console entry point)."""
     _open_closed()
     _log_compiling()
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def _open_closed() -> None:
-    """Open the streams that the shell has closed, so that printing to them does nothing."""
+    """Replace streams that the shell has closed by /dev/null, so that printing does nothing."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
 
 
 def _log_compiling() -> None:
-    """Let the log of compiling, which takes seconds at first use, reach stderr."""
+    """Print log messages about compiling kernels to stderr, because it takes seconds at first use."""
     log = logging.getLogger("trailgate.columnar.kernels.compiled")
     log.setLevel(logging.INFO)
     log.addHandler(logging.StreamHandler())
@@ -116,7 +120,7 @@ def _log_compiling() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Return the exit code of a command line; an error is one line on stderr."""
+    """Run a command line and return its exit code. An error is printed as one line on stderr."""
     try:
         _check_text(arguments)
         if not arguments and not _complete():
@@ -139,14 +143,14 @@ def run(arguments: list[str]) -> int:
 
 
 def _without_verbs(arguments: list[str]) -> list[str]:
-    """Return ``help COMMAND`` and ``version``, as many programs have them, as options of this one."""
+    """Translate ``help COMMAND`` and ``version``, which many programs have, to ``--help`` and ``--version``."""
     if arguments[:1] == ["help"]:
         return [*arguments[1:2], "--help"]
     return ["--version"] if arguments == ["version"] else arguments
 
 
 def _check_text(arguments: list[str]) -> None:
-    """Raise OptionError for an argument that is not UTF-8, which nothing could print or look up."""
+    """Raise OptionError for an argument that is not UTF-8, because it could not be printed or found."""
     for argument in arguments:
         if any("\udc80" <= character <= "\udcff" for character in argument):
             shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
@@ -160,7 +164,10 @@ def _text(error: TrailgateError | OSError) -> str:
 
 
 def program_for(arguments: list[str]) -> Any:
-    """Build the Click group of all commands, of which only the one that the arguments name is imported."""
+    """Build the Click group of all commands, and import only the command that the arguments name.
+
+    The other commands are stubs with a summary for the help.
+    """
     import typer  # noqa: PLC0415  no other module loads it
 
     program = typer.Typer(
@@ -178,7 +185,7 @@ def program_for(arguments: list[str]) -> Any:
 
     @program.callback(context_settings=HELP)
     def options(*, version: bool = version) -> None:
-        """Take the options before a command."""
+        """Handle the options before a command."""
 
     made: Any = typer.main.get_command(program)
     for command in (made, *made.commands.values()):
@@ -191,11 +198,11 @@ def program_for(arguments: list[str]) -> Any:
 
 
 def _no_type(ctx: object) -> None:
-    """Return no type for the help to show."""
+    """Show no type in the help."""
 
 
 def _program(arguments: list[str]) -> Callable[..., object]:
-    """Return a function that runs the command that the arguments name."""
+    """Return a function that runs the command named by the arguments."""
     import typer  # noqa: PLC0415  no other module loads it
 
     made = program_for(arguments)
@@ -216,7 +223,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
     return running
 
 
-# What pydantic, by which typer reads values, calls the faults of numbers, and how they are said here.
+# Errors of pydantic, which typer uses to parse numbers, with our own wording.
 FAULTS: Final = MappingProxyType(
     {
         "int_parsing": "{!r} is not a whole number",
@@ -229,32 +236,38 @@ FAULTS: Final = MappingProxyType(
 
 
 def _usage_problem(error: Any) -> str:
-    """Return what is wrong with arguments, with the value that is."""
+    """Return what is wrong with the arguments, including the wrong value."""
     problem: str = error.format_message().rstrip(".")
     faults: list[Any] = getattr(error.__cause__, "errors", list)()
     for fault in faults[:1]:
-        said = FAULTS.get(fault["type"])
-        if said is not None:
-            text = said.format(fault["input"], **fault.get("ctx", {}))
+        template = FAULTS.get(fault["type"])
+        if template is not None:
+            text = template.format(fault["input"], **fault.get("ctx", {}))
             problem = problem.replace(str(fault["msg"]), text)
     return problem.replace("Value error, ", "")
 
 
 def _rename(arguments: list[str], aliases: Mapping[str, str]) -> list[str]:
-    """Return arguments with the names that options have now."""
+    """Replace former names of options by their present names."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     parts = [argument.partition("=") for argument in arguments[:end]]
     return ["".join((aliases.get(one[0], one[0]), *one[1:])) for one in parts] + arguments[end:]
 
 
 def _complete() -> list[str]:
-    """Return the words of the line that the shell asks to complete, without the program's name; mostly there is none."""
+    """Return the words of the command line that the shell asks to complete, without the program's name.
+
+    Returns no words outside of completion.
+    """
     line = os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", ""))
     return line.split()[1:] if "_TRAILGATE_COMPLETE" in os.environ else []
 
 
 def _import(name: str) -> tuple[Callable[..., object], str]:
-    """Return a command, and its exit codes and examples, one a line, which its help ends with."""
+    """Import a command.
+
+    Returns its function, and its exit codes and examples as the end of its help.
+    """
     module = importlib.import_module(f"trailgate.cli.commands.{name}")
     function: Callable[..., object] = module.command
     lines = [

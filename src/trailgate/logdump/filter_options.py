@@ -1,4 +1,4 @@
-"""The options of FILTER: the names, the syntax and the meaning of each, and what makes a test of records from its arguments."""
+"""The options of FILTER: each has names, a syntax, a help text, and a function that builds a test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from trailgate.trail.records.record_data import images_of
 
 @dataclass(frozen=True, slots=True)
 class NamedValue:
-    """A name, and the value that it is compared with; without a comparison any value will do."""
+    """A name, and the value to compare it with. Without a comparison any value matches."""
 
     name: str
     compare: Comparison | None = None
@@ -47,7 +47,10 @@ class NamedValue:
 
 @dataclass(frozen=True, slots=True)
 class OptionArguments:
-    """The words after an option, cut at commas; ``offset`` and ``now`` are for times among them."""
+    """The words after an option, split at commas.
+
+    ``offset`` and ``now`` are used to parse times.
+    """
 
     phrases: tuple[tuple[str, ...], ...]
     offset: TimeOffset
@@ -55,14 +58,17 @@ class OptionArguments:
 
     @property
     def words(self) -> list[str]:
-        """Return the words without commas; raises OptionError if there are none."""
-        found = [word for phrase in self.phrases for word in phrase]
-        if not found:
+        """The words without commas. Raises OptionError if there are none."""
+        all_words = [word for phrase in self.phrases for word in phrase]
+        if not all_words:
             raise OptionError("something to compare with is missing")
-        return found
+        return all_words
 
     def each(self, missing: str) -> Iterator[tuple[str, ...]]:
-        """Yield the words between commas; raises OptionError, with this text, for none."""
+        """Yield the groups of words between commas.
+
+        Raises OptionError with the text ``missing`` for an empty one.
+        """
         for phrase in self.phrases or ((),):
             if not phrase:
                 raise OptionError(missing)
@@ -81,13 +87,13 @@ class OptionArguments:
         return compare, read_number(rest[0], 0, greatest)
 
     def name_and_value(self) -> NamedValue:
-        """Return a name and, if one is given, the value to compare with."""
+        """Return a name and, if there is one, the value to compare with."""
         compare, rest = read_comparison(self.words)
         name = rest[0] if rest else self.words[0]
         return NamedValue(name, compare if rest[1:] else None, " ".join(rest[1:]))
 
     def time(self) -> int:
-        """Return a time, microseconds since 1970 UTC."""
+        """Return a time in microseconds since 1970 UTC."""
         return read_time(" ".join(self.words), self.offset, self.now)
 
 
@@ -96,7 +102,7 @@ BEFORE: Final[Mapping[str, bool]] = MappingProxyType({"BEFORE": True, "AFTER": F
 
 
 def transaction(place: int) -> MakeTest:
-    """Return what makes the test of TRANSID (place 0) or CSN (place 1)."""
+    """Return a function that builds the test of TRANSID (``place`` 0) or CSN (``place`` 1)."""
 
     def make(arguments: OptionArguments) -> RecordTest:
         compare, text = arguments.text()
@@ -114,7 +120,7 @@ def image(arguments: OptionArguments) -> RecordTest:
 
 
 def string(arguments: OptionArguments) -> RecordTest:
-    """Return the test of STRING; any of several strings suffices."""
+    """Return the test of STRING, which passes records with any of several strings."""
 
     def tests() -> Iterator[RecordTest]:
         missing = "a text to look for is missing"
@@ -128,7 +134,7 @@ def string(arguments: OptionArguments) -> RecordTest:
 
 
 def hex_digits(arguments: OptionArguments) -> RecordTest:
-    """Return the test of HEX; any of several byte strings suffices."""
+    """Return the test of HEX, which passes records with any of several byte strings."""
 
     def tests() -> Iterator[RecordTest]:
         for first, *limits in arguments.each("hex digits to look for are missing"):
@@ -142,7 +148,7 @@ def hex_digits(arguments: OptionArguments) -> RecordTest:
 
 
 def integer(width: int) -> MakeTest:
-    """Return what makes a test for a binary integer, which is big-endian in any trail."""
+    """Return a function that builds the test for a binary integer, which is big-endian in every trail."""
     bound = 1 << (8 * width)
 
     def make(arguments: OptionArguments) -> RecordTest:
@@ -156,8 +162,8 @@ def integer(width: int) -> MakeTest:
 
 def ggs_token(arguments: OptionArguments) -> RecordTest:
     """Return the test of GGSTOKEN."""
-    asked = arguments.name_and_value()
-    code, compare, value = ggs_token_code(asked.name), asked.compare, asked.value.encode()
+    wanted = arguments.name_and_value()
+    code, compare, value = ggs_token_code(wanted.name), wanted.compare, wanted.value.encode()
 
     def test(chunk: Chunk) -> Mask:
         token = find_token(chunk.source, chunk.view.tokens, code)
@@ -173,12 +179,12 @@ def ggs_token(arguments: OptionArguments) -> RecordTest:
 
 def user_token(arguments: OptionArguments) -> RecordTest:
     """Return the test of USERTOKEN."""
-    asked = arguments.name_and_value()
-    name, compare, value = asked.name.upper(), asked.compare, asked.value.encode()
+    wanted = arguments.name_and_value()
+    name, compare, value = wanted.name.upper(), wanted.compare, wanted.value.encode()
 
     def has(payload: bytes) -> bool:
-        for own, text in read_user_tokens(payload) or ():
-            if own.upper() == name:
+        for token, text in read_user_tokens(payload) or ():
+            if token.upper() == name:
                 return compare is None or compare_strings(compare, text.encode(), value)
         return False
 
@@ -194,9 +200,9 @@ def user_token(arguments: OptionArguments) -> RecordTest:
 
 def column(arguments: OptionArguments) -> RecordTest:
     """Return the test of COLUMN."""
-    asked = arguments.name_and_value()
-    index, compare = read_number(asked.name, 0, 0xFFFF), asked.compare
-    value = asked.value.encode()
+    wanted = arguments.name_and_value()
+    index, compare = read_number(wanted.name, 0, 0xFFFF), wanted.compare
+    value = wanted.value.encode()
 
     def has(chunk: Chunk, row: int) -> bool:
         record = decode_record(
@@ -222,7 +228,10 @@ def column(arguments: OptionArguments) -> RecordTest:
 
 
 def column_strings(raw: bytes, order: str) -> list[bytes]:
-    """Return what a column's bytes may mean: counted text, plain text, a number."""
+    """Return the possible values of a column's bytes: counted text, plain text, a number.
+
+    For example ``00 00 00 02 41 42`` is "AB" as counted text, and also the number 147778.
+    """
     body = raw[2:]
     if raw[:2] != b"\0\0":
         return [b"NULL"]
@@ -234,7 +243,7 @@ def column_strings(raw: bytes, order: str) -> list[bytes]:
 
 
 def system_key(arguments: OptionArguments) -> RecordTest:
-    """Return the test of SYSKEY, for the system key that some NonStop records begin with."""
+    """Return the test of SYSKEY, for the system key at the start of some NonStop records."""
     compare, value = arguments.number()
 
     def test(chunk: Chunk) -> Mask:
@@ -257,7 +266,7 @@ def indicator(arguments: OptionArguments) -> RecordTest:
 
 
 def header_field(name: str, greatest: int = 2**32 - 1) -> MakeTest:
-    """Return what makes the test of a number in the record header."""
+    """Return a function that builds the test of a number in the record header."""
     return lambda arguments: filters.of_field(name, *arguments.number(greatest))
 
 
@@ -267,7 +276,7 @@ def process(_arguments: OptionArguments) -> RecordTest:
 
 
 class FilterOption(NamedTuple):
-    """One option. Any of several filters suffices if ``joins``; ``bare`` options take no arguments."""
+    """An option. If ``joins``, any of its filters suffices. ``bare`` options have no arguments."""
 
     names: tuple[str, ...]
     arguments: str
@@ -278,7 +287,7 @@ class FilterOption(NamedTuple):
 
     @property
     def syntax(self) -> str:
-        """Return the syntax as HELP shows it."""
+        """The syntax as HELP shows it."""
         return f"{self.names[0]} {self.arguments}".rstrip()
 
 

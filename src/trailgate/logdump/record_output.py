@@ -1,6 +1,11 @@
-"""A record as Logdump prints it: header, first lines, data, columns, tokens, metadata; and as values for JSON, everything it holds, whatever the settings.
+"""Format a record as Logdump prints it, and as values for JSON.
 
-Bytes are hex and text side by side, ten groups of two bytes a line. Table definitions are printed with all attributes, as Defgen or as SQL.
+The text has the header, the first lines, the data, the columns and the tokens, as far as the
+settings show them. A metadata record is printed with its table definition: with all attributes, as
+Defgen writes it, or as SQL. JSON contains everything, whatever the settings. Bytes are printed like
+this::
+
+     0000 0004 4A6F 686E 0001 0004 0000 0007           | ....John........
 """
 
 from __future__ import annotations
@@ -40,17 +45,17 @@ from trailgate.trail.records.metadata import TDR_VERSION, MetadataKind
 from trailgate.trail.records.record import Token, TrailRecord, encode_header_area
 from trailgate.trail.records.record_data import ColumnBytes, RecordImage, images_of, piece_of
 
-A_LINE: Final = 20
+A_LINE: Final = 20  # bytes per line of a dump
 WIDTH: Final = 49  # ten groups of four digits, with nine blanks between them
 
 
 def dump(raw: bytes, charset: Charset = Charset.ASCII, limit: int | None = None) -> list[str]:
-    """Return the lines that show bytes, at most ``limit`` of them."""
+    """Return the lines that show bytes, at most ``limit`` of these bytes."""
     return list(_lines(raw if limit is None else raw[:limit], charset))
 
 
 def visible(raw: bytes, charset: Charset = Charset.ASCII) -> str:
-    """Return bytes as text, with a point for each byte that cannot be printed."""
+    """Return bytes as text, with a point for each unprintable byte."""
     text = raw.decode(charset.value)
     return "".join(letter if " " <= letter <= "~" else "." for letter in text)
 
@@ -135,7 +140,7 @@ def _all_attributes(table: Table) -> Iterator[str]:
     for start in range(0, len(titles), 6):
         yield "".join(f"{title:<22}" for title in titles[start : start + 6]).rstrip()
     yield from (STAR, f"TDR version: {TDR_VERSION}", f"Definition for table {table.name}")
-    # Logdump also prints a record length; where the bytes hold it is not public.
+    # Logdump also prints a record length, but its offset in the metadata record is not public.
     yield f"Columns: {len(table.columns)}"
     width = max(len(column.name) for column in table.columns)
     for column in table.columns:
@@ -145,9 +150,9 @@ def _all_attributes(table: Table) -> Iterator[str]:
 
 
 def _as_defgen(table: Table) -> Iterator[str]:
-    # The trail does not hold the record length; Defgen's own formula computes it.
-    whole = complete(replace(table, record_length=0))
-    yield from write_sourcedefs(Definitions((whole,))).decode().splitlines()
+    # The trail does not contain the record length; complete() computes it by Defgen's formula.
+    completed = complete(replace(table, record_length=0))
+    yield from write_sourcedefs(Definitions((completed,))).decode().splitlines()
 
 
 def _as_sql(table: Table) -> Iterator[str]:
@@ -180,15 +185,15 @@ WRITERS: Final[Mapping[MetadataForm, Writer | None]] = MappingProxyType(
 
 RULE: Final = "_" * 67
 INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)
-SIGN: Final = 0x80  # Logdump prints the partition byte sign-extended
+SIGN: Final = 0x80  # the sign bit: Logdump prints the partition byte sign-extended
 INDEX_TITLES: Final = {int(MetadataKind.PARTITION): "TDR/PNR idx:   "}
 INDEX_TITLE: Final = "DDR/TDR index: "
-# Bytes of the length of the key, by type.
+# The size of the length before the key, by record type.
 KEY_LENGTHS: Final = {
     IO_KEY_UPDATE: int(Prefix.SHORT),
     IO_LONG_KEY_UPDATE: int(Prefix.LONG),
 }
-NEW_COLUMNS: Final = 21  # the first release that is known to print columns in a new form
+NEW_COLUMNS: Final = 21  # the first release known to print columns in the new form
 
 
 def record_lines(shown: ShownRecord) -> Iterator[str]:
@@ -305,7 +310,7 @@ def _image_lines(image: RecordImage, shown: ShownRecord, *, key: bool) -> Iterat
 
 
 def _column_head(column: ColumnBytes) -> str:
-    """Return the line that is printed before the bytes of a column."""
+    """Return the line before the bytes of a column."""
     size = len(column.raw)
     return f"Column {column.index:>5} (x{column.index:04x}), Len {size:>5} (x{size:04x})"
 
@@ -316,7 +321,7 @@ def _key_head(column: ColumnBytes) -> str:
 
 
 def _new_head(column: ColumnBytes) -> str:
-    """Return the line before the bytes of a column as Logdump 21.3 prints it (trail format §19)."""
+    """Return the line before the bytes of a column, in the form of Logdump 21.3 (trail format §19)."""
     size = len(column.raw)
     return f"Column {column.index} (0x{column.index:04x}), Length {size} (0x{size:04x})."
 
@@ -343,7 +348,7 @@ def _user_lines(raw: bytes, display: Display, charset: Charset) -> Iterator[str]
 
 
 def token_head(code: int, name: str, info: int, length: int) -> str:
-    """Return the line that is printed before the bytes of a token."""
+    """Return the line before the bytes of a token."""
     letter = visible(bytes((code,)))
     return f"TokenID x{code:02x} '{letter}' {name:<16} Info x{info:02x}  Length {length:>4}"
 
@@ -390,7 +395,7 @@ def _signed_hex(value: int) -> str:
 
 
 Values = dict[str, Any]
-# The numbers of GHDR, by the names that Logdump prints.
+# The numbers of the record header, by the names that Logdump prints.
 NUMBERS: Final = (
     ("Partition", "partition"),
     ("UndoFlag", "undo"),
@@ -407,7 +412,7 @@ NUMBERS: Final = (
 
 
 def record_values(shown: ShownRecord) -> Values:
-    """Return a record as plain values."""
+    """Return a record as JSON values."""
     record = shown.record
     data = record.data or b""
     return {

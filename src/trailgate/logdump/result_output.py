@@ -1,4 +1,7 @@
-"""Results as text in Logdump's form, and as values for JSON: one row each."""
+"""Format results as text in Logdump's form, and as JSON values.
+
+``FORMS`` has one row for each type of result.
+"""
 
 from __future__ import annotations
 
@@ -93,11 +96,11 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
     length = len(shown.raw)
     yield token_head(FILE_HEADER, "File Header", shown.raw[1], length)
     try:
-        found = list(header_groups(shown.raw, shown.order))
+        groups = list(header_groups(shown.raw, shown.order))
     except TrailgateError as error:
         yield f"error: {error}"
         return
-    for group, fields, _ in found:
+    for group, fields, _ in groups:
         name = GROUP_NAMES.get(group.code, "unknown")
         head = token_head(group.code, name, group.info, len(group.payload))
         yield head.replace("TokenID", "GroupID", 1)
@@ -171,7 +174,7 @@ def _large(counts: Counts) -> Iterator[str]:
 
 
 def json_values(result: Result) -> Values:
-    """Return a result as a dictionary of plain values, the kind of result first."""
+    """Return a result as a dictionary of plain values that starts with the type of the result."""
     name, _, values = FORMS[type(result)]
     return {"result": name, **values(result)}
 
@@ -186,12 +189,12 @@ def _failure_values(failure: Failure) -> Values:
 def _header_values(shown: ShownHeader) -> Values:
     values: Values = {"length": len(shown.raw), "byte_order": shown.order.label}
     try:
-        found = list(header_groups(shown.raw, shown.order))
+        groups = list(header_groups(shown.raw, shown.order))
     except TrailgateError as error:
         return {**values, "error": str(error)}
     values["tokens"] = [
         {"group": group.code, "id": field.code, "info": field.info, "hex": field.payload.hex()}
-        for group, fields, _ in found
+        for group, fields, _ in groups
         for field in fields
     ]
     if shown.header is not None:
@@ -202,7 +205,7 @@ def _header_values(shown: ShownHeader) -> Values:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: bytes in hex, a byte order by its name."""
+    """Convert a value for JSON: bytes to hex, a byte order to its name."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, bytes):
@@ -256,7 +259,7 @@ def _listing_values(listing: Listing) -> Values:
     return {"title": listing.title, "rows": [[n.strip(), v] for n, v in listing.rows]}
 
 
-# The name of a result's kind, its lines, and its values.
+# For each type of result: its name in JSON, a function for its lines, and one for its values.
 FORMS: Final[Mapping[type, tuple[str, Callable[[Any], Iterable[str]], Callable[[Any], Values]]]] = (
     MappingProxyType(
         {

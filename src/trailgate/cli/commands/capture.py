@@ -1,4 +1,4 @@
-"""``trailgate capture``: message files, or a broker's messages, into a trail."""
+"""``trailgate capture``: capture files of messages, or the messages of a broker, into a trail."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ def command(given: CaptureArguments) -> None:
 
 
 def _capture(loaded: Loaded, given: CaptureArguments) -> None:
-    """Capture files into a trail, or, repaired messages, into that of a live capture; raises Exit where most messages are bad."""
+    """Capture files into a trail. Raises Exit if most messages are bad.
+
+    If the trail belongs to a live capture, the messages are added to it as repaired ones.
+    """
     from trailgate.jobs.capture.job import capture_loaded
     from trailgate.storage.files.manifest import is_live
     from trailgate.storage.writing.target import location_of
@@ -104,12 +107,12 @@ def _capture(loaded: Loaded, given: CaptureArguments) -> None:
     if is_live(location.prefix):
         _repair(loaded, given, location.prefix)
         return
-    # A dry run lists all bad messages.
+    # A dry run lists all bad messages instead of stopping at the first.
     running = replace(given, on_error="quarantine") if given.dry_run else given
     show = given.master is None and not given.as_json
-    with kept_input(given.source) as kept, progress_bar("capturing", show=show) as progress:
+    with kept_input(given.source) as sources, progress_bar("capturing", show=show) as progress:
         runner = runner_of(given.master, progress, given.threads)
-        summary = capture_loaded(loaded, running, kept, location, runner)
+        summary = capture_loaded(loaded, running, sources, location, runner)
     with quiet_pipe() if given.dry_run else done_already():
         if given.as_json:
             print(json.dumps(asdict(summary), ensure_ascii=False))
@@ -144,7 +147,10 @@ def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
 
 
 def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) -> None:
-    """Receive from a broker until there is a reason to stop; raises Exit where most messages are bad."""
+    """Receive from a broker until there is a reason to stop.
+
+    Raises Exit if most messages are bad.
+    """
     from trailgate.cli.live import LiveOutput, print_live
     from trailgate.jobs.receive.metrics import read_reports
     from trailgate.jobs.receive.run import ReceiveOptions, open_live
@@ -186,14 +192,14 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
 
 
 def _given(given: CaptureArguments, names: tuple[str, ...]) -> str | None:
-    """Return the flag of the first of these options that is given, None where none is."""
+    """Return the flag of the first of these options that is set, or None."""
     plain = CaptureArguments()
-    found = (name for name in names if getattr(given, name) != getattr(plain, name))
-    return next((flag_of(name) for name in found), None)
+    changed = (name for name in names if getattr(given, name) != getattr(plain, name))
+    return next((flag_of(name) for name in changed), None)
 
 
 def with_rules(loaded: Loaded, given: CaptureArguments) -> Loaded:
-    """Return the capture with the switches of the command line, which override the parameter file."""
+    """Apply the switches of the command line, which override the parameter file, to the capture's rules."""
     rules = loaded.capture.rules
     rules = replace(
         rules,
@@ -205,7 +211,7 @@ def with_rules(loaded: Loaded, given: CaptureArguments) -> Loaded:
 
 
 def runner_of(master: Any, progress: Progress | None = None, threads: int | None = None) -> Runner:
-    """Return what runs a job: in this process, or on Spark if a master or a session is given."""
+    """Return the function that runs a job: in this process, or on Spark if there is a master."""
     from trailgate.jobs.capture.job import run_local
 
     if master is None:

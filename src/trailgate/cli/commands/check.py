@@ -1,4 +1,7 @@
-"""``trailgate check``: whether a trail is whole, on one screen; ``--salvage`` saves the whole part."""
+"""``trailgate check``: check whether a trail is complete and undamaged.
+
+``--salvage`` copies the good part.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from trailgate.jobs.checking import Report
     from trailgate.jobs.salvage import Salvaged
 
-SHOWN: Final = 20  # files and findings on one screen
+SHOWN: Final = 20  # the most files and findings printed
 TOTALS: Final = ("bytes", "records", "transactions", "operations")
 EXAMPLES: Final = (
     "trailgate check dirdat/ot",

@@ -1,4 +1,4 @@
-"""``trailgate explain``: what the rules of XML messages find in one message."""
+"""``trailgate explain``: show what the rules for XML messages match in one message."""
 
 from __future__ import annotations
 

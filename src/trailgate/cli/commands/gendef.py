@@ -1,4 +1,4 @@
-"""``trailgate gendef``: the definitions file of a capture's tables."""
+"""``trailgate gendef``: write the definitions file of a capture's tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``trailgate journal``: what was received from a broker and stored before it was acknowledged."""
+"""``trailgate journal``: show the messages that a live capture stored before acknowledging them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trailgate.cli.options import FewRows, Format, RowFormat, takes
 from trailgate.errors import OptionError
 from trailgate.options import Flag
 
-MESSAGES: Final = 20  # that a table shows by default
+MESSAGES: Final = 20  # messages of a table by default
 
 
 @takes

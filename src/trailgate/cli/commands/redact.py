@@ -1,4 +1,4 @@
-"""``trailgate redact``: a trail without its data, to be shown to somebody."""
+"""``trailgate redact``: write a copy of a trail with other values, which may be shared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trailgate.options import Flag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedactArguments:
-    """How a trail is redacted: each field is a flag of ``trailgate redact``, in the order of its help."""
+    """The arguments of ``trailgate redact``: each field is a flag, in the order of the help."""
 
     target: Annotated[str, Flag("PREFIX", "--to"), "The trail to write, such as sample/ot."]
     names: Annotated[bool, "Also replace the names of tables and columns."] = False

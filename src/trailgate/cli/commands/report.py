@@ -1,4 +1,4 @@
-"""``trailgate report``: what a trail holds, as one file to be sent."""
+"""``trailgate report``: write an overview of a trail as one HTML file."""
 
 from __future__ import annotations
 

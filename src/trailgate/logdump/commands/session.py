@@ -1,4 +1,7 @@
-"""Commands about the session (its state, help, earlier commands), conversions of times and numbers, and the commands that are not supported, each with the reason."""
+"""Commands about the session: its state, help, earlier commands, and conversions of times and numbers.
+
+Also lists Logdump's commands that are not supported, each with the reason.
+"""
 
 from __future__ import annotations
 
@@ -46,18 +49,18 @@ def _times(session: Session, microseconds: int) -> Result:
 
 
 def compute_timestamp(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show a time as a trail's timestamp."""
+    """Convert a time to a trail's timestamp."""
     typed = " ".join(arguments.plain)
     yield _times(session, read_time(typed, session.settings.time_offset, session.now()))
 
 
 def interpret_timestamp(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show a trail's timestamp as a time."""
+    """Convert a trail's timestamp to a time."""
     yield _times(session, unix_from_julian(arguments.number()))
 
 
 def interpret_interval(_session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show microseconds as days, hours, minutes and seconds."""
+    """Convert microseconds to days, hours, minutes and seconds."""
     microseconds = arguments.number()
     seconds, rest = divmod(microseconds, 1_000_000)
     days, seconds = divmod(seconds, 86_400)
@@ -66,7 +69,7 @@ def interpret_interval(_session: Session, arguments: Arguments) -> Iterator[Resu
 
 
 def show_float(_session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Show the number of an IEEE float of 4 or 8 bytes in hex."""
+    """Convert hex digits to an IEEE float of 4 or 8 bytes."""
     digits = "".join(arguments.plain).removeprefix("0x")
     try:
         raw = bytes.fromhex(digits)
@@ -113,7 +116,10 @@ EXACT: Final = "counts per table are always exact; there is no hash table to set
 
 
 class Unsupported(NamedTuple):
-    """A command that has no effect; it is an error if ``refused``, else a note."""
+    """A command that has no effect.
+
+    It raises an error if ``refused``, and prints a note otherwise.
+    """
 
     names: tuple[str, ...]
     reason: str
@@ -230,7 +236,7 @@ def show(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def explain(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """List the commands, or explain one of them; REFUSED lists those without effect."""
+    """List the commands, or explain one of them. REFUSED lists those without effect."""
     name = " ".join(arguments.plain)
     if name and name.upper() != REFUSED:
         command, _ = session.find(name)
@@ -284,9 +290,9 @@ def again(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 
 def _earlier(session: Session, text: str) -> str:
-    """Return the command of a number, of a number counted from the end, or by its first letters."""
+    """Return an earlier command by its number, by a number counted from the end, or by its first letters."""
     earlier = session.history[:-1]
-    sought = text.strip().removeprefix("!")  # !! is the last one
+    sought = text.strip().removeprefix("!")  # !! repeats the last one
     if sought.lstrip("-").isdigit() and sought.isascii():
         number = read_number(sought, -len(earlier), len(earlier))
         return earlier[number if number < 0 else number - 1]
