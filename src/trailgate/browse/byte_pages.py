@@ -33,7 +33,7 @@ SHOWN: Final = 160  # the most characters of a value in the tree
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes with one meaning: their number on the page, their offset in the file, and whether they are damaged."""
+    """Bytes with one meaning: their number on the page, their offset in the file, and if they are damaged."""
 
     number: int
     offset: int
@@ -116,7 +116,7 @@ def record_bytes(index: TrailIndex, query: Query) -> dict[str, Any]:
 
 
 def _around(index: TrailIndex, place: TrailPlace) -> tuple[int, TrailPlace | None]:
-    """Return the offset of the record at a position (or the last one before it), and the position before that."""
+    """Return the offset of the record at (or before) a position, and the position of the record before that."""
     with index.lock:
         spans = [span for span in index.spans if span.number == place.number]
     at = bisect_right([span.start for span in spans], place.offset) - 1

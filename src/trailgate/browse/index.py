@@ -96,7 +96,7 @@ class Span:
 
 @dataclass(slots=True)
 class TableTotals:
-    """The totals of a table: operations by type, bytes, counts over time, and its definitions with positions."""
+    """The totals of a table: operations by type, bytes, counts over time, and definitions with positions."""
 
     name: str
     kinds: Longs = field(default_factory=lambda: np.zeros(NO_KIND, np.int64))
@@ -237,8 +237,8 @@ class TrailIndex:
         Open transactions are known only at the end.
         """
         order = list(Severity)
-        found = [one for one in self._findings.result() if self._holds(one)]
-        return sorted(found, key=lambda one: order.index(one.severity))
+        valid = [one for one in self._findings.result() if self._holds(one)]
+        return sorted(valid, key=lambda one: order.index(one.severity))
 
     @property
     def unread(self) -> list[UnreadBytes]:
@@ -325,10 +325,10 @@ class TrailIndex:
 
     def bits(self, names: list[str]) -> int:
         """Return the bits of these tables in ``Span.tables``."""
-        found = 0
+        combined = 0
         for name in names:
-            found |= self._table_bits.get(name, 0)
-        return found
+            combined |= self._table_bits.get(name, 0)
+        return combined
 
     def begin_of(self, text: str) -> TrailPlace | None:
         """Return the position of the first transaction with an id, in the part of the trail that is read."""

@@ -105,24 +105,24 @@ class Filters:
 
     def passed(self, block: ChangeBlock) -> Mask:
         """Return the mask of a block's operations that match."""
-        found = np.ones(len(block), bool)
+        passing = np.ones(len(block), bool)
         if self.kinds:
-            found &= np.isin(block.op_type, np.frombuffer(self.kinds.encode(), np.uint8))
+            passing &= np.isin(block.op_type, np.frombuffer(self.kinds.encode(), np.uint8))
         if self.indicators:
-            found &= np.isin(block.tx_ind, np.frombuffer(self.indicators.encode(), np.uint8))
+            passing &= np.isin(block.tx_ind, np.frombuffer(self.indicators.encode(), np.uint8))
         if self.from_time is not None:
-            found &= block.op_ts >= self.from_time
+            passing &= block.op_ts >= self.from_time
         if self.to_time is not None:
-            found &= block.op_ts <= self.to_time
+            passing &= block.op_ts <= self.to_time
         if self.tx:
-            found &= _mask(pc.equal(block.tx_id, self.tx))
+            passing &= _mask(pc.equal(block.tx_id, self.tx))
         if self.from_csn:
-            found &= _mask(pc.invert(below_csn(block.csn, self.from_csn)))
+            passing &= _mask(pc.invert(below_csn(block.csn, self.from_csn)))
         if self.to_csn:
-            found &= _mask(pc.invert(above_csn(block.csn, self.to_csn)))
-        if self.text and found.any():
-            found &= self._has_text(block)
-        return found
+            passing &= _mask(pc.invert(above_csn(block.csn, self.to_csn)))
+        if self.text and passing.any():
+            passing &= self._has_text(block)
+        return passing
 
     def _has_text(self, block: ChangeBlock) -> Mask:
         """Return the mask of operations with the text in the column (or in any one), before or after."""
@@ -240,7 +240,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """A search for operations that pass filters: the first ones from a position on, or the last before it (``back``)."""
+    """A search for operations: the first matches from a position on, or with ``back`` the last before it."""
 
     index: TrailIndex
     filters: Filters

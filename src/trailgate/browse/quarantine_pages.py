@@ -1,4 +1,7 @@
-"""The page of quarantined messages: by reason, each with its fault marked, to be repaired and captured again."""
+"""The page of quarantined messages: by reason, each with its fault marked.
+
+Users repair messages here and capture them again.
+"""
 
 from __future__ import annotations
 

@@ -255,9 +255,9 @@ def distinct_keys(keys: pa.Array, rows: Longs, count: int) -> bool:
 
 
 def _codes(keys: pa.Array) -> tuple[Longs, int]:
-    """Number the distinct keys.
+    """Assign a number to each distinct key.
 
-    Returns the number of each key, and how many distinct keys there are.
+    Returns the number of each key, and how many are distinct.
     """
     coded = keys.dictionary_encode()
     return coded.indices.to_numpy().astype(np.int64), max(1, len(coded.dictionary))

@@ -94,6 +94,7 @@ def of_bytes(needle: bytes, limits: ByteRange, *, fold: bool = False) -> RecordT
             low, high = starts[row] + first, ends[row]
             if last is not None:
                 high = min(high, starts[row] + last + 1)
+            # The hit lies before the range: search again from the start of the range.
             if hit < low < high:
                 hit = text.find(pattern, low)
                 continue

@@ -104,12 +104,12 @@ class Numbers:
 
 
 def number_transactions(indicator: Octets, apart: Mask) -> Numbers:
-    """Number the transactions of consecutive records.
+    """Assign a transaction number to each of consecutive records.
 
     ``apart`` marks records outside of transactions.
 
     The result does not depend on how records are cut into chunks: a record that continues a
-    transaction although none is open is an orphan at any place.
+    transaction although none is open is an orphan, wherever it is.
     """
     found = follow(indicator_marks(indicator, apart | (indicator > ONLY_RECORD)), is_open=True)
     begins = found.starts | (apart & (indicator == ONLY_RECORD))
@@ -407,7 +407,7 @@ class OpenTrail:
             yield data[offset : offset + length].tobytes()
 
     def _metadata(self, start: int, until: int) -> Iterator[tuple[Octets, int, int]]:
-        """Yield each metadata record: a buffer, the record's offset in it, and the buffer's offset in the file."""
+        """Yield each metadata record: a buffer, its offset in that, and the buffer's offset in the file."""
         until = min(until, self.size)
         for place in range(max(start, self.header_length), until, CHUNK):
             data = self.read(place, CHUNK + LONGEST)

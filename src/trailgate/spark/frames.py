@@ -1,7 +1,8 @@
-"""Trails, messages and files of records as DataFrames by ``mapInArrow``, and binary columns decoded by a copybook.
+"""Read trails, messages and files of records as DataFrames by ``mapInArrow``, and decode binary columns.
 
-The rows are those of the formats. Spark plans one projection less for them than for a format's rows; docs/spark.md
-names which way is for what. Only the DataFrame API is used, so a session over Spark Connect will do.
+The rows are the same as those of the formats. Spark plans one projection less for them;
+docs/spark.md explains which way to choose. Only the DataFrame API is used, so it also works over
+Spark Connect.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     split_bytes: int | None = None,
     base: Address | None = None,
 ) -> DataFrame:
-    """Return the rows of a trail; the options are those of the format ``trail``."""
+    """Return the rows of a trail. The options are those of the format ``trail``."""
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415  what is not read is not loaded
 
@@ -72,7 +73,10 @@ def read_messages(  # noqa: PLR0913  one parameter an option
     ignore_unsupported: bool = False,
     base: Address | None = None,
 ) -> DataFrame:
-    """Return the operations of message files; the options are those of the format ``message_capture``."""
+    """Return the operations of message files.
+
+    The options are those of the format ``message_capture``.
+    """
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
 
@@ -90,9 +94,10 @@ def read_records(
     counts: Accumulator[Tally] | None = None,
     **options: Unpack[RecordKeywords],
 ) -> DataFrame:
-    """Return the records of files; the options are those of the format ``copybook``.
+    """Return the records of files. The options are those of the format ``copybook``.
 
-    To ``counts``, which ``record_counts`` makes, is added what the options of values decided on whenever the frame is read.
+    ``counts`` comes from ``record_counts``. Whenever the DataFrame is read, the values that options
+    changed or accepted are counted there.
     """
     from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
 
@@ -101,25 +106,26 @@ def read_records(
 
 
 class _Sums(AccumulatorParam[Tally]):  # type: ignore[misc]  # pyspark's types are not followed
-    """How counts of tasks are added."""
+    """Adds up the counts of tasks."""
 
     def zero(self, value: Tally) -> Tally:
-        """Return what tasks begin with."""
+        """Return the value with which tasks start."""
         del value
         return Tally()
 
     def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802  Spark's name
-        """Return the first counts with the second ones added."""
+        """Add the second counts to the first, and return these."""
         value1.update(value2)
         return value1
 
 
 @check_arguments
 def record_counts(spark: SparkSession) -> Accumulator[Tally]:
-    """Return an accumulator for ``read_records``: its value counts by option, record and field, as ``("padding=left", "ACCOUNT", "AMOUNT")``.
+    """Return an accumulator for ``read_records``: counts by option, record and field.
 
-    As any accumulator of Spark it counts what tasks read: again where a frame is read again, or a task is repeated. Raises OptionError over Spark Connect,
-    which has none.
+    A key is for example ``("padding=left", "ACCOUNT", "AMOUNT")``. Like every accumulator of Spark
+    it counts what tasks read, so values are counted again if a DataFrame is read again or a task is
+    repeated. Raises OptionError over Spark Connect, which has no accumulators.
     """
     try:
         context = checked_session(spark).sparkContext
@@ -138,7 +144,8 @@ def _frame(
     counts: Accumulator[Tally] | None = None,
 ) -> DataFrame:
     checked_session(spark)
-    # Planned in this process, so relative paths are from its working folder, over Spark Connect too.
+    # The reader is planned in this process, so relative paths start at its working folder, over
+    # Spark Connect too.
     source: Any = kind({"paths": addresses_of(path), **options})
     schema = source.schema()
     reader = source.reader(schema)
@@ -156,10 +163,10 @@ def _frame(
 def decode_copybook(
     column: Column | str, copybook: Addresses | None = None, **options: Unpack[CopybookKeywords]
 ) -> Column:
-    """Return a struct column of the records that a binary column holds, one a row.
+    """Return a struct column with the record in each row of a binary column.
 
-    The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A null row gives a
-    null struct.
+    The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A
+    null row becomes a null struct.
     """
     chosen = CopybookOptions.of_column({"copybook": copybook, **options})
     schema = spark_schema(chosen.decoder().schema)
@@ -185,6 +192,7 @@ def _decode(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array
     struct = pa.StructArray.from_arrays(columns, fields=list(schema))
     if len(rows) == len(values):
         return struct
+    # Spread the decoded records over all rows: row i gets record slots[i], and null rows are masked
     slots = np.zeros(len(values), np.int64)
     slots[rows] = np.arange(len(rows))
     mask = np.ones(len(values), bool)

@@ -1,7 +1,9 @@
-"""Jobs on Spark: tasks in Python workers read and write, the driver publishes.
+"""Run jobs on Spark: tasks in Python workers read and write, the driver publishes.
 
-Captures of messages to a trail, files of records to Parquet, and files of records verified: work is numbered, one task a number (``run_numbered``). Rows do not cross to the
-JVM, so this is the fastest way from records to tables. Only the DataFrame API is used, so a session over Spark Connect will do.
+Jobs are captures of messages, files of records to Parquet, and the verification of records. A job
+is a numbered list of parts, one task each (``run_numbered``). Rows never pass through the JVM, so
+this is the fastest way from records to tables. Only the DataFrame API is used, so it also works
+over Spark Connect.
 """
 
 from __future__ import annotations
@@ -50,7 +52,10 @@ REPORTS: Final = pa.schema([("number", pa.int64()), ("report", pa.binary())])
 
 @contextmanager
 def on_session(spark: SparkSession | str) -> Iterator[SparkSession]:
-    """Give a session, or one made for this master, which is stopped again if none was running."""
+    """Yield a session, or create one for a master. A created session is stopped at the end.
+
+    It is not stopped if another session was active before, because Spark then returns that one.
+    """
     if not isinstance(spark, str):
         yield checked_session(spark)
         return
@@ -66,9 +71,10 @@ def on_session(spark: SparkSession | str) -> Iterator[SparkSession]:
 def run_numbered(
     spark: SparkSession, parts: Sequence[Part], work: Callable[[int, Part], Report]
 ) -> list[Report]:
-    """Return what ``work`` gives for each part and its number, in their order; one task each.
+    """Run ``work`` on each part and its number, one task each, and return the results in order.
 
-    An error that is about the input is to be part of what it gives: a failed task would be tried again.
+    ``work`` must return errors about the input instead of raising them, because Spark would retry
+    the task.
     """
     if not parts:
         return []
@@ -78,16 +84,16 @@ def run_numbered(
         _exempt_modules()
         yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([report])], schema=REPORTS)
 
-    found = map_parts(spark, parts, rows, "number long, report binary").collect()
-    ordered = sorted(found, key=lambda row: int(row["number"]))
+    rows_of_reports = map_parts(spark, parts, rows, "number long, report binary").collect()
+    ordered = sorted(rows_of_reports, key=lambda row: int(row["number"]))
     return [pickle.loads(row["report"]) for row in ordered]  # noqa: S301  our own workers' reports
 
 
 def _exempt_modules() -> None:
-    """Exempt what a worker has loaded from garbage collection, once.
+    """Exclude all objects loaded so far from garbage collection, once.
 
-    Spark's workers collect garbage after each task, before they take the next one: through all objects of all modules that
-    takes as long as 10 MB of messages.
+    Spark's workers collect garbage after each task, before they take the next one. Going through
+    the objects of all modules takes as long as parsing 10 MB of messages.
     """
     if not gc.get_freeze_count():
         gc.freeze()
@@ -95,25 +101,26 @@ def _exempt_modules() -> None:
 
 @check_arguments
 def capture_runner(spark: SparkSession | str) -> Callable[[CaptureJob], CaptureSummary]:
-    """Return what runs the jobs of ``trailgate.capture_files`` on a session, or on one made for this master."""
+    """Return a function that runs the jobs of ``trailgate.capture_files`` on a session or master."""
     return partial(run_capture, spark)
 
 
 def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
-    """Run a capture job on a session, or on one made for this master, and publish the trail.
+    """Run a capture job on a session or master, and publish the trail.
 
-    Raises the earliest error of the input, as the job in one process does.
+    Raises the earliest error of the input, like the job in one process.
     """
     with on_session(spark) as running:
-        own = job.anywhere()
-        work = partial(run_range, replace(own, ranges=()))
-        return publish(job, run_numbered(running, own.ranges, work))
+        portable = job.anywhere()
+        work = partial(run_range, replace(portable, ranges=()))
+        return publish(job, run_numbered(running, portable.ranges, work))
 
 
 def run_parquet(spark: SparkSession | str, job: ParquetJob, tally: Tally | None = None) -> int:
-    """Run a job on a session, or on one made for this master; return the number of records.
+    """Run a job on a session or master, and return the number of records.
 
-    What policies decided on is added to ``tally``. Raises the error of the earliest part that has one; then nothing is published.
+    Policy counts are added to ``tally``. Raises the error of the earliest part that failed; then
+    nothing is published.
     """
     job = job.anywhere()
     with publishing(job.folder) as parts, on_session(spark) as running:
@@ -142,9 +149,10 @@ def verify_records(
     base: Address | None = None,
     **options: Unpack[RecordKeywords],
 ) -> RecordsReport:
-    """Return what is bad in files of records, as ``trailgate.verify_records`` does: tasks read the files, which the options split.
+    """Verify files of records like ``trailgate.verify_records``, with tasks that read the files.
 
-    ``spark`` is a session, or a master for which one is made. Relative paths are from ``base``, else from the working folder. Raises OptionError, DefinitionError and StorageError.
+    ``spark`` is a session, or a master for which one is created. Relative paths start at ``base``,
+    or at the working folder. Raises OptionError, DefinitionError and StorageError.
     """
     given = {"paths": addresses_of(path), "copybook": copybook, "base": base, **options}
     files = FileOptions.of(given)
@@ -152,12 +160,12 @@ def verify_records(
 
 
 def run_verify(spark: SparkSession | str, job: VerifyJob) -> RecordsReport:
-    """Run a job on a session, or on one made for this master, and return its report."""
+    """Run a job on a session or master, and return its report."""
     splits = (split.anywhere() for split in job.splits)
     parts = list(pack_splits(splits, job.options.split_bytes))
     with on_session(spark) as running:
-        found = run_numbered(running, parts, partial(_findings, replace(job, files=())))
-    return join_findings(job, chain.from_iterable(found))
+        findings = run_numbered(running, parts, partial(_findings, replace(job, files=())))
+    return join_findings(job, chain.from_iterable(findings))
 
 
 def _findings(job: VerifyJob, _: int, splits: tuple[RecordSplit, ...]) -> list[Findings]:

@@ -1,4 +1,4 @@
-"""Messages of any DataFrame as operations (Kafka, files, a table of bodies), and operations as messages in a DataFrame."""
+"""Parse messages in any DataFrame (Kafka, files, a table), and publish operations as messages."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ from trailgate.storage.files.trail_files import TrailFiles, find_trail
 from trailgate.storage.reading.splits import SPLIT_BYTES, TrailSplit
 
 COLUMNS: Final = Option("columns", NAMES, "only these columns")
-FAULT: Final = "fault"  # why a message of a broker has no body, in a frame of the format jms
-BODIES: Final = ("body", "value")  # columns that hold the message: ours, and Kafka's
+FAULT: Final = "fault"  # in a DataFrame of the format jms: why a message cannot be used
+BODIES: Final = ("body", "value")  # names of the message's column: ours, and Kafka's
 
 
 @check_arguments
@@ -61,14 +61,20 @@ def capture(  # noqa: PLR0913  one parameter an option
     ignore_unsupported: bool = False,
     base: str | os.PathLike[str] | None = None,
 ) -> DataFrame:
-    """Return the operations of messages, of which each row is one: ``body`` (or Kafka's ``value``) and maybe ``headers``.
+    """Return the operations of a DataFrame with one message per row.
 
-    The body is text or bytes, ``headers`` a map of strings, or Kafka's array of key and value (``includeHeaders``). The capture is that of a properties file, or of the
-    Extract parameter file that names it; ``ignore_unsupported`` lets one through that has parameters which are not obeyed. Relative paths, those inside the files too, are from ``base``, else from the working folder. With ``table`` that table's rows come in their types, with ``columns`` only these columns. Positions, and ids that
-    are generated from them, count partitions and their rows; reading stops at the first bad message.
+    A row has the column ``body`` (or Kafka's ``value``), which is text or bytes. ``headers`` is
+    optional: a map of strings, or Kafka's array of structs of key and value (``includeHeaders``).
 
-    Raises OptionError where transactions span messages, since the rows of a frame have no order that would hold them
-    together, and for a stream whose ids are generated, since each batch would generate the same ones.
+    The capture is that of a properties file, or of the Extract parameter file that names it;
+    ``ignore_unsupported`` accepts one with parameters that are not obeyed. Relative paths, also
+    those in the files, start at ``base``, or at the working folder. ``table`` returns only that
+    table's rows, with columns in their types; ``columns`` selects columns. Positions, and ids
+    generated from them, count partitions and their rows. Reading stops at the first bad message.
+
+    Raises OptionError if transactions span messages, because the rows of a DataFrame have no order
+    that would keep them together, and for a stream whose ids are generated, because each batch
+    would generate the same.
     """
     checked_frame(frame)
     chosen = None if columns is None else COLUMNS.value(columns)
@@ -100,7 +106,7 @@ def capture(  # noqa: PLR0913  one parameter an option
 
 
 def _messages(frame: DataFrame) -> DataFrame:
-    """Return the columns of the messages: body and maybe headers."""
+    """Return the columns of messages: body, headers and fault, as far as they exist."""
     body = next(name for name in BODIES if name in frame.columns)
     named = [frame[body].alias(BODIES[0])]
     named += [frame[name] for name in ("headers", FAULT) if name in frame.columns]
@@ -123,7 +129,7 @@ def _check(frame: DataFrame, parser: Capture) -> None:
 
 
 def _check_types(frame: DataFrame) -> None:
-    """Raise OptionError where a column of the messages has a type that none of them can have."""
+    """Raise OptionError if a column of the messages has an unsupported type."""
     body = next(name for name in BODIES if name in frame.columns)
     text = (StringType, BinaryType)
     kinds = {field.name: field.dataType for field in frame.schema.fields}
@@ -147,10 +153,13 @@ def _check_types(frame: DataFrame) -> None:
         raise OptionError(f"the column {FAULT} is {kinds[FAULT].simpleString()}, and not a string")
 
 
-def _headers(held: Iterable[Any], row: int) -> dict[str, str]:
-    """Return a row's headers: pairs of a map, or Kafka's keys and values; one without a value is not there."""
-    pairs = [tuple(pair.values()) if isinstance(pair, dict) else pair for pair in held]
-    found: dict[str, str] = {}
+def _headers(entries: Iterable[Any], row: int) -> dict[str, str]:
+    """Return a row's headers from the pairs of a map, or from Kafka's structs.
+
+    Headers without a value are skipped.
+    """
+    pairs = [tuple(pair.values()) if isinstance(pair, dict) else pair for pair in entries]
+    headers: dict[str, str] = {}
     for name, value in pairs:
         if value is None:
             continue
@@ -159,16 +168,19 @@ def _headers(held: Iterable[Any], row: int) -> dict[str, str]:
         except UnicodeDecodeError:
             where = Where(message=row, field=name, raw=bytes(value))
             raise DecodeError("the header is not UTF-8", where=where) from None
-        if found.setdefault(name, text) != text:
+        if headers.setdefault(name, text) != text:
             where = Where(message=row, field=name, raw=text.encode())
             raise DecodeError("the header comes twice, with two values", where=where)
-    return found
+    return headers
 
 
 def messages_of_rows(
     batch: pa.RecordBatch, partition: int, row: int, *, tombstones: bool = False
 ) -> MessageBatch:
-    """Return a batch's rows as messages; raises DecodeError if a body is null, unless the format has ``tombstones``."""
+    """Convert a batch's rows to messages.
+
+    Raises DecodeError if a body is null, unless the format has ``tombstones``.
+    """
     body = batch.column("body").cast(pa.large_binary())
     if tombstones:
         body = body.fill_null(b"")
@@ -193,19 +205,19 @@ def messages_of_rows(
             _headers(held or (), row + at)
             for at, held in enumerate(batch.column("headers").to_pylist())
         )
-    places = np.arange(row, row + len(body), dtype=np.int64)
+    row_numbers = np.arange(row, row + len(body), dtype=np.int64)
     return MessageBatch(
         data=data or pa.py_buffer(b""),
         starts=ends[:-1],
         ends=ends[1:],
         files=np.full(len(body), partition, np.int64),
-        offsets=places,
+        offsets=row_numbers,
         headers=headers,
         source=f"partition {partition}",
     )
 
 
-# The columns that Kafka's sink takes.
+# The columns that Kafka's sink accepts.
 HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
 SCHEMA: Final = pa.schema(
     [("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(HEADER))]
@@ -226,20 +238,25 @@ def publish(  # noqa: PLR0913  one parameter an option
     options: Mapping[str, Any] | None = None,
     split_bytes: int = SPLIT_BYTES,
 ) -> DataFrame:
-    """Return operations as messages: ``value``, and ``key`` and ``headers`` as Kafka's sink takes them.
+    """Return operations as messages: ``value``, and ``key`` and ``headers`` in the form of Kafka's sink.
 
-    ``source`` is a trail, of which each task reads whole transactions, or a DataFrame of operations (``spark.read.format("trail")``), whose
-    partitions have whole transactions in order; that needs the ``definitions`` of its tables. The other options are those of
-    ``trailgate.publish_trail``. A transaction that has not ended where the trail ends is left out.
+    ``source`` is a trail, of which each task reads complete transactions, or a DataFrame of
+    operations (``spark.read.format("trail")``) whose partitions contain complete transactions in
+    order; a DataFrame needs the ``definitions`` of its tables. The other options are those of
+    ``trailgate.publish_trail``. A transaction that has not ended at the end of the trail is
+    skipped.
 
-    Raises OptionError; EncodeError, for what the format cannot hold, when the rows are taken.
+    Raises OptionError. Reading the rows raises EncodeError for values that the format cannot
+    represent.
     """
-    asked = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
-    own = publish_options(format, {name: v for name, v in asked.items() if v is not None})
+    format_options = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
+    parsed_options = publish_options(
+        format, {name: v for name, v in format_options.items() if v is not None}
+    )
     if isinstance(source, DataFrame):
         if tables is not None or after is not None:
             raise OptionError("tables and after are about a trail", hint="Filter the DataFrame")
-        return _of_frame(source, format, own, definitions)
+        return _of_frame(source, format, parsed_options, definitions)
     spark = SparkSession.getActiveSession()
     if spark is None:
         raise OptionError("there is no active Spark session", hint="Make one before publishing")
@@ -255,7 +272,7 @@ def publish(  # noqa: PLR0913  one parameter an option
 
     def rows(_: int, part: tuple[TrailFiles, TrailSplit]) -> Iterator[pa.RecordBatch]:
         files, split = part
-        whole = WholeTransactions(writer_for(format, own))
+        whole = WholeTransactions(writer_for(format, parsed_options))
         files = replace(files, definitions=tables_known)
         for changes in read_changes(files, [split], after, patterns):
             yield from _as_rows(whole.write(changes))
@@ -293,9 +310,9 @@ def _of_frame(
     return frame.select(*_COLUMNS).mapInArrow(run, spark_schema(SCHEMA))
 
 
-def _as_rows(found: Iterable[Messages]) -> Iterator[pa.RecordBatch]:
-    """Yield messages as rows."""
-    batches = (_row_batch(messages) for messages in found if len(messages))
+def _as_rows(groups: Iterable[Messages]) -> Iterator[pa.RecordBatch]:
+    """Convert messages to rows."""
+    batches = (_row_batch(messages) for messages in groups if len(messages))
     return as_expected(batches, spark_schema(SCHEMA))
 
 

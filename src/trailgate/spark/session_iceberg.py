@@ -1,7 +1,9 @@
-"""Tables of an Iceberg catalog of the session: the session reads and writes them, in its tasks.
+"""Tables in an Iceberg catalog of the session, which reads and writes them in its tasks.
 
-``iceberg:CATALOG`` has the table HR.JOBS as ``CATALOG.hr.jobs``, and ``iceberg:CATALOG.NAMESPACE`` as ``CATALOG.NAMESPACE.hr.jobs``. The position of each is a property of the snapshot that has its
-rows. How far all tables are is a row of the table ``_trailgate.GROUP``, which is written when the tables of a batch are committed, as in ``targets/delta.py``.
+``iceberg:CATALOG`` has the table HR.JOBS as ``CATALOG.hr.jobs``, and ``iceberg:CATALOG.NAMESPACE``
+as ``CATALOG.NAMESPACE.hr.jobs``. The position of a table is a property of the snapshot that
+contains its rows. The position of all tables together is a row of the table ``_trailgate.GROUP``,
+which is written after the tables of a batch are committed, as in ``targets/delta.py``.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class SessionTarget:
         self._names = set(self._checkpoint["tables"]) if self._checkpoint else set()
 
     def position(self, table: TargetTable | None) -> Position | None:
-        """Return how far a table was applied, or with None how far all tables were."""
+        """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None:
             row = self._checkpoint
             if row is None:
@@ -87,11 +89,11 @@ class SessionTarget:
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
                 return None
-        found = self._last(name)[0]
-        return None if found is None else Position("", found)
+        last = self._last(name)[0]
+        return None if last is None else Position("", last)
 
     def _last(self, name: str) -> tuple[str | None, int | None]:
-        """Return the last position that a snapshot of the table's history has, and the current snapshot."""
+        """Return the last position in the snapshots of the table's history, and the current snapshot."""
         with _refusing(name):
             (row,) = self._spark.sql(
                 f"SELECT max(s.summary['{self._property}']) AS position, max_by(h.snapshot_id, h.made_current_at) AS version "
@@ -106,20 +108,20 @@ class SessionTarget:
             if not self._spark.catalog.tableExists(name):
                 return None
             (row,) = self._spark.table(name).collect()
-        found: dict[str, Any] = row.asDict()
-        return found
+        values: dict[str, Any] = row.asDict()
+        return values
 
     def positions(self) -> list[TablePosition]:
-        """Return how far each table was applied, and its snapshot."""
-        found = []
+        """Return the position and the snapshot of each table."""
+        applied = []
         for name in sorted(self._names):
             position, version = self._last(self._name(name.split("/")))
             if position is not None:
-                found.append(TablePosition(name.replace("/", "."), position, version))
-        return found
+                applied.append(TablePosition(name.replace("/", "."), position, version))
+        return applied
 
     def held(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as it is in the catalog; None where there is none."""
+        """Return the table as the catalog defines it, or None if it does not exist."""
         name = self._name(table.name)
         with _refusing(name):
             if not self._spark.catalog.tableExists(name):
@@ -127,11 +129,11 @@ class SessionTarget:
             return table.as_held(table.name, arrow_schema(self._spark.table(name).schema))
 
     def planned(self, table: TargetTable) -> TargetTable:
-        """Return a table that is to be created: its types keep all that Arrow's do."""
+        """Return a table to create, unchanged, because Iceberg can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:
-        """Create a table, and its namespace."""
+        """Create a table and its namespace."""
         name = self._name(table.name)
         with _refusing(name):
             self._create_namespace(table.name[:-1])
@@ -145,12 +147,12 @@ class SessionTarget:
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}").collect()
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns of a table, NULL in all rows."""
+        """Add columns to a table, NULL in all rows."""
         added = pa.schema([table.schema.field(name) for name in names])
         self._alter(table, f"ADD COLUMNS ({_columns(added)})")
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Give columns of integers eight bytes."""
+        """Widen integer columns to eight bytes."""
         for name in names:
             self._alter(table, f"ALTER COLUMN {quoted(name)} TYPE bigint")
 
@@ -160,16 +162,16 @@ class SessionTarget:
             self._spark.sql(f"ALTER TABLE {name} {change}").collect()
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        """Return the rows with any of the keys: all columns, or only those of the key."""
         names = list(table.key_names) if keys_alone else [one.name for one in table.columns]
         wanted = ", ".join(f"t.{quoted(one)}" for one in names)
-        own = [keys[one].combine_chunks() for one in table.key_names]
+        key_values = [keys[one].combine_chunks() for one in table.key_names]
         name = self._name(table.name)
         with _refusing(name), staged(self._spark, sql.key_columns(table, keys)) as view:
-            found = self._spark.sql(
-                f"SELECT {wanted} FROM {name} AS t JOIN {view} AS s ON {match(table, own)}"
+            result = self._spark.sql(
+                f"SELECT {wanted} FROM {name} AS t JOIN {view} AS s ON {match(table, key_values)}"
             ).toArrow()
-        return found.cast(pa.schema([table.schema.field(one) for one in names]))
+        return result.cast(pa.schema([table.schema.field(one) for one in names]))
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows."""
@@ -178,7 +180,7 @@ class SessionTarget:
             return self._spark.table(name).toArrow().to_reader()
 
     def write(self, effects: Effects, at: Position) -> None:
-        """Write the effects on one table, and commit them with the position."""
+        """Write the changes of one table, and commit them together with the position."""
         table = effects.nets.table
         name, known = self._name(table.name), self.position(table)
         if known is not None and known.position >= at.position:
@@ -205,7 +207,7 @@ class SessionTarget:
             merge(self._spark, name, effects)
 
     def commit(self, at: Position) -> None:
-        """Note that all tables are applied up to the position."""
+        """Record that all tables are applied up to the position."""
         row = {**asdict(at), "tables": sorted(self._names)}
         named = pa.Table.from_pylist([row], CHECKPOINT)
         name = self._name((STATE, self._group))
@@ -214,27 +216,27 @@ class SessionTarget:
             frame_of(self._spark, named).writeTo(name).using("iceberg").createOrReplace()
 
     def rollback(self) -> None:
-        """Do nothing: what was written is committed, and is left out when the batch is applied again."""
+        """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
 
     def release(self) -> None:
         """Do nothing: nothing is open between batches."""
 
     def close(self) -> None:
-        """Let go of nothing: the session is the caller's."""
+        """Do nothing: the caller owns the session."""
 
     def _name(self, parts: Sequence[str]) -> str:
         return quoted(*self._root, *parts)
 
 
 def _columns(schema: pa.Schema) -> str:
-    """Return columns as CREATE TABLE has them."""
+    """Format columns for CREATE TABLE."""
     return ", ".join(
         f"{quoted(field.name)} {field.dataType.simpleString()}" for field in spark_schema(schema)
     )
 
 
 def _closing(name: str, closing: Closing) -> str:
-    """Return the statement that gives values to the rows that a step closes."""
+    """Return the UPDATE that sets the end columns of the rows that are still open."""
     values = ", ".join(
         f"{quoted(column)} = CAST('{one.as_py()}' AS {_type(one.type)})"
         for column, one in closing.values.items()
@@ -249,7 +251,7 @@ def _type(kind: pa.DataType) -> str:
 
 @contextmanager
 def _refusing(name: str) -> Iterator[None]:
-    """Make errors of Spark's errors of ours."""
+    """Convert errors of Spark to our errors."""
     try:
         yield
     except ERRORS as error:

@@ -1,6 +1,7 @@
-"""What a live capture has done since it began: its sums, the adapter's reports of them, and metrics for Prometheus.
+"""The statistics of a live capture: totals, periodic reports, and metrics for Prometheus.
 
-Reports are the adapter's JMS statistics: the properties ``jms.report.*`` state when one is due.
+Reports correspond to the adapter's JMS statistics. The properties ``jms.report.*`` state when one
+is due.
 """
 
 from __future__ import annotations
@@ -28,9 +29,12 @@ SUMMED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Sums of what batches report, see ``BatchReport``; ``last`` is the last batch, None before the first one.
+    """Totals over all batches (see ``BatchReport``).
 
-    ``received`` is when the last batch came, in seconds since 1970 UTC. ``connected`` and ``reconnections`` are of the broker now.
+    ``last`` is the last batch, or None before the first one.
+
+    ``received`` is the time of the last batch in seconds since 1970 UTC. ``connected`` and
+    ``reconnections`` describe the present broker connection.
     """
 
     messages: int = 0
@@ -47,14 +51,14 @@ class Statistics:
     reconnections: int = 0
 
     def with_link(self, link: Link) -> Self:
-        """Return the statistics with how the connection is now; the same object where nothing has changed."""
+        """Return the statistics with the present state of the connection, or the same object if it is unchanged."""
         again = max(0, link.made - 1)
         if (link.is_made, again) == (self.connected, self.reconnections):
             return self
         return replace(self, connected=link.is_made, reconnections=again)
 
     def with_batch(self, report: BatchReport, now: float | None = None) -> Self:
-        """Return the statistics with one more batch, which came at a time."""
+        """Return the statistics after another batch at the time ``now``."""
         sums = {name: getattr(self, name) + getattr(report, name) for name in SUMMED}
         counts = add_counts(self.counts, report.counts)
         received = None if now is None else round(now, 3)
@@ -63,16 +67,19 @@ class Statistics:
         )
 
     def sums(self) -> dict[str, int]:
-        """Return the numbers of messages, operations and so on, by name."""
+        """Return the totals by name."""
         return {name: getattr(self, name) for name in SUMMED}
 
     @property
     def mostly_bad(self) -> bool:
-        """Return whether more messages were quarantined than captured."""
+        """Whether more messages were quarantined than captured."""
         return 2 * self.quarantined > self.messages
 
     def since(self, before: Statistics) -> Self:
-        """Return what was done after an earlier moment; counts by table are those of all."""
+        """Return the totals since an earlier moment.
+
+        The counts by table are still those since the start.
+        """
         sums = {name: getattr(self, name) - getattr(before, name) for name in (*SUMMED, "batches")}
         return replace(self, **sums)
 
@@ -104,7 +111,7 @@ GAUGES: Final = (
 
 
 def as_text(statistics: Statistics, trail: str) -> str:
-    """Return all metrics that are known; each has the trail's prefix as the label ``trail``."""
+    """Return all known metrics in Prometheus's text format, with the trail's prefix as the label ``trail``."""
     labels = {"trail": trail}
     lines: list[str] = []
     for row in COUNTERS:
@@ -128,7 +135,7 @@ TIME: Final = "jms.report.time"
 RECORDS: Final = "jms.report.records"
 USED: Final = frozenset({OUTPUT, TIME, RECORDS})
 
-# capture properties §2. The report file is the standard output here, the log stderr.
+# Capture properties §2. Our report file is the standard output, and the log is stderr.
 TARGETS: Final[Mapping[str, frozenset[str]]] = {
     "report": frozenset({"report"}),
     "log": frozenset({"log"}),
@@ -140,7 +147,10 @@ _TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ReportOptions:
-    """Where reports go, and after how many seconds or messages there is one; without either there is none."""
+    """Where reports go, and after how many seconds or messages.
+
+    Without either there are no reports.
+    """
 
     targets: frozenset[str] = TARGETS["report"]
     seconds: int | None = None
@@ -148,7 +158,7 @@ class ReportOptions:
 
 
 def read_reports(connection: Mapping[str, str]) -> ReportOptions:
-    """Return the reports that properties ask for; raises OptionError."""
+    """Read the report options from properties. Raises OptionError."""
     target = connection.get(OUTPUT, "report")
     if target.casefold() not in TARGETS:
         raise _error(OUTPUT, target, f"one of {', '.join(TARGETS)}")
@@ -176,7 +186,7 @@ def _error(name: str, value: str, expected: str) -> OptionError:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was done in an interval of ``seconds``, and since the beginning."""
+    """The totals of an interval of ``seconds``, and since the start."""
 
     seconds: float
     interval: Statistics
@@ -184,7 +194,7 @@ class Report:
 
     @property
     def rate(self) -> float:
-        """Return messages a second in the interval."""
+        """Messages per second in the interval."""
         return self.interval.messages / self.seconds if self.seconds else 0.0
 
     def fields(self) -> dict[str, Any]:
@@ -209,13 +219,13 @@ class Report:
 
 
 class Reporter:
-    """Finds out when a report is due: after an interval, or after so many messages, whichever comes first."""
+    """Decides when a report is due: after an interval or a number of messages, whichever comes first."""
 
     def __init__(self, options: ReportOptions, now: float) -> None:
         self._options, self._begun, self._before = options, now, Statistics()
 
     def due(self, total: Statistics, now: float) -> Report | None:
-        """Return the report that is due at a moment in seconds, None where none is."""
+        """Return the report that is due at a time in seconds, or None."""
         seconds, done = now - self._begun, total.since(self._before)
         by_time = self._options.seconds is not None and seconds >= self._options.seconds
         by_count = self._options.records is not None and done.messages >= self._options.records
