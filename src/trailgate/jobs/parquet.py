@@ -1,7 +1,8 @@
-"""Files of records to Parquet: planned once, written in parts by any process, published at the end.
+"""Convert files of records to Parquet: plan once, write parts in any process, publish at the end.
 
-A part is decoded and written in one process, so its rows never leave Arrow. Tasks stage parts, which get their names together
-(``storage/publish/protocol.py``). Of several kinds of records each becomes a table in a folder of its own, in one reading of the files.
+A part is decoded and written in one process, so its rows never leave Arrow. Tasks stage parts,
+which get their final names together (``storage/publish/protocol.py``). If there are several record
+types, each becomes a table in a folder of its own, in one reading of the files.
 """
 
 from __future__ import annotations
@@ -21,27 +22,28 @@ from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.publish.protocol import StagedFile
 from trailgate.storage.reading.record_files import RecordSplit
 
-ROW_GROUP_BYTES: Final = 64 << 20  # of Arrow columns, before they are encoded
+ROW_GROUP_BYTES: Final = 64 << 20  # bytes of Arrow columns in a row group, before encoding
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetJob:
-    """What a worker needs to write any of the parts; it can be pickled."""
+    """Everything that a worker needs to write any part. It can be pickled."""
 
     parts: tuple[RecordSplit, ...]
     options: CopybookOptions
     folder: PartFolder
 
     def anywhere(self) -> ParquetJob:
-        """Return the job with absolute paths: its parts are written in other working folders."""
+        """Return the job with absolute paths, because workers have other working folders."""
         parts = tuple(part.anywhere() for part in self.parts)
         return replace(self, parts=parts, folder=self.folder.absolute())
 
 
 def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> ParquetJob:
-    """Return a job that writes the records at ``path`` into a new folder.
+    """Plan a job that writes the records at ``path`` into a new folder.
 
-    Raises StorageError where the folder is not empty, and OptionError for an address in a store that is not written to.
+    Raises StorageError if the folder is not empty, and OptionError for a store that cannot be
+    written.
     """
     folder = part_folder(target, tables=table_schemas(options.decoder()))
     folder.check_new()
@@ -49,9 +51,9 @@ def prepare_parquet(path: Addresses, target: str, options: CopybookOptions) -> P
 
 
 def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
-    """Write a part, by its number, where only publishing finds it; memory stays flat.
+    """Write a part to a staged file, with bounded memory. ``number`` is its index in the job.
 
-    Of several tables those without rows have a file in the first part alone, for their schema.
+    If there are several tables, those without rows get a file only in part 0, for their schema.
     """
     decoder = job.options.decoder()
     schemas = table_schemas(decoder)
@@ -64,8 +66,8 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
             if name not in writers:
                 file, made = files.enter_context(job.folder.part(number, name))
                 staged.append(made)
-                own = pq.ParquetWriter(file, schemas[name], compression="snappy")
-                writers[name] = files.enter_context(own)
+                opened = pq.ParquetWriter(file, schemas[name], compression="snappy")
+                writers[name] = files.enter_context(opened)
             return writers[name]
 
         for name in schemas if len(schemas) == 1 or not number else ():
@@ -81,24 +83,27 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
 def _group(
     batches: Iterator[tuple[str, pa.RecordBatch]], schemas: Mapping[str, pa.Schema]
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Yield tables of about a row group's size: the largest one once all together have it."""
-    held: dict[str, list[pa.RecordBatch]] = {}
+    """Yield tables of about the size of a row group.
+
+    Whenever the buffered batches of all tables reach that size, the largest table is yielded.
+    """
+    buffered: dict[str, list[pa.RecordBatch]] = {}
     sizes = dict.fromkeys(schemas, 0)
     for name, batch in batches:
-        held.setdefault(name, []).append(batch)
+        buffered.setdefault(name, []).append(batch)
         sizes[name] += batch.nbytes
         if sum(sizes.values()) >= ROW_GROUP_BYTES:
             largest = max(sizes, key=sizes.__getitem__)
-            yield largest, pa.Table.from_batches(held.pop(largest), schemas[largest])
+            yield largest, pa.Table.from_batches(buffered.pop(largest), schemas[largest])
             sizes[largest] = 0
-    for name, own in held.items():
-        yield name, pa.Table.from_batches(own, schemas[name])
+    for name, batches_left in buffered.items():
+        yield name, pa.Table.from_batches(batches_left, schemas[name])
 
 
 def run_local(job: ParquetJob, tally: PolicyCounts | None = None) -> int:
-    """Write all parts in this process and publish them; return the number of records.
+    """Write all parts in this process, publish them, and return the number of records.
 
-    What policies decided on is added to ``tally``.
+    Policy counts are added to ``tally``.
     """
     with publishing(job.folder) as parts:
         parts += [write_part(job, number, part) for number, part in enumerate(job.parts)]
@@ -106,7 +111,7 @@ def run_local(job: ParquetJob, tally: PolicyCounts | None = None) -> int:
 
 
 def count_records(parts: Iterable[WrittenPart], tally: PolicyCounts | None) -> int:
-    """Return the number of records of parts, and add their counts to the tally."""
+    """Return the number of records in parts, and add their policy counts to the tally."""
     rows = 0
     for part in parts:
         rows += part.rows

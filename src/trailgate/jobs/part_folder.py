@@ -1,6 +1,7 @@
-"""A new folder of files that tasks write in parts, of Parquet or of records: they get their names together.
+"""A new folder of files that tasks write in parts, such as Parquet or record files.
 
-Tasks stage parts, which one publication names (``storage/publish/protocol.py``).
+Tasks stage parts. One publication gives them their final names together
+(``storage/publish/protocol.py``).
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from trailgate.storage.publish.protocol import Backend, Commit, Sidecar, StagedF
 from trailgate.storage.publish.store_folder import STATE, StoreFolder
 from trailgate.storage.stores.kinds import writable_store
 
-DONE: Final = "_SUCCESS"  # the mark of a complete folder
-PARQUET: Final = ".snappy.parquet"  # the end of the names of parts
+DONE: Final = "_SUCCESS"  # the name of the file that marks a complete folder
+PARQUET: Final = ".snappy.parquet"  # the ending of parts
 PART: Final = re.compile(rf"part-\d{{5,}}-[0-9a-f]{{12}}(?:{re.escape(PARQUET)})?")
 NEW: Final = "Name another one: no file is overwritten"
 COMPLETED: Final = "A run that was interrupted had decided on all of its files: they are there now"
@@ -32,7 +33,10 @@ COMPLETED: Final = "A run that was interrupted had decided on all of its files: 
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart:
-    """A part that a task wrote, a file for each table with rows; in a store they are uploads that are not completed."""
+    """A part that a task wrote, with one file for each table that has rows.
+
+    In a store the files are uploads that are not completed yet.
+    """
 
     rows: int
     files: tuple[StagedFile, ...]
@@ -41,28 +45,32 @@ class WrittenPart:
 
 @dataclass(frozen=True, slots=True)
 class PartFolder:
-    """A new folder that one run publishes into. Values can be pickled.
+    """A new folder into which one run publishes. It can be pickled.
 
-    On a local disk the mark of a complete folder is what decides. In a store any number of runs may upload at the same time: the first one that
-    makes the folder's state publishes (decision 0046). From then on no other run can, so all other uploads are deleted, those of killed runs too.
+    On a local disk, the mark of a complete folder decides whether a run has published. In a store
+    several runs may upload at the same time: the first one that creates the folder's state
+    publishes (decision 0046). After that no other run can, so all other uploads are deleted, also
+    those of killed runs.
     """
 
     backend: Backend
     run: str
     sidecars: tuple[Sidecar, ...] = ()
-    tables: tuple[str, ...] = ("",)  # the folders that parts are in, below it
+    tables: tuple[str, ...] = ("",)  # the subfolders with parts
     ending: str = PARQUET
-    names: tuple[str, ...] = ()  # of parts by their numbers; else they have names of the run
+    names: tuple[
+        str, ...
+    ] = ()  # the names of parts by number; without them they contain the run's id
 
     def _is_part(self, name: str) -> bool:
-        """Return whether an unfinished upload of a name is of a run into this folder."""
+        """Return whether an unfinished upload with a name belongs to a run into this folder."""
         table, _, part = name.rpartition("/")
         return name in (STATE, DONE, *self.names) or (
             table in self.tables and PART.fullmatch(part) is not None
         )
 
     def check_new(self) -> None:
-        """Raise StorageError where something is in the folder, after applying what an interrupted run had decided."""
+        """Complete an interrupted publication, and raise StorageError if the folder is not empty."""
         backend, state, completed = self.backend.recover()
         if state is not None:
             backend.sweep(self._is_part)
@@ -78,31 +86,34 @@ class PartFolder:
 
     @property
     def staging(self) -> Path:
-        """Return the hidden folder of the run."""
+        """The hidden folder of the run."""
         return self.backend.staging(f"staging-{self.run}")
 
     def begin(self) -> None:
-        """Make what parts are staged in; raises StorageError where a store cannot decide between two runs."""
+        """Create the staging folder.
+
+        Raises StorageError if a store cannot decide between two runs.
+        """
         self.backend.check()
         self.backend.make(self.staging)
 
     def part(
         self, number: int, table: str = "", attempt: str = ""
     ) -> AbstractContextManager[tuple[IO[bytes], list[StagedFile]]]:
-        """Give the file of a part, in the folder of a table if that has a name, and a list for what it becomes.
+        """Open the file of a part, in the subfolder of a table if it is named, with a list for the staged file.
 
-        Attempts that may run at the same time have names of their own, by which they are staged.
+        Attempts that may run at the same time need different names (``attempt``).
         """
         name = self.part_name(number)
         staged = f"{number:05d}{table and '-'}{table}{attempt and '-'}{attempt}"
         return self.backend.file(self.staging, staged, f"{table}/{name}" if table else name)
 
     def part_name(self, number: int) -> str:
-        """Return the name that a part gets."""
+        """Return the final name of a part."""
         return self.names[number] if self.names else f"part-{number:05d}-{self.run}{self.ending}"
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
-        """Give parts their names, and mark the folder as complete."""
+        """Give all parts their final names, and mark the folder as complete."""
         if not self.backend.appends and self._holds_anything():
             self.backend.state()
             raise self._not_empty(NEW)
@@ -122,37 +133,39 @@ class PartFolder:
         return json.dumps({"edition": generation, "run": self.run, **more}).encode()
 
     def discard(self) -> None:
-        """Delete what was staged and is not published."""
+        """Delete staged files that are not published."""
         self.backend.discard(
             self.staging, is_own=lambda name: self._is_part(name) and self.run in name
         )
 
     def absolute(self) -> PartFolder:
-        """Return the folder as other working folders name it."""
+        """Return the folder with an absolute path, for other working folders."""
         return replace(self, backend=self.backend.absolute())
 
 
 def part_folder(
     target: str, what: str = "Parquet", tables: Iterable[str] = ("",), ending: str = PARQUET
 ) -> PartFolder:
-    """Return the folder of a new run at an address; raises OptionError where ``what`` is not written to the store."""
-    run, own = uuid.uuid4().hex[:12], tuple(tables)
+    """Return the folder of a new run. Raises OptionError if a store does not accept ``what``."""
+    run, subfolders = uuid.uuid4().hex[:12], tuple(tables)
     if not is_stored(target):
         disk = LocalDisk(locate(target)[1], DONE, is_folder=True)
-        return PartFolder(disk, run, (), own, ending)
+        return PartFolder(disk, run, (), subfolders, ending)
     store, key = writable_store(target, what)
-    return PartFolder(StoreFolder.of_folder(store, key), run, (Sidecar(DONE, b""),), own, ending)
+    return PartFolder(
+        StoreFolder.of_folder(store, key), run, (Sidecar(DONE, b""),), subfolders, ending
+    )
 
 
 @contextmanager
 def publishing(folder: PartFolder) -> Iterator[list[WrittenPart]]:
-    """Publish the parts that are added to the list in this context; delete them where it raises."""
+    """Publish the parts that are added to the list within the block, or delete them if it fails."""
     folder.begin()
     parts: list[WrittenPart] = []
     try:
         yield parts
         folder.publish(parts)
     except BaseException:
-        with suppress(StorageError):  # what failed first is the error
+        with suppress(StorageError):  # report the first error, not this one
             folder.discard()
         raise

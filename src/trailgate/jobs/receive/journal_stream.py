@@ -103,7 +103,7 @@ class TransactionBorders:
         return np.concatenate(starts)
 
     def _close(self, begin: int, end: int) -> int:
-        """Return ``end`` if the unit that begins at ``begin`` has ended by then, and ``begin`` if it is still open.
+        """Return ``end`` if the unit beginning at ``begin`` has ended there, or ``begin`` if it is still open.
 
         With ``stop``, a bad message counts as the end of its unit.
         """

@@ -51,7 +51,7 @@ class Statistics:
     reconnections: int = 0
 
     def with_link(self, link: Link) -> Self:
-        """Return the statistics with the present state of the connection, or the same object if it is unchanged."""
+        """Return the statistics with the state of the connection (the same object if nothing changed)."""
         again = max(0, link.made - 1)
         if (link.is_made, again) == (self.connected, self.reconnections):
             return self

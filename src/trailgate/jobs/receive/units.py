@@ -95,11 +95,16 @@ class _OpenUnit:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The result of a part: operations for the trail, lines for the quarantine, and the number to continue at.
+    """What became of a part of messages.
 
-    ``reason`` is the fault of a bad unit that may continue there. ``error`` is the first bad
-    message's error, if bad messages stop the run; ``whole`` then has what comes before its unit.
-    ``whole`` can be iterated only once.
+    - ``whole``: operations for the trail, which can be iterated only once.
+    - ``lines``: lines for the quarantine.
+    - ``number``: the message with which a restart continues, and ``reason``: the fault of a bad
+      unit that may
+      continue there.
+    - ``error``: the first bad message's error, if bad messages stop the run. ``whole`` then has
+      what comes before
+      its unit.
     """
 
     whole: Iterable[Whole]
