@@ -59,8 +59,8 @@ def count_records(
     none = len(earliest) - 1
     count, low, high, timely = 0, 0, 0, -1
     for row in range(len(role)):
-        home = table[row] if table[row] >= 0 else none
-        sizes[home] += length[row]
+        table_slot = table[row] if table[row] >= 0 else none
+        sizes[table_slot] += length[row]
         kind[row] = slot[row] = -1
         if role[row] != change or (is_before[row] and io_type[row] == update):
             continue
@@ -68,7 +68,7 @@ def count_records(
         low = time if count == 0 or time < low else low
         high = time if count == 0 or time > high else high
         count += 1
-        kinds[home * all_kinds + code] += 1
+        kinds[table_slot * all_kinds + code] += 1
         if operations[number] == 0:
             first[number] = time
         operations[number] += 1
@@ -77,9 +77,9 @@ def count_records(
         # Damaged times may be anywhere, so only times within the bounds get a bin
         if from_time <= time <= to_time:
             kind[row] = code if code < all_kinds - 1 else -1
-            slot[row], timely = home, time
-            earliest[home] = min(earliest[home], time)
-            latest[home] = max(latest[home], time)
+            slot[row], timely = table_slot, time
+            earliest[table_slot] = min(earliest[table_slot], time)
+            latest[table_slot] = max(latest[table_slot], time)
     return count, low, high, timely
 
 
@@ -101,11 +101,11 @@ def count_times(
     Example: with width 10 and first 4, the time 57 is in bin 57 // 10 - 4 = 1.
     """
     for row in range(len(time)):
-        home = slot[row]
-        if home < 0:
+        table_slot = slot[row]
+        if table_slot < 0:
             continue
-        if not 0 <= time[row] - begins[home] < width[home]:
-            number = time[row] // width[home]
-            begins[home] = number * width[home]
-            places[home] = home * bins + number - first[home]
-        counts[places[home]] += 1
+        if not 0 <= time[row] - begins[table_slot] < width[table_slot]:
+            number = time[row] // width[table_slot]
+            begins[table_slot] = number * width[table_slot]
+            places[table_slot] = table_slot * bins + number - first[table_slot]
+        counts[places[table_slot]] += 1

@@ -100,10 +100,10 @@ class Transactions:
         """Add the transactions that end in a chunk, and keep the one that is open after it."""
         counts = extents.operations
 
-        def made(own: int) -> Transaction:
-            begin = TrailPlace(begins.file, int(begins.offsets[own]))
-            columns = (int(column[own]) for column in extents)
-            return Transaction(begin, begins.tx.of(own), begins.csn.of(own), *columns)
+        def made(number: int) -> Transaction:
+            begin = TrailPlace(begins.file, int(begins.offsets[number]))
+            columns = (int(column[number]) for column in extents)
+            return Transaction(begin, begins.tx.of(number), begins.csn.of(number), *columns)
 
         if counts[0]:
             before = made(0)

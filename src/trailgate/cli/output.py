@@ -170,7 +170,7 @@ def _finish(page: IO[str], process: subprocess.Popen[bytes]) -> None:
 
 
 def _pager() -> list[str] | None:
-    """Return the pager's command, or None if the output is no terminal or there is no pager."""
+    """Return the pager's command, or None without a terminal or a pager."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     try:

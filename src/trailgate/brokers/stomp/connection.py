@@ -60,12 +60,12 @@ class Dialect(NamedTuple):
     ``server`` is the start of the server header in its CONNECTED frames.
 
     - ``durable``: the header of SUBSCRIBE that names a durable subscription.
-    - ``kinds``: how the destination of a queue or topic is written; ``types``: what a header of
-      SUBSCRIBE
-      calls the two, if there is such a header.
+    - ``kinds``: how the destination of a queue or topic is written.
+    - ``types``: the values of SUBSCRIBE's header subscription-type for the two, if there is such a
+      header.
     - ``keeps_ids``: a redelivered message has the same id as before.
-    - ``id_tail``: the message-id is "consumer's part,broker's id"; only what follows the comma is
-      stable.
+    - ``id_tail``: only the part of a message-id after the comma is the broker's; the rest is the
+      consumer's.
     - ``surrogates``: the broker may write CESU-8 instead of UTF-8.
     - ``consumers``: None if the broker is not known to report other consumers.
     """

@@ -46,12 +46,11 @@ from trailgate.storage.writing.table_writing import Counts, add_counts, count_op
 class SourcePosition:
     """The position in a feed that a commit of the trail records.
 
-    - ``source`` is the journal or partition, ``number`` its next message.
+    - ``source`` is the journal or partition, and ``number`` its next message.
     - ``quarantine`` and ``repaired`` are the valid bytes of the quarantine and of the list of
       repaired messages.
     - ``reason`` is the fault of a bad unit that the next message may still belong to, and
-      ``transaction`` the id
-      of that unit's last message, if known.
+      ``transaction`` the id of that unit's last message, if known.
     - ``last_id`` is the highest message id so far, if ids are compared.
     - ``pending`` is a digest of the repaired messages that are being added now.
     """

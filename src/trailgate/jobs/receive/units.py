@@ -95,16 +95,14 @@ class _OpenUnit:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of a part of messages.
+    """The result of processing a part of messages.
 
     - ``whole``: operations for the trail, which can be iterated only once.
     - ``lines``: lines for the quarantine.
-    - ``number``: the message with which a restart continues, and ``reason``: the fault of a bad
-      unit that may
-      continue there.
+    - ``number``: the message with which a restart continues.
+    - ``reason``: the fault of a bad unit that may continue there.
     - ``error``: the first bad message's error, if bad messages stop the run. ``whole`` then has
-      what comes before
-      its unit.
+      what comes before its unit.
     """
 
     whole: Iterable[Whole]
