@@ -156,7 +156,7 @@ class Options:
         matched = {}
         for name, value in given.items():
             if not isinstance(name, str):
-                raise OptionError(f"the name of an option is text, and not {name!r}")
+                raise OptionError(f"the name of an option must be text, not {name!r}")
             row = self.rows.get(_fold(name))
             if row is None:
                 raise self._unknown_error(name)
@@ -298,7 +298,7 @@ def _listed(names: tuple[str, ...]) -> tuple[str, ...]:
     """
     if not names or not all(name.strip() for name in names):
         problem = "the list is empty" if not names else "a name in the list is empty"
-        raise OptionError(problem, hint="Leave the option out, or name what is wanted")
+        raise OptionError(problem, hint="Omit the option, or list the names")
     return names
 
 

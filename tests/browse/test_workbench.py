@@ -495,7 +495,7 @@ def test_properties_are_saved_only_where_the_command_allows_it(tmp_path: Path) -
     given = {"do": "save", "save_name": "p.properties"}
 
     assert "Saved as" in post(client, properties="# one", **given).text
-    assert "is there already" in post(client, properties="# two", **given).text
+    assert "exists already" in post(client, properties="# two", **given).text
     assert (folder / "p.properties").read_text() == "# one\n"
     assert "Saved as" in post(client, properties="# two", overwrite="on", **given).text
     assert (folder / "p.properties").read_text() == "# two\n"

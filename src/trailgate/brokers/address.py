@@ -142,7 +142,7 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
     kind, destination = _destination(text, unquote(parts.path).removeprefix("/"))
     options = _options(text, parts)
     if "durable" in options and (kind != TOPIC or "client-id" not in options):
-        problem = f"{_shown(text)}: a durable subscription is one to a topic, by a client id"
+        problem = f"{_shown(text)}: a durable subscription needs a topic and a client-id"
         hint = f"{scheme}://host/topic/NAME?durable=NAME&client-id=ID"
         raise OptionError(problem, hint=hint)
     return BrokerAddress(
@@ -161,7 +161,7 @@ def unknown_protocol(text: str) -> OptionError:
     """Build the error for an address with an unknown scheme."""
     names = ", ".join(f"{name}://" for name in PROTOCOLS)
     problem = f"messages cannot be received from {_shown(text) or 'an empty address'}"
-    return OptionError(problem, hint=f"The protocols that can be spoken are {names}")
+    return OptionError(problem, hint=f"Supported protocols: {names}")
 
 
 _FORM: Final = "Write an address as stomp://host:61613/queue/orders"
@@ -192,11 +192,13 @@ def _options(text: str, parts: SplitResult) -> Mapping[str, str]:
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in known:
             hint = did_you_mean(name, known) or f"The options are {', '.join(known)}"
-            problem = f"{_shown(text)} has an option that {family.value} does not have: {name}"
+            problem = f"{_shown(text)} has the option {name}, which {family.value} does not support"
             raise OptionError(problem, hint=hint)
         lowest = known[name].lowest
         if lowest is not None and not (value.isdecimal() and int(value) >= lowest):
-            raise OptionError(f"{_shown(text)}: {name} is {value!r}, not a number from {lowest} on")
+            raise OptionError(
+                f"{_shown(text)}: {name} is {value!r}, not a number of {lowest} or more"
+            )
         options[name] = value
     return options
 

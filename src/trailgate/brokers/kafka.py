@@ -170,8 +170,10 @@ class KafkaReceiver:
         low, high = self.bounds(self._patience)
         self.next = low if offset is None else offset
         if not low <= self.next <= high:
-            problem = f"messages {low} to {high} are there, not {self.next} with which the trail continues"
-            hint = "The broker has removed messages that were not captured, or the topic is another one"
+            problem = (
+                f"the broker has messages {low} to {high}, but the trail continues at {self.next}"
+            )
+            hint = "The broker has removed messages that were not captured, or this is a different topic"
             raise BrokerRefusedError(problem, where=self._where, hint=hint)
         self._place.offset = self.next
         self._consumer.assign([self._place])
@@ -233,7 +235,9 @@ class KafkaReceiver:
         numbers = sorted(known.partitions)
         wanted = self._address.options.get("partition")
         if wanted is None and len(numbers) > 1:
-            problem = f"the topic has {len(numbers)} partitions, which have no order among them"
+            problem = (
+                f"the topic has {len(numbers)} partitions, and their messages have no common order"
+            )
             hint = "Receive each into a trail of its own: ?partition=0"
             raise BrokerRefusedError(problem, where=self._where, hint=hint)
         number = numbers[0] if wanted is None else int(wanted)

@@ -82,7 +82,7 @@ WINDOW: Final = 4096  # the most messages that are acknowledged at once
 # OpenSSL's texts of a broker that refuses our certificate, and of a port that does not speak TLS.
 _ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
 _NO_TLS: Final = re.compile(r"wrong.version.number|http.request|record layer", re.IGNORECASE)
-WAITING: Final = "{} does not answer as it should: it is tried again"
+WAITING: Final = "{} does not answer properly: retrying"
 _NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _LOG: Final = logging.getLogger("trailgate.brokers")
 
@@ -210,7 +210,7 @@ def _plain_hint(address: BrokerAddress, error: Exception) -> str:
     plain = next(
         name for name, one in PROTOCOLS.items() if one.family is address.family and not one.tls
     )
-    return f"The port may be one without TLS, which is {plain}://"
+    return f"The port may not use TLS: try {plain}://"
 
 
 def _encrypt(plain: socket.socket, address: BrokerAddress) -> ssl.SSLSocket:

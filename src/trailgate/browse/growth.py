@@ -75,7 +75,7 @@ class GrowingIndex(TrailIndex):
                 self.read_on()
             except (TrailgateError, OSError) as error:
                 self.look_for_gone()
-                self.problem = f"the trail is not followed any more: {error}"
+                self.problem = f"the trail is no longer followed: {error}"
             except StoppedError:
                 return
 

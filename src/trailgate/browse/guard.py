@@ -79,7 +79,7 @@ class Guard:
             if scope["method"] != "POST" or f"/{path}" not in self.posted:
                 return 405, "nothing can be written here"
             if origin is None:
-                return 403, "what is posted needs the origin that browsers state"
+                return 403, "a POST needs the Origin header that browsers send"
         if not compare_digest(token.encode(), self.token.encode()):
             return 404, "the address needs the token that trailgate browse printed"
         return (0, f"/{path}") if slash else (307, f"/{self.token}/")

@@ -61,9 +61,9 @@ class Filters:
         """Parse the filters of an address. Raises OptionError if they are invalid."""
         kinds = "".join(query.get("kinds", "").upper().split(","))
         if not set(kinds) <= set(KINDS):
-            raise OptionError(f"kinds={kinds!r} is not some of the letters {KINDS}")
+            raise OptionError(f"kinds={kinds!r} may contain only the letters {KINDS}")
         if query.get("column") and not query.get("text"):
-            raise OptionError("a column is searched for a text, and there is none")
+            raise OptionError("a column needs a text to search for")
         return cls(
             tables=TablePatterns.read(query["table"]) if query.get("table") else None,
             kinds=kinds,
@@ -161,7 +161,7 @@ def _time(text: str) -> int | None:
         parsed = datetime.fromisoformat(text)
     except ValueError:
         problem = f"{text!r} is not a time"
-        raise OptionError(problem, hint="As in 2026-07-01 12:30:00, in UTC") from None
+        raise OptionError(problem, hint="For example 2026-07-01 12:30:00, in UTC") from None
     at = parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)
     return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 

@@ -84,7 +84,7 @@ def quarantine(index: TrailIndex, query: Query) -> dict[str, Any]:
 
 def _number(text: str) -> int:
     if text and not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise OptionError(f"from={text!r} is not a number of messages")
+        raise OptionError(f"from={text!r} is not a number")
     return int(text or 0)
 
 
@@ -110,7 +110,7 @@ def _message(line: bytes) -> BadMessage:
         return BadMessage(
             text, "", f"the line cannot be read: {error.problem}", (text, "", ""), False
         )
-    reason = str(fields.get("reason", "no reason is in the line"))
+    reason = str(fields.get("reason", "the line has no reason"))
     content = body.decode("utf-8", "backslashreplace")
     quoted = _QUOTED.search(reason)
     before, fault, after = (

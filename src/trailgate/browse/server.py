@@ -253,8 +253,8 @@ def _listening(address: Address) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         raise StorageError(
-            f"no server can listen there: {error}",
+            f"the server cannot listen there: {error}",
             where=Where(source=f"{address.host}:{address.port}"),
-            hint="--port names another port; without it any free one is taken",
+            hint="Choose another port with --port; without it any free port is used",
         ) from None
     return listener

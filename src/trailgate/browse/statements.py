@@ -64,7 +64,7 @@ class Statements:
                 raise OptionError(ENDING)
             if self.running is not None:
                 raise OptionError(
-                    f"another statement is running, since {self.running.seconds} s, and one runs at a time",
+                    f"another statement has been running for {self.running.seconds} s, and only one runs at a time",
                     hint="Wait for it, or cancel it below",
                 )
             self.running = mine

@@ -215,14 +215,14 @@ class Workbench:
         Raises OptionError if the file exists, unless ``overwrite`` is set.
         """
         if self.save_to is None or not _FILE_NAME.fullmatch(name):
-            raise OptionError(f"{name!r} is not a name of a file to be saved")
+            raise OptionError(f"{name!r} is not a valid name for the file")
         path = Path(self.save_to, name)
         try:
             with path.open("wb" if overwrite else "xb") as file:
                 file.write(as_file(text))
         except FileExistsError:
             hint = "Overwrite it, or choose another name"
-            raise OptionError(f"{name} is there already", hint=hint) from None
+            raise OptionError(f"{name} exists already", hint=hint) from None
         except OSError as error:
             problem = f"the file cannot be written: {error.strerror}"
             raise StorageError(problem, where=Where(source=str(path))) from None
@@ -297,7 +297,7 @@ def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
             body.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100
         )
     except ValueError:
-        raise OptionError("what was sent is not the page's form") from None
+        raise OptionError("the request is not the page's form") from None
     given: dict[str, str] = {}
     names, texts = [], []
     for name, value in pairs:

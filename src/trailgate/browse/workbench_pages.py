@@ -25,7 +25,7 @@ from trailgate.browse.workbench import (
 from trailgate.errors import TrailgateError, mask_logins
 
 ADDRESS: Final = "/workbench"
-TOO_LARGE: Final = f"the workbench takes no more than {POSTED >> 20} MB"
+TOO_LARGE: Final = f"the workbench accepts at most {POSTED >> 20} MB"
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ class ApplyView(LiveView):
             if (count := sum(getattr(one, name) for one in done.tables.values()))
         ]
         if left_out:
-            rows.append(("left out", ", ".join(left_out)))
+            rows.append(("skipped", ", ".join(left_out)))
         rows += [("note", notice) for notice in self._notices]
         if at is not None:
             age = age_of(at)

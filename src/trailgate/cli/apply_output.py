@@ -94,7 +94,7 @@ def print_report(
     print_notices(report.notices)
     _print_faults(faults)
     if report.position is None:
-        chosen = f" of what {options.params} maps" if options.params else ""
+        chosen = f" in the mappings of {options.params}" if options.params else ""
         say(f"nothing new{chosen} for {target}")
         return
     if discards := discarded(report):
@@ -131,4 +131,4 @@ def print_notices(notices: Sequence[str]) -> None:
 def _print_faults(faults: Mapping[str, int]) -> None:
     if faults:
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in sorted(faults.items()))
-        say(f"note: {many(sum(faults.values()), 'fault')} of the target, tried again: {by_reason}")
+        say(f"note: {many(sum(faults.values()), 'fault')} of the target, retried: {by_reason}")

@@ -100,7 +100,7 @@ def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> Gr
     try:
         files = find_trail(trail, definitions)
         if files.prefix != applied and absolute(trail) != applied:
-            notice = f"these are positions in {applied}, and not in {trail}"
+            notice = f"these positions are for {applied}, not for {trail}"
             return GroupStatus(at, notices=(notice,))
         notices = position_notices(trail, position, definitions)
         lag = Lag.of(bytes_after(files, place_after(files, position)), position)

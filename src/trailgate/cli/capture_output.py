@@ -25,11 +25,11 @@ KINDS: Final = {
 BEFORE: Final = {
     "skipped_files": "skipped: captured before (--again captures them once more)",
     "skipped_operations": "skipped: the trail has their sequence ids",
-    "repeated_operations": "skipped: they came before in the same messages",
-    "duplicate_messages": "skipped: their message ids (jms.id) came before",
-    "continued_files": "grown since captured: only the new lines were taken",
-    "changed_files": "captured whole: captured before with other content under the same name",
-    "copied_files": "captured whole: captured before under another name",
+    "repeated_operations": "skipped: they are repeated in the same messages",
+    "duplicate_messages": "skipped: their message ids (jms.id) were seen before",
+    "continued_files": "grown since the last capture: only the new lines were captured",
+    "changed_files": "captured completely: captured before with other content under the same name",
+    "copied_files": "captured completely: captured before under another name",
     "late_operations": "captured with sequence ids lower than the highest in the trail",
 }
 # The members of a bad message's place, by the summary's names, each with its label.
@@ -42,7 +42,7 @@ PLACES: Final = {
     "field": "field",
 }
 SHOWN: Final = 60  # the most characters shown of a bad value
-BESIDE: Final = "the trail's files hold none, so move it with them (--format-release 12.2 writes them into the files)"
+BESIDE: Final = "the trail's files contain none, so move this file with them (--format-release 12.2 writes them into the files)"
 
 
 def print_ignored(loaded: Loaded) -> None:

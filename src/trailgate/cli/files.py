@@ -29,7 +29,9 @@ def check_target(address: str, format: Format) -> None:  # noqa: A002  as the op
     """Raise OptionError if the file cannot be written, or if ``--format`` is set as well."""
     ending_of(address)
     if format is not Format.TABLE:
-        raise OptionError("--format is for printing", hint="The ending of --to is the format")
+        raise OptionError(
+            "--format applies only to printing", hint="The ending of --to chooses the format"
+        )
 
 
 def write_and_count(address: str, rows: pa.RecordBatchReader, limit: int | None) -> None:
@@ -62,7 +64,7 @@ def _path(address: str) -> Path:
 def there_already(address: str) -> StorageError:
     """Build the error for a file that already exists."""
     hint = "Name another one: no file is overwritten"
-    return StorageError("the file is there already", where=Where(source=address), hint=hint)
+    return StorageError("the file exists already", where=Where(source=address), hint=hint)
 
 
 def ending_of(address: str) -> str:
@@ -73,7 +75,9 @@ def ending_of(address: str) -> str:
     ending = Path(path).suffix.lower()
     if ending not in WRITERS:
         known = ", ".join(WRITERS)
-        raise OptionError(f"{address} has none of the endings {known}", hint="As orders.parquet")
+        raise OptionError(
+            f"{address} has none of the endings {known}", hint="For example orders.parquet"
+        )
     return ending
 
 

@@ -113,7 +113,7 @@ class CaptureView(LiveView):
             ("running", duration(seconds)),
             ("messages", self.rate(done.messages, seconds)),
             ("captured", f"{many(done.transactions, 'transaction')}, {many(done.operations, 'operation')}"),
-            ("left out", f"{done.repeated:,} given again, {done.duplicates:,} sent again"),
+            ("skipped", f"{done.repeated:,} redelivered, {done.duplicates:,} duplicates"),
             ("quarantined", f"{done.quarantined:,}"),
         ]  # fmt: skip
         if last is not None:
@@ -333,8 +333,8 @@ class _Watch:
 
 def _sentence(report: BatchReport) -> str:
     lag = "" if report.lag_seconds is None else f", {age_text(report.lag_seconds)} old"
-    again = f", {report.repeated:,} given again" if report.repeated else ""
-    twice = f", {report.duplicates:,} sent again" if report.duplicates else ""
+    again = f", {report.repeated:,} redelivered" if report.repeated else ""
+    twice = f", {report.duplicates:,} duplicates" if report.duplicates else ""
     bad = f", {report.quarantined:,} quarantined" if report.quarantined else ""
     return (
         f"{many(report.messages, 'message')}{lag}, {many(report.transactions, 'transaction')}, "

@@ -33,7 +33,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "show": "Show the operations of a trail.",
         "sql": "Run a SELECT statement over trails.",
         "analyze": "Show every byte of a trail file with its meaning.",
-        "check": "Check whether a trail is whole, and salvage what is.",
+        "check": "Check a trail for damage, and salvage the rest.",
         "browse": "Show a trail in a browser.",
         "report": "Write an overview of a trail as one HTML file.",
         "redact": "Write a copy of a trail with its values replaced, to share.",
@@ -215,7 +215,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
         except usage as error:
             path = prog_name if error.ctx is None else error.ctx.command_path
             problem = _usage_problem(error)
-            hint = "" if problem.endswith("?") else f"{path} --help shows how it is used"
+            hint = "" if problem.endswith("?") else f"{path} --help shows the usage"
             raise OptionError(problem, hint=hint) from None
         except typer.Abort:
             raise KeyboardInterrupt from None

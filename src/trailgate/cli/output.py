@@ -53,7 +53,7 @@ def done_already() -> Iterator[None]:
             yield
     except WriteError as error:
         with suppress(OSError):
-            print(f"note: all is done, but {error}", file=sys.stderr)
+            print(f"note: everything is done, but {error}", file=sys.stderr)
 
 
 def terminal_width() -> int:

@@ -104,7 +104,7 @@ def check_names(names: Sequence[str]) -> None:
     """Raise OptionError if two columns have the same name, because JSON and CSV need distinct names."""
     for name, count in Counter(names).items():
         if count > 1:
-            raise OptionError(f"{count} columns are named {name}", hint="Name them by AS")
+            raise OptionError(f"{count} columns are named {name}", hint="Rename them with AS")
 
 
 class Counted:

@@ -113,9 +113,9 @@ def _target(name: str, schema: pa.Schema) -> TargetTable:
     columns, keys = [], []
     for at, field in enumerate(schema):
         if pa.types.is_nested(field.type):
-            problem = "a column of lists or structs, which a table of SQL does not have"
+            problem = "a column of lists or structs, which SQL tables do not support"
             where = Where(table=name, field=field.name)
-            raise OptionError(problem, where=where, hint="Is it shape=flat, without errors=column?")
+            raise OptionError(problem, where=where, hint="Use shape=flat, without errors=column")
         facts = _facts(field)
         length = _characters(facts) if pa.types.is_string(field.type) else None
         columns.append(TargetColumn(fold_name(field.name), field.type, length=length))

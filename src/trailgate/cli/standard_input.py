@@ -57,7 +57,7 @@ def _kept(address: str, folder: Path) -> str:
             with Path(address).open("rb") as stream:
                 _copy(stream, path)
     except OSError as error:
-        problem = f"it cannot be read: {error.strerror or error}"
+        problem = f"the input cannot be read: {error.strerror or error}"
         raise StorageError(problem, where=Where(source=address)) from error
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]

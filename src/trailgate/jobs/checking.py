@@ -510,7 +510,7 @@ def files_to_check(trail: FoundTrail, findings: Findings) -> tuple[TrailFile, ..
     present = {name_of(file.path) for file in trail.files}
     for name in trail.manifest or ():
         if not trail.alone and name not in present:
-            findings.add(Finding(kinds.MANIFEST.name, name, detail="the file is not there"))
+            findings.add(Finding(kinds.MANIFEST.name, name, detail="the file is missing"))
     _check_numbers(files, findings)
     return tuple(files)
 

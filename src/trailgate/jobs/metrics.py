@@ -54,7 +54,9 @@ FILE_SECONDS: Final = 1.0  # the shortest time between two writes of the file
 FILE_ENDING: Final = ".prom"  # node_exporter reads only files with this ending
 PATHS: Final = frozenset({"/", "/metrics"})
 _ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
-_FORM: Final = "Give a port as 9464, an address as 0.0.0.0:9464, or a file as trailgate.prom"
+_FORM: Final = (
+    "Give a port such as 9464, an address such as 0.0.0.0:9464, or a file such as trailgate.prom"
+)
 
 
 class MetricsOutput(Generic[S]):
@@ -141,7 +143,7 @@ def _serve(host: str, port: int, endpoint: MetricsOutput[S]) -> Iterator[None]:
         server = ThreadingHTTPServer((host, port), Handler)
     except (OSError, OverflowError) as error:
         raise OptionError(
-            f"metrics cannot be given at {host}:{port}: {error}", hint=_FORM
+            f"metrics cannot be served at {host}:{port}: {error}", hint=_FORM
         ) from None
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -9,7 +9,7 @@ from trailgate.definitions.parameter_macros import ReadFile
 from trailgate.errors import OptionError, Where
 from trailgate.storage.files.addresses import is_absolute, is_there, read_whole
 
-HINT: Final = "A relative path is looked for in the working directory, in the folder of the parameter file, and in the folder above that"
+HINT: Final = "Relative paths are searched in the working directory, in the folder of the parameter file, and in the folder above that"
 
 
 def reader_of(path: str) -> ReadFile:

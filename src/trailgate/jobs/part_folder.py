@@ -28,7 +28,7 @@ DONE: Final = "_SUCCESS"  # the name of the file that marks a complete folder
 PARQUET: Final = ".snappy.parquet"  # the ending of parts
 PART: Final = re.compile(rf"part-\d{{5,}}-[0-9a-f]{{12}}(?:{re.escape(PARQUET)})?")
 NEW: Final = "Name another one: no file is overwritten"
-COMPLETED: Final = "A run that was interrupted had decided on all of its files: they are there now"
+COMPLETED: Final = "An interrupted run had already decided on its files, so they are published now"
 
 
 @dataclass(frozen=True, slots=True)

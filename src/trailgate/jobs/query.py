@@ -185,7 +185,7 @@ def _tree(connection: Any, sql: str) -> dict[str, Any]:
             problem = f"the statement cannot be understood: {tree.get('error_message', '')}"
         raise OptionError(problem, hint=OTHERS)
     if len(tree["statements"]) != 1:
-        raise OptionError(f"one statement is answered, and there are {len(tree['statements'])}")
+        raise OptionError(f"only one statement is run at a time, not {len(tree['statements'])}")
     return tree
 
 

@@ -65,7 +65,7 @@ def redact_trail(
     for file in source.files:
         target = Path(f"{to}{name_of(file.path)[-number_digits(file.path) :]}")
         if target.exists():
-            raise StorageError("the file is there already", where=Where(source=str(target)))
+            raise StorageError("the file exists already", where=Where(source=str(target)))
         with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             staged = target.with_name(f".{target.name}.redact")

@@ -486,7 +486,7 @@ def _refuse_existing(prefix: str) -> None:
     existing = [path for path in beside if path.exists()]
     existing += [Path(file.path) for file in files_on_disk(prefix)]
     if existing:
-        problem = "something is there already, and is not overwritten"
+        problem = "a file of the new trail exists already, and is not overwritten"
         raise StorageError(problem, where=Where(source=str(existing[0])), hint="Name a new prefix")
 
 
@@ -521,7 +521,7 @@ def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
         work.fill_in(number, one)
     worst = next((found for found in findings.result() if _stays(found)), None)
     if worst is not None:
-        problem = f"what was saved is not whole, so nothing was written: {worst}"
+        problem = f"the salvaged trail is damaged, so nothing was written: {worst}"
         raise StorageError(problem, where=Where(source=report.path))
     published = tuple(
         Published(name_of(one.file.path), one.file.number, one.file.size, one.operations)

@@ -123,7 +123,9 @@ class Session:
         try:
             trail = OpenTrail(files_at(self.path(path))[0].path)
         except StorageError as error:
-            error.hint = error.hint or "OPEN takes one file with its number, as dirdat/ot000000000"
+            error.hint = (
+                error.hint or "OPEN takes one file with its number, such as dirdat/ot000000000"
+            )
             raise
         self.close()
         self._trail = trail

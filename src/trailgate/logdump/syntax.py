@@ -145,7 +145,7 @@ def read_byte_range(words: Sequence[str]) -> ByteRange:
         return ByteRange()
     first, _, last = words[0].partition(":")
     if len(words) > 1 or not first:
-        raise OptionError("a range is start:end, as 0:231")
+        raise OptionError("a range is start:end, such as 0:231")
     return ByteRange(read_number(first), read_number(last) if last else None)
 
 

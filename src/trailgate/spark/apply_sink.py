@@ -38,17 +38,17 @@ from trailgate.targets.target import TARGETS
 WRITING: Final = Options(
     "trailgate_apply",
     (
-        Option("to", TEXT, "the tables, as delta:lake/, duckdb:FILE or postgresql://..."),
+        Option("to", TEXT, "the tables, such as delta:lake/, duckdb:FILE or postgresql://..."),
         Option(
             "trail",
             PATH,
-            "the trail that the operations are of: its definitions are used, and positions are its own",
+            "the trail of the operations, with its definitions and positions",
         ),
-        Option("definitions", PATH, "the definitions file of the tables, where there is no trail"),
+        Option("definitions", PATH, "the definitions file of the tables, if there is no trail"),
         Option(
             "skip_applied",
             FLAG,
-            "a stream leaves out operations that the tables have; without it a batch before these is an error",
+            "a stream skips operations that are applied already; without it such a batch is an error",
             False,
         ),
         *(row for row in OPTIONS if row.name != "batch_bytes"),
@@ -141,7 +141,9 @@ def plan(
         raise OptionError(problem, hint="Name the tables by the option to, as delta:lake/")
     values = WRITING.read(named)
     if not streams:
-        refuse_misplaced(named, WRITING, ["skip_applied"], "is about streams, and this is a batch")
+        refuse_misplaced(
+            named, WRITING, ["skip_applied"], "applies only to streams, and this is a batch"
+        )
     check_columns(schema.names)
     if "position" not in schema.names:
         hint = "Apply frames of the format trail, or write the operations to a trail first"

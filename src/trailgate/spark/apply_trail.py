@@ -85,11 +85,13 @@ def _target(spark: SparkSession, to: str, options: ApplyOptions, merge: Merge) -
     """Return the target that the session writes, or None if the target's own library writes it."""
     scheme, _, rest = to.partition(":")
     if merge not in get_args(Merge):
-        raise OptionError(f"merge is 'library' or 'session', and not {merge!r}")
+        raise OptionError(f"merge must be 'library' or 'session', not {merge!r}")
     if merge == "library" and scheme != "iceberg":
         return None
     if scheme not in SESSION_TARGETS or not rest:
-        raise OptionError(f"merge='session' is about Delta tables, as delta:lake/, and not {to}")
+        raise OptionError(
+            f"merge='session' supports only Delta tables such as delta:lake/, not {to}"
+        )
     given = mapped_options(options).options
     check_mode(to, given.mode)
     try:

@@ -86,7 +86,7 @@ class CopybookSource(Source):
     """Records of files, as structs and arrays, or as flat columns."""
 
     format = "copybook"
-    does = "It is read and written as a batch alone"
+    does = "It can only be read and written as a batch"
     _reads = FileOptions
 
     def reader(self, schema: StructType) -> CopybookReader:

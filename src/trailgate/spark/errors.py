@@ -134,7 +134,9 @@ def _unfit(batch: pa.RecordBatch, schema: pa.Schema) -> DecodeError:
     field, column = schema.field(at), batch.column(at)
     place = next((batch[name] for name in POSITIONS if name in batch.schema.names), None)
     source = None if place is None else f"position {short_position(place[row].as_py())}"
-    problem = f"{field.name} is {column.type}, and {column[row].as_py()!r} is no {field.type}"
+    problem = (
+        f"{field.name} is {column.type}, and {column[row].as_py()!r} cannot be read as {field.type}"
+    )
     hint = f"Read it as {from_arrow_type(column.type).simpleString()}, and cast it in Spark"
     return DecodeError(problem, where=Where(source=source, field=field.name), hint=hint)
 

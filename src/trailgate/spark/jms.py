@@ -57,17 +57,17 @@ OPTIONS: Final = Options(
     "jms",
     (
         Option("url", TEXT, "the broker's queue or topic, as stomp://HOST/QUEUE"),
-        Option("user", TEXT, "the user, where the url names none"),
-        Option("password", TEXT, "the password, where the url has none"),
-        Option("receive", FLAG, "false: follow the journal, which somebody else fills"),
+        Option("user", TEXT, "the user, if the url has none"),
+        Option("password", TEXT, "the password, if the url has none"),
+        Option("receive", FLAG, "false: only follow the journal, which another process fills"),
         Option("properties", PATH, "the capture's properties: operations instead of messages"),
         row_of("extract", Extract),
         row_of("ignore_unsupported", IgnoreUnsupported, False),
         Option("table", TEXT, "this table's operations in the types of its columns"),
         Option("columns", NAMES, "only these columns, comma-separated"),
         row_of("on_error", OnError, "stop"),
-        Option("max_messages_per_trigger", COUNT, "a stream's batch: at most so many messages"),
-        Option("split_bytes", COUNT, "how many bytes of messages a task parses", SPLIT_BYTES),
+        Option("max_messages_per_trigger", COUNT, "the most messages in a stream's batch"),
+        Option("split_bytes", COUNT, "the bytes of messages that a task parses", SPLIT_BYTES),
         Option("idle_seconds", COUNT, "after which availableNow ends", IDLE_SECONDS),
         BASE,
     ),
@@ -145,8 +145,8 @@ def _load(values: Mapping[str, Any]) -> Loaded | None:
     if values["properties"] is None and values["extract"] is None:
         for name in ("table", "columns", "on_error"):
             if values[name] is not None and values[name] != "stop":
-                problem = f"the option {name} is about operations"
-                hint = "They are made by the option properties, or extract"
+                problem = f"the option {name} applies only to operations"
+                hint = "The options properties and extract make them"
                 raise OptionError(problem, hint=hint)
         return None
     loaded = load(
@@ -169,7 +169,7 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
     if wanted is False or not named:
         for name in ("user", "password", "idle_seconds"):
             if values[name] != OPTIONS.row(name).default:
-                problem = f"the option {OPTIONS.row(name).spelling} is about a broker, and none is received from"
+                problem = f"the option {OPTIONS.row(name).spelling} applies only to a broker, and no broker is given"
                 raise OptionError(problem, hint="Give url, as stomp://HOST/QUEUE")
         return None
     given = {"jms.user": values["user"], "jms.password": values["password"]}
@@ -329,7 +329,7 @@ class JmsSource(Source):
     """Messages in the order in which they were received; with ``properties`` their operations."""
 
     format = "jms"
-    does = "It is read as a stream alone: spark.readStream.format('jms')"
+    does = "It can only be read as a stream: spark.readStream.format('jms')"
     _reads = JmsOptions
 
     def _stream(self, schema: StructType) -> DataSourceStreamReader:

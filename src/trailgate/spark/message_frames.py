@@ -119,7 +119,7 @@ def _check(frame: DataFrame, parser: Capture) -> None:
         hint = 'Let the format "jms" make the operations (option properties), or capture into a trail first'
         raise OptionError(problem, hint=hint)
     if not any(name in frame.columns for name in BODIES):
-        problem = "there is no column body, and none that Kafka calls value"
+        problem = "there is neither a column body nor Kafka's value"
         raise OptionError(problem, hint="One row is one message")
     _check_types(frame)
     kinds = (parser.options.txid.kind, parser.options.seqid.kind)
@@ -170,7 +170,7 @@ def _headers(entries: Iterable[Any], row: int) -> dict[str, str]:
             raise DecodeError("the header is not UTF-8", where=where) from None
         if headers.setdefault(name, text) != text:
             where = Where(message=row, field=name, raw=text.encode())
-            raise DecodeError("the header comes twice, with two values", where=where)
+            raise DecodeError("the header occurs twice with different values", where=where)
     return headers
 
 
@@ -255,7 +255,7 @@ def publish(  # noqa: PLR0913  one parameter an option
     )
     if isinstance(source, DataFrame):
         if tables is not None or after is not None:
-            raise OptionError("tables and after are about a trail", hint="Filter the DataFrame")
+            raise OptionError("tables and after apply only to a trail", hint="Filter the DataFrame")
         return _of_frame(source, format, parsed_options, definitions)
     spark = SparkSession.getActiveSession()
     if spark is None:

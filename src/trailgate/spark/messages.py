@@ -73,7 +73,7 @@ class MessageOptions:
     columns: Annotated[tuple[str, ...] | None, NAMES, "only these columns, comma-separated"] = None
     message_per: MessagePer = "file"
     on_error: Annotated[str, Kind("stop", _stop), "stop: at the first bad message"] = "stop"
-    split_bytes: Annotated[int, COUNT, "how many bytes of messages a task reads"] = SPLIT_BYTES
+    split_bytes: Annotated[int, COUNT, "the bytes of messages that a task reads"] = SPLIT_BYTES
     max_files_per_trigger: MaxFiles = None
     max_bytes_per_trigger: MaxBytes = None
     base: str = "."

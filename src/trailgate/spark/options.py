@@ -17,11 +17,11 @@ from trailgate.storage.files.found_files import addresses_of
 from trailgate.storage.reading.options import DEFINITIONS
 
 PATHS: Final = ("path", "paths")
-MaxFiles = Annotated[int | None, COUNT, "a stream's batch: at most so many files"]
+MaxFiles = Annotated[int | None, COUNT, "the most files in a stream's batch"]
 MaxBytes = Annotated[
-    int | None, COUNT, "a stream's batch: at most so many bytes, of whole files or transactions"
+    int | None, COUNT, "the most bytes in a stream's batch, of complete files or transactions"
 ]
-BASE: Final = Option("base", PATH, "the folder that relative paths are from")
+BASE: Final = Option("base", PATH, "the folder that relative paths start from")
 OF_FILES: Final = (PATH, MANY_PATHS, DEFINITIONS)  # kinds of options that name files
 OF_CATALOG: Final = ("owner", "provider")  # options that together only a catalog's table has
 GIVEN: Final = "option."  # Spark repeats the OPTIONS of CREATE TABLE with this prefix
@@ -142,7 +142,7 @@ def refuse_stream_options(given: Mapping[str, Any], options: Options) -> None:
     A catalog's table may keep such options, because it may be streamed too.
     """
     names = [name for name in OF_STREAMS if options.knows(name)]
-    refuse_misplaced(given, options, names, "is about streams, and this is a batch")
+    refuse_misplaced(given, options, names, "applies only to streams, and this is a batch")
 
 
 def _list(paths: Any) -> Any:

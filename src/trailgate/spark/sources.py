@@ -136,12 +136,12 @@ class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not follo
 
     def schema(self) -> StructType:
         """Return the schema of the rows."""
-        self._cannot("is not read")
+        self._cannot("cannot be read")
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the batch reader."""
         del schema
-        self._cannot("is not read as a batch")
+        self._cannot("cannot be read as a batch")
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
         """Return the stream reader, or one that raises the error."""
@@ -152,19 +152,19 @@ class Format(DataSource):  # type: ignore[misc]  # pyspark's types are not follo
 
     def _stream(self, schema: StructType) -> DataSourceStreamReader:
         del schema
-        self._cannot("is not read as a stream")
+        self._cannot("cannot be read as a stream")
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""
         del schema, overwrite
-        self._cannot("is not written as a batch")
+        self._cannot("cannot be written as a batch")
 
     def streamWriter(  # noqa: N802  Spark's name
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamArrowWriter:
         """Return the stream writer."""
         del schema, overwrite
-        self._cannot("is not written as a stream")
+        self._cannot("cannot be written as a stream")
 
     def _cannot(self, what: str) -> NoReturn:
         with brief_errors():

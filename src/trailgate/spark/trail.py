@@ -65,7 +65,7 @@ class TrailOptions:
 
     paths: tuple[str, ...]
     reading: ReadOptions
-    split_bytes: Annotated[int, COUNT, "how many bytes of a trail a task reads"] = SPLIT_BYTES
+    split_bytes: Annotated[int, COUNT, "the bytes of a trail that a task reads"] = SPLIT_BYTES
     max_files_per_trigger: MaxFiles = None
     max_bytes_per_trigger: MaxBytes = None
     starting_position: Annotated[
@@ -278,7 +278,7 @@ class TrailSource(Source):
         if options.reading.open_transactions:
             problem = "a stream returns complete transactions only"
             raise OptionError(
-                problem, hint="openTransactions is about reading a trail as it is now"
+                problem, hint="openTransactions applies only to reading a trail as a batch"
             )
         check_single_trail(options.paths)
         return TrailTail(options.with_columns(schema), schema)

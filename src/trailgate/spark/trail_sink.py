@@ -55,7 +55,7 @@ from trailgate.trail.writing.trail_format import TrailFormat
 WRITING: Final = Options(
     "trail",
     (
-        Option("definitions", PATH, "the definitions file, where the trail has none or not all"),
+        Option("definitions", PATH, "the definitions file, if the trail has none or not all"),
         row_of("max_bytes", MaxBytes, MAX_BYTES),
         row_of("seq_digits", SeqDigits),
         row_of("format_release", FormatRelease),
@@ -128,7 +128,7 @@ STREAMING: Final = Options(
     "trail",
     (
         *WRITING,
-        Option("max_age_seconds", COUNT, "a stream begins another file when the last is so old"),
+        Option("max_age_seconds", COUNT, "the age at which a stream starts a new file"),
     ),
 )
 # Options that Spark passes to every sink.

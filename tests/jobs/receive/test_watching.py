@@ -89,7 +89,7 @@ def test_reports_are_as_the_properties_ask(
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        (TIME, "30", "an interval, as 30sec, 45min or 8hr"),
+        (TIME, "30", "an interval such as 30sec, 45min or 8hr"),
         (TIME, "0sec", "an interval"),
         (TIME, "3days", "an interval"),
         (RECORDS, "0", "a number of messages"),

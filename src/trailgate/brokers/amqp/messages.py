@@ -122,11 +122,9 @@ _NAMES: Final = np.frombuffer("".join(SECTION_NAMES).encode(), np.uint8)
 _BOUNDS: Final = np.cumsum([0, *map(len, SECTION_NAMES)]).astype(np.int64)
 _CELLS: Final = 24  # expected fields and properties of a message; the arrays grow if there are more
 _PIECES: Final = 2
-MALFORMED: Final = (
-    "what the broker sent is not a message as AMQP 1.0 encodes it: {} (byte {} of {})"
-)
+MALFORMED: Final = "the broker sent a message that is not valid AMQP 1.0: {} (byte {} of {})"
 PROBLEMS: Final = {
-    kernels.CUT: "a value ends after what it is in",
+    kernels.CUT: "a value is longer than its section",
     kernels.NO_TYPE: "a type that does not exist",
     kernels.NO_SECTION: "a section that does not exist",
     kernels.ORDER: "a section that must not follow the one before it",
@@ -210,10 +208,10 @@ def find_messages(data: Any, places: Longs) -> EncodedMessages:
     )
 
 
-NO_BODY: Final = "the message has no text or bytes: it is a {}"
+NO_BODY: Final = "the body is neither text nor bytes: it is a {}"
 EMPTY: Final = "the message has no body"
 BAD_FIELD: Final = "the field {} of the message is a {}"
-BAD_PROPERTY: Final = "a property of the message is a {}: JMS does not have such"
+BAD_PROPERTY: Final = "a property of the message is a {}: JMS does not support it"
 REPEATED: Final = "the message has the property {!r} twice"
 NATIVE_ID: Final = "__HDR_MESSAGE_ID"  # Artemis: the JMS id of a message that came by OpenWire
 _NUMBERS: Final = {name: number for number, name in enumerate(FIELDS)}

@@ -224,7 +224,7 @@ class AmqpConnection(Connection):
             # AMQP 1.0, 2.6.3: the broker answers a refused link with an attach without a source,
             # and then with a detach that has the reason.
             self.work(REASON_SECONDS)
-            raise self.error("the broker attached another source than the one asked for")
+            raise self.error("the broker attached a different source than requested")
         self._is_subscribed = True
 
     def work(self, seconds: float, until: Callable[[], bool] = lambda: False) -> bool:

@@ -26,8 +26,8 @@ from trailgate.errors import BrokerError, OptionError, Where
 AHEAD_BYTES: Final = 8 << 20  # Artemis sends this much ahead: its default, 10 KiB, is 8 messages
 AHEAD: Final = 1000  # messages that Classic sends ahead, the default of its JMS clients
 _KEPT: Final = (
-    "Receive by AMQP (amqp://), or name a header with an id that a message keeps, as ?id-header=amqp-message-id, which RabbitMQ gives where "
-    "senders set it (docs/brokers.md)"
+    "Receive by AMQP (amqp://), or name a header whose id stays the same, such as ?id-header=amqp-message-id, which RabbitMQ sets if "
+    "the sender does (docs/brokers.md)"
 )
 
 
@@ -132,7 +132,7 @@ def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
     """
     options = address.options
     if not dialect.keeps_ids and "id-header" not in options:
-        problem = f"{dialect.name} is not known to give a message its id again: one that comes again would be captured twice"
+        problem = f"{dialect.name} is not known to keep a message's id: a redelivered message would be captured twice"
         raise OptionError(problem, where=Where(source=str(address)), hint=_KEPT)
     headers = {
         "id": "0",
@@ -144,8 +144,8 @@ def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
         headers[_TYPE] = dialect.types[address.kind]
     for option in ("prefetch", "prefetch-bytes"):
         if option in options and option != dialect.ahead.option:
-            problem = f"{dialect.name} does not have the option {option}"
-            raise OptionError(problem, hint=f"It has {dialect.ahead.option}")
+            problem = f"{dialect.name} does not support the option {option}"
+            raise OptionError(problem, hint=f"It supports {dialect.ahead.option}")
     if "selector" in options:
         headers["selector"] = options["selector"]
     if "durable" in options:

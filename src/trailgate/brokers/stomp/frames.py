@@ -31,8 +31,8 @@ _RESTORED: Final = {escape: text for text, escape in ESCAPES.items()}
 
 _PROBLEMS: Final = {
     kernels.NO_NAME: "a header line has no name or no colon",
-    kernels.BAD_LENGTH: "content-length is not a number of bytes that a message may have",
-    kernels.NO_NUL: "no NUL follows the body whose length is stated",
+    kernels.BAD_LENGTH: "content-length is not a valid number of bytes",
+    kernels.NO_NUL: "no NUL follows the body of the stated length",
     kernels.TOO_LONG: f"a frame has more than {kernels.LONGEST_HEADERS} bytes of headers, or too long a body",
 }
 
@@ -145,7 +145,7 @@ class FrameReader:
         count = kernels.find_frames(self._data, self._begin, self._end, LENGTH_NAME, limit, *tables)
         if count < 0:
             raw = self._data[self._begin : min(self._end, self._begin + 64)].tobytes()
-            problem = f"what the broker sent is not STOMP 1.2: {_PROBLEMS[count]}"
+            problem = f"the broker sent bytes that are not STOMP 1.2: {_PROBLEMS[count]}"
             hint = "Is this the port of the broker's STOMP acceptor?"
             raise BrokerError(problem, where=Where(raw=raw), hint=hint)
         lines, self._begin = self._counts.tolist()

@@ -32,10 +32,8 @@ from trailgate.messages.messages import RECEIVED
 
 NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP
 NATIVE_AMQP: Final = "JMS_AMQP_NATIVE"  # Classic: the body is the message as AMQP encodes it
-NO_BODY: Final = "the message has no body: it is empty, or one of JMS's kinds that STOMP does not carry (map, object, stream)"
-RAW_AMQP: Final = (
-    "the body is a whole AMQP message: the broker's amqp connector needs transport.transformer=jms"
-)
+NO_BODY: Final = "the message has no body: it is empty, or of a JMS type that STOMP cannot carry (map, object, stream)"
+RAW_AMQP: Final = "the body is a complete AMQP message: the broker's amqp connector needs transport.transformer=jms"
 _JMS: Final = {row.stomp: row for row in JMS_HEADERS}
 
 

@@ -120,4 +120,4 @@ class StompReceiver(Reconnecting[StompConnection]):
                 self._is_reported = True
                 raise connection.error(f"the broker reports an error: {report(frames, at)}")
             else:
-                raise connection.error("the broker sent a frame that no subscriber gets")
+                raise connection.error("the broker sent a frame that is not for subscribers")

@@ -31,7 +31,7 @@ NOT_ALL: Final = 4  # the exit code of a run that applied only a part, and liste
 EXIT_CODES: Final = (
     "0 everything is applied, or --verify found no difference",
     "1 something is wrong, or --verify found differences",
-    "2 wrong use",
+    "2 wrong usage",
     "3 a file cannot be written, or the target's disk is full",
     "4 applied, but some operations were discarded or ignored, or the trail lacks some",
     "5 the target cannot be reached, is locked or conflicts with another writer",
@@ -130,13 +130,13 @@ def command(given: ApplyArguments, trail: TrailToApply = None) -> None:
     ways["from"] = given.repaired is not None
     chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]
     if len(chosen) > 1:
-        raise OptionError(f"{' and '.join(chosen)} are given together")
+        raise OptionError(f"{' and '.join(chosen)} exclude each other")
     if given.batch_seconds is not None and not given.follow:
-        raise OptionError("--batch-seconds is about --follow", hint="Add --follow")
+        raise OptionError("--batch-seconds needs --follow", hint="Add --follow")
     if given.metrics is not None and not given.follow:
-        raise OptionError("--metrics is about --follow", hint="Add --follow")
+        raise OptionError("--metrics needs --follow", hint="Add --follow")
     if given.force and given.repaired is None:
-        raise OptionError("--force is about --from", hint="Name a file of discards")
+        raise OptionError("--force needs --from", hint="Name a file of discards")
     if given.status:
         from trailgate.cli.apply_status import show_status
 

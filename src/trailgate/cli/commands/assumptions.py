@@ -53,7 +53,7 @@ def command(
 ) -> None:
     """List what is assumed about formats."""
     if as_json and markdown:
-        raise OptionError("--json and --markdown are two forms: choose one")
+        raise OptionError("--json and --markdown exclude each other")
     with output.quiet_pipe():
         if as_json:
             for row in read_assumptions():

@@ -101,7 +101,7 @@ def _capture(loaded: Loaded, given: CaptureArguments) -> None:
     from trailgate.storage.writing.target import location_of
 
     if name := _given(given, OF_BROKERS):
-        raise OptionError(f"{name} is about brokers", hint=FROM_BROKER)
+        raise OptionError(f"{name} applies only to brokers", hint=FROM_BROKER)
     assert given.target is not None
     location = location_of(given.target)
     if is_live(location.prefix):
@@ -135,7 +135,7 @@ def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
     name = _given(given, ("dry_run", "again", "master", "on_error"))
     if name is not None:
         shown = f"{name} quarantine" if name == "--on-error" else name
-        problem = f"{shown} does not go with the trail of a live capture"
+        problem = f"{shown} cannot be used with the trail of a live capture"
         raise OptionError(problem, hint="Repaired messages are added to it, all or none")
     appending = AppendOptions(**loaded.writing(given))
     repaired = capture_repaired(loaded.capture, given.source, prefix, appending)
@@ -162,7 +162,7 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
     if given.follow and given.until_empty:
         raise OptionError("--follow and --until-empty exclude each other")
     if name := _given(given, OF_FILES):
-        raise OptionError(f"{name} is about files, and messages come from a broker")
+        raise OptionError(f"{name} applies only to files, and the messages come from a broker")
     options = ReceiveOptions(
         given.on_error,
         until_empty=not given.follow,
@@ -217,7 +217,10 @@ def runner_of(master: Any, progress: Progress | None = None, threads: int | None
     if master is None:
         return partial(run_local, progress=progress, threads=threads)
     if threads is not None:
-        raise OptionError("--threads is about a run in this process", hint="As local[2] for Spark")
+        raise OptionError(
+            "--threads applies only to a run in this process",
+            hint="For Spark, use a master such as local[2]",
+        )
     from trailgate.spark import capture_runner
 
     return capture_runner(master)

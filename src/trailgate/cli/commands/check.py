@@ -107,7 +107,7 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
         say(
             f"salvaged {salvaged.transactions:,} transactions of {salvaged.operations:,} operations "
             f"to {salvaged.prefix}; {salvaged.left_out:,} parts of {salvaged.left_out_bytes:,} bytes "
-            f"left out, listed in {salvaged.listed}"
+            f"skipped, listed in {salvaged.listed}"
         )
 
 

@@ -81,7 +81,7 @@ def command(
     """Show the layout of a copybook's records, or their schema as other tools take it."""
     if given.to is not None:
         if given.dialects or given.format != "table":
-            raise OptionError("--to is given with --format or --dialects: it has a form of its own")
+            raise OptionError("--to cannot be combined with --format or --dialects")
         text = _schema_text(path, given, given.to)
         with output.quiet_pipe():
             print(text)
@@ -127,7 +127,7 @@ def _constants(given: Sequence[str]) -> tuple[tuple[str, str], ...]:
     try:
         return read_constants(",".join(given))
     except ValueError:
-        problem = f"--constant is NAME=VALUE or NAME=OFF, not {', '.join(given)}"
+        problem = f"--constant must be NAME=VALUE or NAME=OFF, not {', '.join(given)}"
         raise OptionError(problem) from None
 
 

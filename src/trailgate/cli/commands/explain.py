@@ -40,7 +40,7 @@ def command(
     capture = load(properties).capture
     if not isinstance(capture.options, XmlOptions):
         hint = "trailgate capture --dry-run checks messages of the other parsers"
-        raise OptionError("only messages of parser.type=xml are found by rules", hint=hint)
+        raise OptionError("rules exist only for parser.type=xml", hint=hint)
     body = _read(message)
     try:
         explanation = explain(capture.options, body)

@@ -29,7 +29,7 @@ UNNAMED: Final = "capture"  # the name of the properties if messages come from s
 EXIT_CODES: Final = (
     "0 the properties capture the messages as they are",
     "1 something has to be filled in first, or nothing is recognized",
-    "2 wrong use, or the file exists already",
+    "2 wrong usage, or the file exists already",
     "3 a file cannot be written",
 )
 EXAMPLES: Final = (
@@ -60,7 +60,7 @@ def command(
 
     if broker_address(source, {}) is not None:
         hint = "Save some messages of the broker as files, and name their folder"
-        raise OptionError("init reads files, and not a broker", hint=hint)
+        raise OptionError("init reads files, not brokers", hint=hint)
     path = (to or Path()) / PROPERTIES / f"{_name(source)}.properties"
     if to is not None and path.exists():
         hint = "Name another folder, or move the file away"

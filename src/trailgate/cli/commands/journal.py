@@ -49,7 +49,7 @@ def command(
     folder = find_journal(path)
     if action == "list":
         if from_message or limit is not None:
-            raise OptionError("--from-message and --limit are about messages, not files")
+            raise OptionError("--from-message and --limit apply only to messages, not to files")
         rows = segments_of(folder)
         form = RowForm.of_columns(rows.schema.names, len(rows))
         print_batches([rows], rows.schema.names, form, format=format)

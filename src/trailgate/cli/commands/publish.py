@@ -88,7 +88,7 @@ def _print(summary: PublishSummary) -> None:
     )
     say(sentence)
     for pattern in summary.unmatched:
-        say(f"note: no table that was read is {pattern}", stderr=True)
+        say(f"note: no table in the data matches {pattern}", stderr=True)
     if summary.open_operations:
         left = many(summary.open_operations, "operation")
         say(f"left for a later run: {left} of an open transaction")

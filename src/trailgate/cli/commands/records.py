@@ -122,7 +122,9 @@ def _write_records(path: list[str], given: RecordsArguments) -> None:
 
     flag = "--set" if given.set else "--write"
     if given.to is None or given.master is not None or (given.write and given.set):
-        problem = f"{flag} needs --to, runs in this process, and is not given with the other one"
+        problem = (
+            f"{flag} needs --to, and excludes --master and {'--write' if given.set else '--set'}"
+        )
         raise OptionError(problem, hint='On Spark, use df.write.format("copybook")')
     named = {"copybook": given.copybook, **named_values(given.option)}
     options = WritingOptions.of(named, given.base, in_place=bool(given.set))
@@ -153,7 +155,7 @@ def _set_fields(path: list[str], to: str, given: RecordsArguments, options: Writ
     from trailgate.jobs.record_editing import edit_records
 
     if given.limit is not None:
-        raise OptionError("--limit is not for --set: files are written whole")
+        raise OptionError("--limit cannot be combined with --set, which writes complete files")
     records, files = edit_records(path, to, given.set, options)
     return f"{many(records, 'record')} in {many(files, 'file')}"
 

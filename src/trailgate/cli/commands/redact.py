@@ -40,7 +40,7 @@ def command(trail: TrailPath, given: RedactArguments) -> None:
             return
         say(f"{many(summary.records, 'record')} with other values: {', '.join(summary.files)}")
         for reason, count in summary.left_out.items():
-            say(f"left out: {many(count, 'record')}, {reason}")
+            say(f"skipped: {many(count, 'record')}, {reason}")
         for name, count in summary.zeros.items():
-            say(f"zeros in place of what is not understood: {count:,} x {name}")
+            say(f"replaced by zeros, because not understood: {count:,} x {name}")
         say("Look before you send it: trailgate show, trailgate analyze")

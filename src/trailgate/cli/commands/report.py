@@ -29,7 +29,7 @@ def command(
         raise MissingDependencyError.of_extra(problem, "browse") from None
     if to.exists():
         raise StorageError(
-            "the file is there already",
+            "the file exists already",
             where=Where(source=str(to)),
             hint="Name another one, or remove it",
         )

@@ -148,13 +148,13 @@ def _with_tables(
         try:
             find_table(trail, table[0])
         except DefinitionError as error:
-            more = f"--tables {table[0]} gives operations without definitions"
+            more = f"--tables {table[0]} shows its operations without definitions"
             error.hint = f"{error.hint}. {more}" if error.hint else more
             raise
         return replace(options, table=table[0], times=given.times if text_times else None)
     if text_times and typed:
         raise OptionError(
-            "--times text is about the columns of a table: name one by --table",
+            "--times text applies only to a single table: name it with --table",
             hint="Other shapes have date times as text with all their digits",
         )
     patterns = [_name(trail, name) for name in table]

@@ -350,8 +350,8 @@ class ReceivingAhead:
 
 SETTLE_SECONDS: Final = 5.0
 NO_ID: Final = (
-    "Artemis gives the JMS message ids of most messages by AMQP only: receive from amqp://HOST/QUEUE, or let jms.id name a header "
-    "that the sender sets. The messages are still with the broker"
+    "Artemis sends most JMS message ids only by AMQP: receive from amqp://HOST/QUEUE, or let jms.id name a header "
+    "that the sender sets. The messages are still at the broker"
 )
 
 

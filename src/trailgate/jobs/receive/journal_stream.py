@@ -264,7 +264,7 @@ class StoringReceiver:
             kept = kept[kept < wrong.message]
         if screened.duplicates:
             _BROKER_LOG.warning(
-                "left out, since their ids (jms.id) came before: %d", screened.duplicates
+                "skipped messages whose ids (jms.id) were seen before: %d", screened.duplicates
             )
         return messages.take(pa.array(kept)), None if wrong is None else wrong.error
 

@@ -90,16 +90,16 @@ assert set(SUMMED) < {one.name for one in fields(Statistics)}
 COUNTERS: Final = (
     Metric("trailgate_messages_total", "messages", "Messages that were received and stored."),
     Metric("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
-    Metric("trailgate_repeated_total", "repeated", "Messages that the broker gave again, left out."),
-    Metric("trailgate_duplicates_total", "duplicates", "Messages that were sent again, by jms.id, left out."),
+    Metric("trailgate_repeated_total", "repeated", "Messages that the broker redelivered; they are skipped."),
+    Metric("trailgate_duplicates_total", "duplicates", "Duplicate messages, by jms.id; they are skipped."),
     Metric("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
-    Metric("trailgate_batches_total", "batches", "Batches that were worked on."),
+    Metric("trailgate_batches_total", "batches", "Batches processed."),
     Metric("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
 )  # fmt: skip
 OPERATIONS: Final = Metric("trailgate_operations_total", "counts", "Operations that were appended to the trail.")  # fmt: skip
 OF_NOW: Final = (
     Metric("trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."),
-    Metric("trailgate_last_message_timestamp_seconds", "received", "When the last messages were worked on, in seconds since 1970 UTC."),
+    Metric("trailgate_last_message_timestamp_seconds", "received", "When the last messages were processed, in seconds since 1970 UTC."),
 )  # fmt: skip
 GAUGES: Final = (
     Metric("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
@@ -164,7 +164,7 @@ def read_reports(connection: Mapping[str, str]) -> ReportOptions:
         raise _error(OUTPUT, target, f"one of {', '.join(TARGETS)}")
     seconds, records = connection.get(TIME), connection.get(RECORDS)
     if records is not None and not (records.isascii() and records.isdecimal() and int(records)):
-        raise _error(RECORDS, records, "a number of messages, as 1000")
+        raise _error(RECORDS, records, "a number of messages such as 1000")
     return ReportOptions(
         TARGETS[target.casefold()],
         None if seconds is None else _seconds(seconds),
@@ -176,7 +176,7 @@ def _seconds(text: str) -> int:
     matched = _TIME.fullmatch(text)
     count = int(matched[1]) * UNITS[matched[2].casefold()] if matched else 0
     if not count:
-        raise _error(TIME, text, "an interval, as 30sec, 45min or 8hr")
+        raise _error(TIME, text, "an interval such as 30sec, 45min or 8hr")
     return count
 
 
@@ -213,7 +213,7 @@ class Report:
         done, every = self.interval, self.total
         return (
             f"JMS report: {done.messages:,} messages in {self.seconds:,.1f} s ({self.rate:,.1f}/s), {done.transactions:,} transactions, "
-            f"{done.operations:,} operations; {done.repeated:,} given again, {done.duplicates:,} sent again, {done.quarantined:,} quarantined; "
+            f"{done.operations:,} operations; {done.repeated:,} redelivered, {done.duplicates:,} duplicates, {done.quarantined:,} quarantined; "
             f"in all {every.messages:,} messages, {every.operations:,} operations"
         )
 

@@ -147,7 +147,7 @@ NO_POSITION: Final = (
     "Lines of a live trail's quarantine have it; capture other messages into a trail of their own"
 )
 INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"
-AGAIN: Final = "Give its command again: trailgate capture --from FILE --to PREFIX"
+AGAIN: Final = "Run its command again: trailgate capture --from FILE --to PREFIX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +204,7 @@ def capture_repaired(
         if position.pending not in (None, digest):
             raise interruption_error(prefix)
         if position.pending is None and recovered.transactions:
-            problem = "the trail holds transactions that its source has to give again"
+            problem = "the trail contains transactions that its source has to send again"
             hint = "Let the capture from the broker run until it has received something"
             raise StorageError(problem, where=Where(source=prefix), hint=hint)
         skipped = len(lines) - len(fresh)
@@ -467,9 +467,9 @@ def open_live(
     in advance to infer tables.
     """
     if capture.options.infers:
-        problem = "no table is defined, and messages of a broker are not read before their capture"
+        problem = "no table is defined, and a broker's messages cannot be read in advance"
         hint = (
-            capture.options.undefined_hint or "Name a definitions file by the property sourcedefs"
+            capture.options.undefined_hint or "Name a definitions file with the property sourcedefs"
         )
         raise OptionError(problem, hint=hint)
     if capture.options.needs_message_ids:

@@ -43,13 +43,13 @@ def broker_address(given: Sequence[str], connection: Mapping[str, str]) -> Broke
                 _check_scheme(one)
             return None
         if len(given) > 1:
-            raise OptionError("a broker's address is given beside other sources")
+            raise OptionError("a broker's address cannot be combined with other sources")
         return parse_address(given[0], user, password)
     if URL not in connection:
         hint = f"Give --from, or {URL} and {DESTINATION} in the properties"
         raise OptionError("no source of messages is named", hint=hint)
     if DESTINATION not in connection:
-        raise OptionError(f"{DESTINATION} is required where {URL} names the broker")
+        raise OptionError(f"{DESTINATION} is required if {URL} names the broker")
     try:
         return parse_address(_join(connection[URL], connection[DESTINATION]), user, password)
     except OptionError as error:

@@ -108,7 +108,7 @@ def obey(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Run the commands in a file."""
     path = session.path(unquote(arguments.text))
     if session.depth == DEEPEST:
-        raise OptionError(f"command files call each other more than {DEEPEST} deep")
+        raise OptionError(f"command files are nested more than {DEEPEST} deep")
     lines = read_whole(path).decode("utf-8", "replace").splitlines()
     session.depth += 1
     try:
@@ -161,7 +161,7 @@ FILE_COMMANDS: Final = (
         "The same as CD: there are no NonStop volumes here.",
         change_folder,
     ),
-    Command(("OBEY", "O"), "file", "Run the commands of a file, one a line.", obey),
+    Command(("OBEY", "O"), "file", "Run the commands of a file, one per line.", obey),
     Command(
         ("LOG",),
         "TO file | STOP",

@@ -140,7 +140,7 @@ def begin(session: Session, arguments: Arguments) -> Iterator[Result]:
             yield Note(f"Reading forward from RBA {session.position}", values)
             return
         session.position = chunk.end
-    yield from at_end(session, "no record is so late")
+    yield from at_end(session, "no record has this time or a later one")
 
 
 def show_bytes(session: Session, arguments: Arguments) -> Iterator[Result]:
@@ -164,8 +164,8 @@ MOVING_COMMANDS: Final = (
         "Go to an offset in the file, or change the direction of reading.",
         position,
     ),
-    Command(("FORWARD",), "", "Read forward, as POSITION FORWARD.", set_direction("FORWARD")),
-    Command(("REVERSE",), "", "Read in reverse, as POSITION REVERSE.", set_direction("REVERSE")),
+    Command(("FORWARD",), "", "Read forward, like POSITION FORWARD.", set_direction("FORWARD")),
+    Command(("REVERSE",), "", "Read in reverse, like POSITION REVERSE.", set_direction("REVERSE")),
     Command(("BEGIN",), "time", "Move to the first record of that time or later.", begin),
     Command(("DUMP",), "[n]", "Show n bytes from the current position.", show_bytes),
 )

@@ -299,7 +299,7 @@ def _earlier(session: Session, text: str) -> str:
     for line in reversed(earlier):
         if line.upper().startswith(sought.upper()) and line[:1] != "!":
             return line
-    raise OptionError("no earlier command is like that", hint="HISTORY lists them")
+    raise OptionError("no earlier command matches", hint="HISTORY lists them")
 
 
 def leave(session: Session, _arguments: Arguments) -> Iterator[Result]:
