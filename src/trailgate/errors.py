@@ -30,15 +30,9 @@ LOGIN: Final = re.compile(
 SECRET: Final = re.compile(r"(?i)(?<=[?&]client_secret=)[^\s&'\"]+|(?<=[?&]sig=)[^\s&'\"]+")
 
 SHOWN: Final = 60  # characters of a text in an error
+
 # Printable ASCII without blanks at either end: the text alone shows such bytes completely.
 PLAIN: Final = re.compile(rb"[!-~](?:[ -~]*[!-~])?")
-
-
-def mask_logins(text: str) -> str:
-    """Mask logins and secrets in addresses: ``s3://key:secret@bucket`` → ``s3://***@bucket``."""
-    shown = LOGIN.sub("***@", text) if "@" in text else text
-    return SECRET.sub("***", shown) if "=" in shown else shown
-
 
 # The numeric members of a place in the order in which they are printed, each with its label.
 _NUMBERS = {
@@ -49,6 +43,12 @@ _NUMBERS = {
     "column": "column",
     "offset": "byte",
 }
+
+
+def mask_logins(text: str) -> str:
+    """Mask logins and secrets in addresses: ``s3://key:secret@bucket`` → ``s3://***@bucket``."""
+    shown = LOGIN.sub("***@", text) if "@" in text else text
+    return SECRET.sub("***", shown) if "=" in shown else shown
 
 
 @dataclass(frozen=True, slots=True)

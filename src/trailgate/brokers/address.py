@@ -18,6 +18,12 @@ from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from trailgate.errors import OptionError, Where, did_you_mean
 
+QUEUE: Final = "queue"
+TOPIC: Final = "topic"
+KINDS: Final = (QUEUE, TOPIC)
+_FORM: Final = "Write an address as stomp://host:61613/queue/orders"
+FILES: Final = ("ca", "cert", "key")
+
 
 class Family(Enum):
     """A protocol, with or without encryption."""
@@ -45,10 +51,6 @@ PROTOCOLS: Final[Mapping[str, Protocol]] = MappingProxyType(
         "kafka+ssl": Protocol(Family.KAFKA, 9093, tls=True),
     }
 )
-
-QUEUE: Final = "queue"
-TOPIC: Final = "topic"
-KINDS: Final = (QUEUE, TOPIC)
 
 
 class AddressOption(NamedTuple):
@@ -164,9 +166,6 @@ def unknown_protocol(text: str) -> OptionError:
     return OptionError(problem, hint=f"Supported protocols: {names}")
 
 
-_FORM: Final = "Write an address as stomp://host:61613/queue/orders"
-
-
 def _shown(text: str) -> str:
     """Return an address without its password."""
     scheme, slashes, rest = text.partition("://")
@@ -201,9 +200,6 @@ def _options(text: str, parts: SplitResult) -> Mapping[str, str]:
             )
         options[name] = value
     return options
-
-
-FILES: Final = ("ca", "cert", "key")
 
 
 def check_tls_files(address: BrokerAddress) -> None:

@@ -19,6 +19,26 @@ from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.gather import gather, take_text
 from trailgate.errors import DecodeError
 
+BAD_HEADER: Final = "a header of the message is not UTF-8"
+PERSISTENT: Final = "2"  # javax.jms.DeliveryMode
+NON_PERSISTENT: Final = "1"
+MESSAGE_ID: Final = "JMSMessageID"  # its field depends on the broker: see each receiver
+DELIVERY_COUNT: Final = "JMSXDeliveryCount"
+
+# Fields of protocols and brokers that a JMS client does not expose.
+HIDDEN: Final = frozenset(
+    {
+        "ack",
+        "content-length",
+        "content-type",
+        "destination-type",
+        "message-id",
+        "receipt",  # of the sender's SEND
+        "subscription",
+    }
+)
+HIDDEN_PREFIXES: Final = ("__AMQ_CID", "__HDR_", "JMS_AMQP_", "_AMQ_")
+
 
 class HeaderLines(NamedTuple):
     """Headers as three parallel columns: the number of the message, the name and the value.
@@ -81,9 +101,6 @@ def last_of_each(lines: Sequence[HeaderLines]) -> HeaderLines:
     return HeaderLines(messages[kept], take_text(names, kept), take_text(values, kept))
 
 
-BAD_HEADER: Final = "a header of the message is not UTF-8"
-
-
 def header_strings(data: Octets, starts: Longs, ends: Longs) -> tuple[pa.Array, Mask]:
     """Decode header bytes, and return a mask of those that are not UTF-8 (they are shown with escapes)."""
     try:
@@ -113,10 +130,6 @@ def joined_surrogates(raw: bytes) -> bytes | None:
         )
     except UnicodeError:
         return None
-
-
-PERSISTENT: Final = "2"  # javax.jms.DeliveryMode
-NON_PERSISTENT: Final = "1"
 
 
 class JmsHeader(NamedTuple):
@@ -167,19 +180,3 @@ JMS_HEADERS: Final = (
     JmsHeader("JMSXGroupID", "_AMQ_GROUP_ID", "group-id"),
     JmsHeader("JMSXGroupSeq", "_AMQ_GROUP_SEQUENCE", "group-sequence"),
 )
-MESSAGE_ID: Final = "JMSMessageID"  # its field depends on the broker: see each receiver
-DELIVERY_COUNT: Final = "JMSXDeliveryCount"
-
-# Fields of protocols and brokers that a JMS client does not expose.
-HIDDEN: Final = frozenset(
-    {
-        "ack",
-        "content-length",
-        "content-type",
-        "destination-type",
-        "message-id",
-        "receipt",  # of the sender's SEND
-        "subscription",
-    }
-)
-HIDDEN_PREFIXES: Final = ("__AMQ_CID", "__HDR_", "JMS_AMQP_", "_AMQ_")

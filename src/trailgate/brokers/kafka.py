@@ -45,6 +45,10 @@ from trailgate.messages.messages import RECEIVED, TOMBSTONE
 
 KEY: Final = "kafka.key"
 OFFSET_WIDTH: Final = 20  # digits of an offset in an id, so that all ids have the same width
+FIRST_SECONDS: Final = 2.0  # timeout of one request for the topic, which is repeated
+ASK_SECONDS: Final = 5.0  # timeout of a request for offsets
+LOGGED: Final = 2  # syslog's level "critical": other errors reach _note as well
+_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 def received_messages(messages: Sequence[Any], offsets: Longs, now: int) -> pa.RecordBatch:
@@ -114,12 +118,6 @@ def _header_lines(messages: Sequence[Any]) -> tuple[HeaderLines, list[int]]:
             wrong.append(at)
     rows = np.array(numbers, np.int64)
     return HeaderLines(rows, pa.array(names, pa.string()), pa.array(strings, pa.string())), wrong
-
-
-FIRST_SECONDS: Final = 2.0  # timeout of one request for the topic, which is repeated
-ASK_SECONDS: Final = 5.0  # timeout of a request for offsets
-LOGGED: Final = 2  # syslog's level "critical": other errors reach _note as well
-_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class KafkaReceiver:

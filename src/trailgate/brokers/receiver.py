@@ -27,6 +27,16 @@ from trailgate.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
 from trailgate.brokers.backoff import PATIENCE, Backoff
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
 
+CONNECT_SECONDS: Final = 10.0
+WINDOW: Final = 4096  # the most messages that are acknowledged at once
+
+# OpenSSL's texts of a broker that refuses our certificate, and of a port that does not speak TLS.
+_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
+_NO_TLS: Final = re.compile(r"wrong.version.number|http.request|record layer", re.IGNORECASE)
+WAITING: Final = "{} does not answer properly: retrying"
+_NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_LOG: Final = logging.getLogger("trailgate.brokers")
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
@@ -75,16 +85,6 @@ class Receiver(Protocol):
     def close(self) -> None:
         """Disconnect. The broker redelivers unacknowledged messages to the next consumer."""
         ...
-
-
-CONNECT_SECONDS: Final = 10.0
-WINDOW: Final = 4096  # the most messages that are acknowledged at once
-# OpenSSL's texts of a broker that refuses our certificate, and of a port that does not speak TLS.
-_ALERT: Final = re.compile(r"alert.*(certificate|unknown ca|access denied)", re.IGNORECASE)
-_NO_TLS: Final = re.compile(r"wrong.version.number|http.request|record layer", re.IGNORECASE)
-WAITING: Final = "{} does not answer properly: retrying"
-_NOT_NOW: Final = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
-_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class Connection(ABC):

@@ -20,6 +20,7 @@ from trailgate.storage.files.trail_files import TrailPlace
 
 NAMED: Final = 500  # the most tables offered as a choice
 PLACES: Final = ("at", "before")  # the parts of an address with the start and the end of the rows
+IMAGES: Final = ("before", "after")
 
 
 def operations(index: TrailIndex, query: Query) -> dict[str, Any]:
@@ -56,9 +57,6 @@ def _previous(result: Found, query: Query) -> str:
     """Return the address of the preceding rows, or "" if these are the first."""
     before = result.before
     return link_to("operations", **query, before=place_text(before)) if before else ""
-
-
-IMAGES: Final = ("before", "after")
 
 
 def value(index: TrailIndex, query: Query) -> str:

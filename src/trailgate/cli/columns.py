@@ -39,6 +39,10 @@ EMPTY, BESIDE, BELOW = (
     1,
     2,
 )  # what follows a head: nothing, data in the same line, or data in the lines below
+NULL: Final = "NULL"
+ARROW: Final = " -> "  # between the value before and the one after
+ESCAPED: Final = r'["\\\x00-\x1f]'  # characters that JSON requires to be escaped
+QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as an empty text does)
 
 
 class RowParts(NamedTuple):
@@ -141,10 +145,6 @@ def _bools(values: Octets) -> pa.Array:
 def _mask(values: pa.Array) -> Mask:
     mask: Mask = values.to_numpy(zero_copy_only=False)
     return mask
-
-
-NULL: Final = "NULL"
-ARROW: Final = " -> "  # between the value before and the one after
 
 
 class Strings(NamedTuple):
@@ -300,10 +300,6 @@ def _in_order(parts: list[Strings]) -> Strings:
     return Strings(
         pa.concat_arrays([part.strings for part in some]).take(pa.array(order)), rows[order]
     )
-
-
-ESCAPED: Final = r'["\\\x00-\x1f]'  # characters that JSON requires to be escaped
-QUOTED: Final = r'[",\r\n]'  # characters for which a CSV cell needs quotes (as an empty text does)
 
 
 def json_lines(batch: pa.RecordBatch) -> list[str]:

@@ -42,6 +42,8 @@ RATE_SECONDS: Final = 5.0  # the period of the current rate
 LINES: Final = 15  # lines of the view besides the rows of its table, if nothing is folded
 WARNING: Final = "yellow"
 ERROR: Final = "red"
+LOG: Final = logging.getLogger("trailgate.brokers")
+APPLY_LOG: Final = logging.getLogger("trailgate.apply")
 
 
 class LiveView(ABC):
@@ -183,10 +185,6 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}"
-
-
-LOG: Final = logging.getLogger("trailgate.brokers")
-APPLY_LOG: Final = logging.getLogger("trailgate.apply")
 
 
 def is_terminal() -> bool:

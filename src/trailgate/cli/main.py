@@ -96,6 +96,17 @@ EXIT_CODES: Final[Mapping[type[Exception], int]] = MappingProxyType(
     }
 )
 
+# Errors of pydantic, which typer uses to parse numbers, with our own wording.
+FAULTS: Final = MappingProxyType(
+    {
+        "int_parsing": "{!r} is not a whole number",
+        "int_from_float": "{!r} is not a whole number",
+        "float_parsing": "{!r} is not a number",
+        "greater_than_equal": "{!r} is below {ge}",
+        "less_than_equal": "{!r} is above {le}",
+    }
+)
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the program and exit (the console entry point)."""
@@ -221,18 +232,6 @@ def _program(arguments: list[str]) -> Callable[..., object]:
             raise KeyboardInterrupt from None
 
     return running
-
-
-# Errors of pydantic, which typer uses to parse numbers, with our own wording.
-FAULTS: Final = MappingProxyType(
-    {
-        "int_parsing": "{!r} is not a whole number",
-        "int_from_float": "{!r} is not a whole number",
-        "float_parsing": "{!r} is not a number",
-        "greater_than_equal": "{!r} is below {ge}",
-        "less_than_equal": "{!r} is above {le}",
-    }
-)
 
 
 def _usage_problem(error: Any) -> str:

@@ -18,10 +18,16 @@ from typing import IO, Any, Final
 from trailgate.errors import WriteError
 
 WIDTH: Final = 140  # of a table if there is no terminal
+
 # Parameters of the sequences that colour a terminal (ECMA-48 §8.3.117, SGR).
 STYLES: Final[Mapping[str, str]] = MappingProxyType(
     {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34"}
 )
+
+# The options that git sets too: exit at once if everything fits on one screen (F), show colours (R),
+# and leave the text on the screen (X).
+LESS: Final = "FRX"
+DEFAULT: Final = "less"
 
 
 @contextmanager
@@ -115,12 +121,6 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
-# The options that git sets too: exit at once if everything fits on one screen (F), show colours (R),
-# and leave the text on the screen (X).
-LESS: Final = "FRX"
-DEFAULT: Final = "less"
 
 
 class _Page(io.TextIOWrapper):

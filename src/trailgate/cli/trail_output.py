@@ -18,6 +18,19 @@ DATA_SHOWN: Final = 24  # hexadecimal digits shown of a record's data
 KINDS: Final = {"I": "green", "U": "yellow", "K": "yellow", "D": "red", "T": "red"}
 
 Values = dict[str, str | None]
+_RECORD_HEAD: Final = (
+    "position",
+    "length",
+    "io_type",
+    "type_name",
+    "table",
+    "image",
+    "trans_ind",
+    "io_time",
+)
+_CONTENTS: Final = ("problem", "tokens", "user_tokens", "ddl", "data")
+_HEADINGS: Final = ("position", "time", "tx", "table", "op")
+_OF_RECORDS: Final = ("position", "length", "type", "table", "image", "tx", "time")
 
 
 def _operation(row: Row, paint: Paint) -> Shown:
@@ -105,20 +118,6 @@ def _contents(row: Row, paint: Paint, shown: int | None) -> Iterator[Part]:
         yield Part(text, text)
 
 
-_RECORD_HEAD: Final = (
-    "position",
-    "length",
-    "io_type",
-    "type_name",
-    "table",
-    "image",
-    "trans_ind",
-    "io_time",
-)
-_CONTENTS: Final = ("problem", "tokens", "user_tokens", "ddl", "data")
-_HEADINGS: Final = ("position", "time", "tx", "table", "op")
-_OF_RECORDS: Final = ("position", "length", "type", "table", "image", "tx", "time")
-
 OPERATIONS: Final = RowForm(
     _HEADINGS,
     _operation,
@@ -138,6 +137,7 @@ RECORDS: Final = RowForm(
     "Not shown: the rest of the headers, and data after 12 bytes. --wide and --format json show them.",
 )
 WIDE_RECORDS: Final = RowForm(_OF_RECORDS, _wide_record, ROWS, "holds")
+
 # The form for (records instead of operations, --wide).
 FORMS: Final = MappingProxyType(
     {

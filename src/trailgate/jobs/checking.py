@@ -59,6 +59,15 @@ from trailgate.trail.records.record_view import RecordView, view_records
 # because the definitions are those of other tables, larger parts of the chunk count as bad.
 SOUGHT: Final = 16
 
+# The signature follows three frames: of the header (F), of its first group and its first field.
+SIGNATURE_AT: Final = 3 * FRAME
+
+# After damage read smaller chunks: more damage may follow, and would waste what is read.
+AFTER_DAMAGE: Final = 256 << 10
+SHORTER: Final = "the file is shorter than its header or the manifest states"
+AROUND: Final = 32  # bytes shown before damage
+SHOWN: Final = 64  # the most bytes shown of the damage itself
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -183,13 +192,6 @@ class _Work:
             if not error.where.field
             else (f"{error.problem} (field {error.where.field})")
         )
-
-
-# The signature follows three frames: of the header (F), of its first group and its first field.
-SIGNATURE_AT: Final = 3 * FRAME
-# After damage read smaller chunks: more damage may follow, and would waste what is read.
-AFTER_DAMAGE: Final = 256 << 10
-SHORTER: Final = "the file is shorter than its header or the manifest states"
 
 
 @dataclass(frozen=True, slots=True)
@@ -407,10 +409,6 @@ def _chunk(number: int, source: TrailBytes, view: RecordView, place: _Place) -> 
     fine = tuple(place.reading.fine.values())
     place.reading.fine.clear()
     return Chunk(number, source.base, source.data, found, followed, place.known.tables, fine)
-
-
-AROUND: Final = 32  # bytes shown before damage
-SHOWN: Final = 64  # the most bytes shown of the damage itself
 
 
 def _gap(number: int, reader: TrailFileReader, span: tuple[int, int], problem: str) -> Gap:

@@ -22,9 +22,18 @@ from trailgate.storage.files.durable import write_whole
 S = TypeVar("S")
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 COUNTER, GAUGE = "counter", "gauge"
+
 # Characters that are escaped in the value of a label (text format, "Comments, help text, and type
 # information").
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+LOCAL: Final = "127.0.0.1"
+FILE_SECONDS: Final = 1.0  # the shortest time between two writes of the file
+FILE_ENDING: Final = ".prom"  # node_exporter reads only files with this ending
+PATHS: Final = frozenset({"/", "/metrics"})
+_ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
+_FORM: Final = (
+    "Give a port such as 9464, an address such as 0.0.0.0:9464, or a file such as trailgate.prom"
+)
 
 
 class Metric(NamedTuple):
@@ -47,16 +56,6 @@ class Metric(NamedTuple):
                 f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items()
             )
             yield f"{self.name}{{{pairs}}} {shown}"
-
-
-LOCAL: Final = "127.0.0.1"
-FILE_SECONDS: Final = 1.0  # the shortest time between two writes of the file
-FILE_ENDING: Final = ".prom"  # node_exporter reads only files with this ending
-PATHS: Final = frozenset({"/", "/metrics"})
-_ENDPOINT: Final = re.compile(r"(?:(?P<host>[^/\s]*):)?(?P<port>\d+)")
-_FORM: Final = (
-    "Give a port such as 9464, an address such as 0.0.0.0:9464, or a file such as trailgate.prom"
-)
 
 
 class MetricsOutput(Generic[S]):

@@ -37,6 +37,9 @@ from trailgate.storage.writing.message_folders import (
 )
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
+FILE_BYTES: Final = 64 << 20
+WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
+
 
 @dataclass(frozen=True, slots=True)
 class PublishSummary:
@@ -98,8 +101,6 @@ def read_changes(
             yield batch if takes_all else remaining.take(batch, select(batch))
 
 
-FILE_BYTES: Final = 64 << 20
-WHOLE_TRAIL: Final = 1 << 62  # a split size with which the complete trail is one split
 Progress = Callable[[int], None]
 
 

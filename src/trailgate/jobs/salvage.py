@@ -55,6 +55,13 @@ from trailgate.trail.format.file_header import decode_header, encode_header
 from trailgate.trail.format.tokens import ByteOrder
 from trailgate.trail.writing.file_headers import HeaderFacts, patched_header
 
+SUSPECT: Final = "the next record continues the transaction after its end"
+COPIED: Final = 4 << 20  # bytes copied at once
+
+# Errors of the new trail that are accepted: its headers are completed only after the check, and records
+# of types that readers refuse are copied too.
+FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
+
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
@@ -79,9 +86,6 @@ class LeftOut:
     length: int
     reason: str
     transaction: str | None = None
-
-
-SUSPECT: Final = "the next record continues the transaction after its end"
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,9 +340,6 @@ class Selection:
                 self.leave(left)
 
 
-COPIED: Final = 4 << 20  # bytes copied at once
-
-
 class NewTrail:
     """The files of the new trail.
 
@@ -539,11 +540,6 @@ def _publish(work: NewTrail, trail: FoundTrail, report: Report) -> Salvaged:
         listed=str(_list_path(work.prefix)),
         report=report,
     )
-
-
-# Errors of the new trail that are accepted: its headers are completed only after the check, and records
-# of types that readers refuse are copied too.
-FILLED_IN: Final = frozenset((SIZE.name, SEQNO.name, NOT_READ.name))
 
 
 def _stays(finding: Finding) -> bool:

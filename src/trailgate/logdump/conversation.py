@@ -19,6 +19,17 @@ from trailgate.logdump.results import Edit, Failure, Goodbye, Result
 from trailgate.logdump.session import Command, Session
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
+TYPES: Final = tuple(row.name for row in TYPE_ROWS)
+
+# A table name may follow the argument of these commands.
+NAMED: Final = frozenset(("SCANFORTIME", "SCANFORRBA", "SCANFORMETADATA"))
+_OF_TYPES: Final = frozenset(
+    name for row in FILTER_OPTIONS if row.arguments.startswith("type") for name in row.names
+)
+_OF_TABLES: Final = frozenset(
+    name for row in FILTER_OPTIONS if row.arguments.startswith("name, ") for name in row.names
+)
+
 
 class Conversation:
     """A session whose answers are printed as text or JSON.
@@ -69,17 +80,6 @@ class Conversation:
         if self.session.log is not None:
             self.session.log.write(f"{text}\n")
             self.session.log.flush()
-
-
-TYPES: Final = tuple(row.name for row in TYPE_ROWS)
-# A table name may follow the argument of these commands.
-NAMED: Final = frozenset(("SCANFORTIME", "SCANFORRBA", "SCANFORMETADATA"))
-_OF_TYPES: Final = frozenset(
-    name for row in FILTER_OPTIONS if row.arguments.startswith("type") for name in row.names
-)
-_OF_TABLES: Final = frozenset(
-    name for row in FILTER_OPTIONS if row.arguments.startswith("name, ") for name in row.names
-)
 
 
 def offered_words(session: Session, command: Command, rest: str) -> Iterator[str]:

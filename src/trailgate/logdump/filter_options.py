@@ -35,6 +35,9 @@ from trailgate.trail.reading.tokens import find_token
 from trailgate.trail.records.record import decode_record
 from trailgate.trail.records.record_data import images_of
 
+BEFORE: Final[Mapping[str, bool]] = MappingProxyType({"BEFORE": True, "AFTER": False})
+COMPARED: Final = "[comparison] value"
+
 
 @dataclass(frozen=True, slots=True)
 class NamedValue:
@@ -98,7 +101,6 @@ class OptionArguments:
 
 
 MakeTest = Callable[[OptionArguments], RecordTest]
-BEFORE: Final[Mapping[str, bool]] = MappingProxyType({"BEFORE": True, "AFTER": False})
 
 
 def transaction(place: int) -> MakeTest:
@@ -291,7 +293,6 @@ class FilterOption(NamedTuple):
         return f"{self.names[0]} {self.arguments}".rstrip()
 
 
-COMPARED: Final = "[comparison] value"
 OPTIONS: Final = (
     FilterOption(
         ("RECTYPE", "IOTYPE"),

@@ -57,6 +57,14 @@ from trailgate.trail.records.record_problems import (
 from trailgate.trail.records.record_view import RecordView, find_names, view_records
 from trailgate.trail.records.transactions import ONLY_RECORD, indicator_marks, is_apart
 
+NONE: Final = -1
+UNKNOWN: Final = (b"", b"")
+FORWARD: Final = "SCANFORHEADER finds the next good record"
+BACKWARD: Final = "SCANFORHEADER PREV finds the good record before it"
+SMALL: Final = 64 << 10  # the first chunk of a command that may end at its first record
+SEARCH: Final = 4 << 20
+OVERLAP: Final = 4 * LONGEST  # bytes after an offset that resync needs to accept a record there
+
 
 @dataclass(frozen=True)
 class Names:
@@ -83,9 +91,6 @@ def like(pattern: str, *, fold: bool = True) -> Callable[[str], bool]:
     # Square brackets are not wildcards in Logdump.
     compiled = compile_pattern(translate(pattern.replace("[", "[[]")), IGNORECASE if fold else 0)
     return lambda text: compiled.match(text) is not None
-
-
-NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +139,6 @@ def open_at(numbers: Numbers) -> int | None:
     return NONE if numbers.open == NONE or numbers.orphan[at] else int(numbers.firsts[at])
 
 
-UNKNOWN: Final = (b"", b"")
-
-
 @dataclass(frozen=True, slots=True)
 class Transactions:
     """TRANID and LOGCSN of transactions. ``number[i]`` is the index in ``ids`` for record i.
@@ -163,10 +165,6 @@ def payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
     starts, ends = np.where(present, spans.starts, 0), np.where(present, spans.ends, 0)
     values: list[bytes] = gather(source.buffer, starts, ends).to_pylist()
     return values
-
-
-FORWARD: Final = "SCANFORHEADER finds the next good record"
-BACKWARD: Final = "SCANFORHEADER PREV finds the good record before it"
 
 
 @dataclass(frozen=True)
@@ -244,11 +242,6 @@ def sound_records(
     text = first_problem(NO_HEADER).text if problem.bit == HEADER_LENGTH else problem.text
     error = source.error(text, view.spans(bad), hint=BACKWARD if back else FORWARD)
     return view.take(slice(bad + 1, None) if back else slice(bad)), error
-
-
-SMALL: Final = 64 << 10  # the first chunk of a command that may end at its first record
-SEARCH: Final = 4 << 20
-OVERLAP: Final = 4 * LONGEST  # bytes after an offset that resync needs to accept a record there
 
 
 class OpenTrail:

@@ -47,6 +47,37 @@ from trailgate.trail.records.record_data import ColumnBytes, RecordImage, images
 
 A_LINE: Final = 20  # bytes per line of a dump
 WIDTH: Final = 49  # ten groups of four digits, with nine blanks between them
+STAR: Final = "*"
+PARTITION_TAIL: Final = 12  # assumed (trail format §12): a u64 id and u32 flags
+ATTRIBUTES: Final = tuple(field.name for field in fields(Column))
+RULE: Final = "_" * 67
+INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)
+SIGN: Final = 0x80  # the sign bit: Logdump prints the partition byte sign-extended
+INDEX_TITLES: Final = {int(MetadataKind.PARTITION): "TDR/PNR idx:   "}
+INDEX_TITLE: Final = "DDR/TDR index: "
+
+# The size of the length before the key, by record type.
+KEY_LENGTHS: Final = {
+    IO_KEY_UPDATE: int(Prefix.SHORT),
+    IO_LONG_KEY_UPDATE: int(Prefix.LONG),
+}
+NEW_COLUMNS: Final = 21  # the first release known to print columns in the new form
+_PART_NAMES: Final = {DATA: "Data", GGS_TOKENS: "GGS Tokens", USER_TOKENS: "User Tokens"}
+
+# The numbers of the record header, by the names that Logdump prints.
+NUMBERS: Final = (
+    ("Partition", "partition"),
+    ("UndoFlag", "undo"),
+    ("IOType", "io_type"),
+    ("OrigNode", "node"),
+    ("TransInd", "trans_ind"),
+    ("SyskeyLen", "syskey_length"),
+    ("Incomplete", "incomplete"),
+    ("AuditRBA", "audit_rba"),
+    ("AuditPos", "audit_pos"),
+    ("Continued", "continued"),
+    ("RecCount", "record_count"),
+)
 
 
 def dump(raw: bytes, charset: Charset = Charset.ASCII, limit: int | None = None) -> list[str]:
@@ -64,11 +95,6 @@ def _lines(raw: bytes, charset: Charset) -> Iterator[str]:
     for start in range(0, len(raw), A_LINE):
         piece = raw[start : start + A_LINE]
         yield f" {piece.hex(' ', -2):{WIDTH}} | {visible(piece, charset)}"
-
-
-STAR: Final = "*"
-PARTITION_TAIL: Final = 12  # assumed (trail format §12): a u64 id and u32 flags
-ATTRIBUTES: Final = tuple(field.name for field in fields(Column))
 
 
 def metadata_lines(shown: ShownRecord) -> Iterator[str]:
@@ -181,19 +207,6 @@ WRITERS: Final[Mapping[MetadataForm, Writer | None]] = MappingProxyType(
         MetadataForm.OFF: None,
     }
 )
-
-
-RULE: Final = "_" * 67
-INDICATORS: Final = "bmes"  # for TransInd 0 to 3 (trail format §5.1)
-SIGN: Final = 0x80  # the sign bit: Logdump prints the partition byte sign-extended
-INDEX_TITLES: Final = {int(MetadataKind.PARTITION): "TDR/PNR idx:   "}
-INDEX_TITLE: Final = "DDR/TDR index: "
-# The size of the length before the key, by record type.
-KEY_LENGTHS: Final = {
-    IO_KEY_UPDATE: int(Prefix.SHORT),
-    IO_LONG_KEY_UPDATE: int(Prefix.LONG),
-}
-NEW_COLUMNS: Final = 21  # the first release known to print columns in the new form
 
 
 def record_lines(shown: ShownRecord) -> Iterator[str]:
@@ -364,9 +377,6 @@ def _frame_lines(record: TrailRecord, display: Display, charset: Charset) -> Ite
     yield token_head(TRAILER, "Record Trailer", record.info, record.length)
 
 
-_PART_NAMES: Final = {DATA: "Data", GGS_TOKENS: "GGS Tokens", USER_TOKENS: "User Tokens"}
-
-
 def _parts(record: TrailRecord) -> Iterator[Token]:
     if record.data is not None:
         yield Token(DATA, record.data)
@@ -395,20 +405,6 @@ def _signed_hex(value: int) -> str:
 
 
 Values = dict[str, Any]
-# The numbers of the record header, by the names that Logdump prints.
-NUMBERS: Final = (
-    ("Partition", "partition"),
-    ("UndoFlag", "undo"),
-    ("IOType", "io_type"),
-    ("OrigNode", "node"),
-    ("TransInd", "trans_ind"),
-    ("SyskeyLen", "syskey_length"),
-    ("Incomplete", "incomplete"),
-    ("AuditRBA", "audit_rba"),
-    ("AuditPos", "audit_pos"),
-    ("Continued", "continued"),
-    ("RecCount", "record_count"),
-)
 
 
 def record_values(shown: ShownRecord) -> Values:

@@ -26,6 +26,29 @@ CLOCK: Final = r"(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2})(?P<
 TYPED: Final = re.compile(rf"(?:{DATE})?[ T:]*(?:{CLOCK})?", re.ASCII)
 FORM: Final = "[[yy]yy-mm-dd] [hh[:mm[:ss]]]"
 GMT_OFFSET: Final = re.compile(r"([+-])\s*(\d{1,2})(?::?(\d{2}))?")
+NUMBER: Final = re.compile(r"[+-]?(?:(0[xX])[0-9A-Fa-f]{1,16}|[0-9]{1,20})", re.ASCII)
+QUOTES: Final = "\"'"
+
+# A quoted text; a text between slashes after a blank; a comma; or another run of characters.
+ARGUMENT: Final = re.compile(r"\"[^\"]*\"|'[^']*'|(?<![^\s])/[^/]*/(?=[\s,]|$)|,|[^\s,]+")
+RECORD_TYPES: Final[Mapping[str, int]] = MappingProxyType(
+    {name.upper(): row.code for row in ROWS for name in (row.name, *row.also)}
+)
+INDICATORS: Final[Mapping[str, int]] = MappingProxyType(
+    {"FIRST": 0, "BEGIN": 0, "MIDDLE": 1, "LAST": 2, "END": 2, "ONLY": 3, "WHOLE": 3}
+)
+GGS_TOKENS: Final[Mapping[str, int]] = MappingProxyType(
+    {row.name: row.code for row in GGS_TOKEN_ROWS}
+)
+METADATA_KINDS: Final[Mapping[str, MetadataKind]] = MappingProxyType(
+    {
+        "DDR": MetadataKind.DATABASE,
+        "TDR": MetadataKind.TABLE,
+        "TDRREF": MetadataKind.TABLE_REFERENCE,
+        "PNR": MetadataKind.PARTITION,
+    }
+)
+SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +134,6 @@ def _zone(offset: TimeOffset) -> timezone | None:
     return None if offset.minutes is None else timezone(timedelta(minutes=offset.minutes))
 
 
-NUMBER: Final = re.compile(r"[+-]?(?:(0[xX])[0-9A-Fa-f]{1,16}|[0-9]{1,20})", re.ASCII)
-
 Choice = TypeVar("Choice")
 
 
@@ -167,11 +188,6 @@ def one_of(text: str, choices: Mapping[str, Choice]) -> Choice:
 def list_names(names: Iterable[str]) -> str:
     """Join names with commas."""
     return ", ".join(names)
-
-
-QUOTES: Final = "\"'"
-# A quoted text; a text between slashes after a blank; a comma; or another run of characters.
-ARGUMENT: Final = re.compile(r"\"[^\"]*\"|'[^']*'|(?<![^\s])/[^/]*/(?=[\s,]|$)|,|[^\s,]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,25 +252,6 @@ def unquote(word: str) -> str:
     return word
 
 
-RECORD_TYPES: Final[Mapping[str, int]] = MappingProxyType(
-    {name.upper(): row.code for row in ROWS for name in (row.name, *row.also)}
-)
-INDICATORS: Final[Mapping[str, int]] = MappingProxyType(
-    {"FIRST": 0, "BEGIN": 0, "MIDDLE": 1, "LAST": 2, "END": 2, "ONLY": 3, "WHOLE": 3}
-)
-GGS_TOKENS: Final[Mapping[str, int]] = MappingProxyType(
-    {row.name: row.code for row in GGS_TOKEN_ROWS}
-)
-METADATA_KINDS: Final[Mapping[str, MetadataKind]] = MappingProxyType(
-    {
-        "DDR": MetadataKind.DATABASE,
-        "TDR": MetadataKind.TABLE,
-        "TDRREF": MetadataKind.TABLE_REFERENCE,
-        "PNR": MetadataKind.PARTITION,
-    }
-)
-
-
 def type_codes(words: Sequence[str]) -> list[int]:
     """Return the codes of record types, given by name or number. Raises OptionError."""
     codes = []
@@ -300,7 +297,6 @@ OPERATORS: Final[Mapping[str, Comparison]] = MappingProxyType(
         **dict.fromkeys((">=", "GE"), operator.ge),
     }
 )
-SIGN: Final = re.compile(r"[<>=!]+|[^<>=!]+")
 
 
 def read_comparison(words: Sequence[str]) -> tuple[Comparison, list[str]]:

@@ -82,6 +82,7 @@ MESSAGES: Final = pa.schema(
         ("fault", pa.string()),
     ]
 )
+WAIT_SECONDS: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +192,6 @@ def _is_login(address: BrokerAddress, values: Mapping[str, Any]) -> bool:
         values[name] in (None, stated)
         for name, stated in (("user", address.user), ("password", address.password))
     )
-
-
-WAIT_SECONDS: Final = 0.05
 
 
 @with_brief_errors

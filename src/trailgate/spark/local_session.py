@@ -36,6 +36,7 @@ UNIX_SYSTEM: Final = Path(__file__).parent / "unix_system"
 OLDEST: Final = 17  # the oldest Java for Spark 4
 
 NO_VECTOR: Final = "--add-modules=jdk.incubator.vector"
+
 # Spark opens this package, which Java 24 removed. There the argument only causes a warning.
 NO_ACTION: Final = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
@@ -50,6 +51,30 @@ for argument do
   esac
 done
 exec {program} "$@"
+"""
+
+# The forms of Spark's masters. For anything else Spark would end the process with a page of text.
+MASTER: Final = re.compile(
+    r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn|(spark|k8s)://\S+"
+)
+LOGGING: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+# Spark prints a remark unless this logger's level is set explicitly.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+# A failed task also raises an exception in the driver, which reports it.
+logger.executor.name = org.apache.spark.executor
+logger.executor.level = off
+logger.scheduler.name = org.apache.spark.scheduler
+logger.scheduler.level = off
+logger.writing.name = org.apache.spark.sql.execution.datasources.v2
+logger.writing.level = off
 """
 
 
@@ -144,31 +169,6 @@ def _write_whole(path: Path, text: str) -> None:
         file.write(text)
     Path(name).chmod(0o700)
     Path(name).replace(path)
-
-
-# The forms of Spark's masters. For anything else Spark would end the process with a page of text.
-MASTER: Final = re.compile(
-    r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn|(spark|k8s)://\S+"
-)
-LOGGING: Final = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
-# Spark prints a remark unless this logger's level is set explicitly.
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-# A failed task also raises an exception in the driver, which reports it.
-logger.executor.name = org.apache.spark.executor
-logger.executor.level = off
-logger.scheduler.name = org.apache.spark.scheduler
-logger.scheduler.level = off
-logger.writing.name = org.apache.spark.sql.execution.datasources.v2
-logger.writing.level = off
-"""
 
 
 @check_arguments

@@ -49,6 +49,13 @@ COLUMNS: Final = Option("columns", NAMES, "only these columns")
 FAULT: Final = "fault"  # in a DataFrame of the format jms: why a message cannot be used
 BODIES: Final = ("body", "value")  # names of the message's column: ours, and Kafka's
 
+# The columns that Kafka's sink accepts.
+HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
+SCHEMA: Final = pa.schema(
+    [("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(HEADER))]
+)
+_COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
+
 
 @check_arguments
 def capture(  # noqa: PLR0913  one parameter an option
@@ -215,14 +222,6 @@ def messages_of_rows(
         headers=headers,
         source=f"partition {partition}",
     )
-
-
-# The columns that Kafka's sink accepts.
-HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
-SCHEMA: Final = pa.schema(
-    [("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(HEADER))]
-)
-_COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
 
 
 @check_arguments

@@ -53,6 +53,8 @@ from trailgate.storage.reading.message_stream import (
     MessageStream,
 )
 
+LOG: Final = logging.getLogger(__name__)
+
 
 def _stop(text: str) -> str:
     if text != "stop":
@@ -106,7 +108,6 @@ class MessageOptions:
 
 
 OPTIONS: Final = Options("message_capture", (*field_options(MessageOptions), BASE))
-LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

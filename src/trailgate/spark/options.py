@@ -30,6 +30,7 @@ TABLE: Final = (
     "and absolute paths, or the option base"
 )
 KEPT: Final = "trailgate.options"  # the key of the options in the metadata of a column
+OF_STREAMS: Final = ("max_files_per_trigger", "max_bytes_per_trigger", "starting_position")
 
 
 def read_with_paths(
@@ -131,9 +132,6 @@ def _of_table(given: Mapping[str, Any]) -> Mapping[str, Any]:
     }
     path = given.get("path") or given.get("location")
     return {**named, **({"path": path} if path else {})}
-
-
-OF_STREAMS: Final = ("max_files_per_trigger", "max_bytes_per_trigger", "starting_position")
 
 
 def refuse_stream_options(given: Mapping[str, Any], options: Options) -> None:

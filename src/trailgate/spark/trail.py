@@ -58,6 +58,10 @@ from trailgate.storage.reading.trails import (
     wanted_table,
 )
 
+REST_LOOK: Final = 10.0  # seconds between checks of the bytes at the end that no batch can have
+REST_WAITS: Final = 30.0  # seconds after which unchanged bytes at the end are logged
+AHEAD: Final = 16  # files after its split that a task gets; most transactions end in the first
+
 
 @dataclass(frozen=True, slots=True)
 class TrailOptions:
@@ -98,9 +102,6 @@ class TrailOptions:
 
 
 READING: Final = Options("trail", (*OPTIONS, *field_options(TrailOptions), BASE))
-REST_LOOK: Final = 10.0  # seconds between checks of the bytes at the end that no batch can have
-REST_WAITS: Final = 30.0  # seconds after which unchanged bytes at the end are logged
-AHEAD: Final = 16  # files after its split that a task gets; most transactions end in the first
 
 
 class TrailPart(NamedTuple):

@@ -64,6 +64,18 @@ WRITING: Final = Options(
         BASE,
     ),
 )
+STREAMING: Final = Options(
+    "trail",
+    (
+        *WRITING,
+        Option("max_age_seconds", COUNT, "the age at which a stream starts a new file"),
+    ),
+)
+
+# Options that Spark passes to every sink.
+OF_SPARK: Final = ("checkpointlocation", "queryname")
+QUERY: Final = "sql.streaming.queryId"  # local properties of Spark's tasks
+BATCH: Final = "streaming.sql.batchId"
 
 
 @dataclass
@@ -122,19 +134,6 @@ def _read(
     )
     written = TableOptions(values["definitions"], values["max_bytes"], values["seq_digits"], form)
     return one_path(paths, "writing a trail"), written, values
-
-
-STREAMING: Final = Options(
-    "trail",
-    (
-        *WRITING,
-        Option("max_age_seconds", COUNT, "the age at which a stream starts a new file"),
-    ),
-)
-# Options that Spark passes to every sink.
-OF_SPARK: Final = ("checkpointlocation", "queryname")
-QUERY: Final = "sql.streaming.queryId"  # local properties of Spark's tasks
-BATCH: Final = "streaming.sql.batchId"
 
 
 @dataclass

@@ -47,6 +47,62 @@ CODE_LIST0: Final = 0x45
 CUT: Final = -1  # a value is longer than the section that contains it
 NO_TYPE: Final = -2  # a code that AMQP 1.0 does not have
 
+# Sections, by the numbers of their descriptors minus 0x70, the first one's (3.2).
+FIRST_SECTION: Final = 0x70
+HEADER: Final = 0
+PROPERTIES: Final = 3
+APPLICATION: Final = 4
+DATA: Final = 5
+SEQUENCE: Final = 6
+VALUE: Final = 7
+SECTIONS: Final = 9
+
+# The header's fields have the numbers 0 to 4, and the fields of the section "properties" 5 to 17. The
+# number after them, PROPERTY, marks a cell with an application property.
+HEADER_FIELDS: Final = 5
+PROPERTY_FIELDS: Final = 13
+PROPERTY: Final = HEADER_FIELDS + PROPERTY_FIELDS
+
+# Columns of the table ``rows``, one row per message. BODY is the type of its body, 0 if it has none.
+PROBLEM: Final = 0
+PLACE: Final = 1
+BODY: Final = 2
+FIRST_PIECE: Final = 3
+FIRST_CELL: Final = 4
+ROW: Final = 5
+
+# Columns of the table ``pieces``, one row per piece of a body.
+BEGIN: Final = 0
+END: Final = 1
+PIECE: Final = 2
+
+# Columns of the table ``cells``, one row per value of a field or property. Only properties have names.
+MESSAGE: Final = 0
+FIELD: Final = 1
+KIND: Final = 2
+NAME: Final = 3
+NAME_END: Final = 4
+START: Final = 5
+STOP: Final = 6
+NUMBER: Final = 7
+CELL: Final = 8
+
+# Elements of ``counts``: the number of pieces and of cells, and the offset of a problem.
+PIECES: Final = 0
+CELLS: Final = 1
+WHERE: Final = 2
+COUNTS: Final = 3
+
+# Problems, beside CUT and NO_TYPE.
+FULL: Final = -3  # ``pieces`` or ``cells`` is full, which is not the fault of a message
+NO_SECTION: Final = -4
+ORDER: Final = -5  # a section that must not follow the one before it
+NOT_LIST: Final = -6
+NOT_MAP: Final = -7
+COUNT: Final = -8  # a list or map whose number of values does not fit its size
+NO_NAME: Final = -9  # a property whose name is not text
+NOT_BINARY: Final = -10
+
 
 @inner
 def size_at(data: Octets, at: int, width: int) -> int:
@@ -126,63 +182,6 @@ def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
     for place in range(begin + 1, stop):
         number = 256 * number + int(data[place])
     return number
-
-
-# Sections, by the numbers of their descriptors minus 0x70, the first one's (3.2).
-FIRST_SECTION: Final = 0x70
-HEADER: Final = 0
-PROPERTIES: Final = 3
-APPLICATION: Final = 4
-DATA: Final = 5
-SEQUENCE: Final = 6
-VALUE: Final = 7
-SECTIONS: Final = 9
-
-# The header's fields have the numbers 0 to 4, and the fields of the section "properties" 5 to 17. The
-# number after them, PROPERTY, marks a cell with an application property.
-HEADER_FIELDS: Final = 5
-PROPERTY_FIELDS: Final = 13
-PROPERTY: Final = HEADER_FIELDS + PROPERTY_FIELDS
-
-# Columns of the table ``rows``, one row per message. BODY is the type of its body, 0 if it has none.
-PROBLEM: Final = 0
-PLACE: Final = 1
-BODY: Final = 2
-FIRST_PIECE: Final = 3
-FIRST_CELL: Final = 4
-ROW: Final = 5
-
-# Columns of the table ``pieces``, one row per piece of a body.
-BEGIN: Final = 0
-END: Final = 1
-PIECE: Final = 2
-
-# Columns of the table ``cells``, one row per value of a field or property. Only properties have names.
-MESSAGE: Final = 0
-FIELD: Final = 1
-KIND: Final = 2
-NAME: Final = 3
-NAME_END: Final = 4
-START: Final = 5
-STOP: Final = 6
-NUMBER: Final = 7
-CELL: Final = 8
-
-# Elements of ``counts``: the number of pieces and of cells, and the offset of a problem.
-PIECES: Final = 0
-CELLS: Final = 1
-WHERE: Final = 2
-COUNTS: Final = 3
-
-# Problems, beside CUT and NO_TYPE.
-FULL: Final = -3  # ``pieces`` or ``cells`` is full, which is not the fault of a message
-NO_SECTION: Final = -4
-ORDER: Final = -5  # a section that must not follow the one before it
-NOT_LIST: Final = -6
-NOT_MAP: Final = -7
-COUNT: Final = -8  # a list or map whose number of values does not fit its size
-NO_NAME: Final = -9  # a property whose name is not text
-NOT_BINARY: Final = -10
 
 
 @inner

@@ -24,6 +24,34 @@ from trailgate.brokers.amqp.messages import find_messages, received_messages
 from trailgate.brokers.receiver import CONNECT_SECONDS, Connection, Reconnecting, Window
 from trailgate.errors import BrokerError, MissingDependencyError
 
+LONGEST: Final = 1 << 30  # bytes of a message: half of what an Arrow column of bodies can hold
+
+# The prefixes of existing queues and topics for brokers that do not announce them. Without the
+# prefix RabbitMQ would declare a new queue that is not durable.
+PREFIXES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
+    {"RabbitMQ": MappingProxyType({QUEUE: "/amq/queue/", TOPIC: "/topic/"})}
+)
+SELECTOR: Final = "apache.org:selector-filter:string"
+ROOM: Final = 1 << 18  # bytes of the receive buffer
+WINDOW_BYTES: Final = 4 << 20  # stop reading once this many bytes wait for a window
+AHEAD: Final = 1000  # messages that the broker sends ahead
+HEARTBEAT: Final = 10  # seconds
+CLOSE_SECONDS: Final = 5.0
+REASON_SECONDS: Final = 1.0  # a broker that refuses a link sends the reason within this time
+SILENT: Final = "idle-timeout"  # contained in the engine's error after a heartbeat timeout
+
+# The timeout of a broker that does not announce one: Artemis's default is 60 seconds.
+OWNED_SECONDS: Final = 61.0
+LOGIN_REFUSED: Final = "amqp:unauthorized-access"
+REFUSALS: Final = frozenset(
+    {
+        LOGIN_REFUSED,
+        "amqp:not-found",
+        "amqp:not-allowed",
+        "amqp:invalid-field",
+    }
+)
+
 
 def proton() -> Any:
     """Import the library. Raises MissingDependencyError if it is not installed."""
@@ -43,9 +71,6 @@ def proton_functions() -> Any:
     import cproton  # noqa: PLC0415  an extra
 
     return cproton
-
-
-LONGEST: Final = 1 << 30  # bytes of a message: half of what an Arrow column of bodies can hold
 
 
 class Delivered(NamedTuple):
@@ -130,14 +155,6 @@ class Deliveries:
             known.pn_delivery_settle(delivery)
 
 
-# The prefixes of existing queues and topics for brokers that do not announce them. Without the
-# prefix RabbitMQ would declare a new queue that is not durable.
-PREFIXES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {"RabbitMQ": MappingProxyType({QUEUE: "/amq/queue/", TOPIC: "/topic/"})}
-)
-SELECTOR: Final = "apache.org:selector-filter:string"
-
-
 def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) -> None:
     """Set the address, the selector and the durability of a link's source.
 
@@ -156,26 +173,6 @@ def name_source(source: Any, address: BrokerAddress, broker: Mapping[str, str]) 
     if "durable" in options:
         source.durability = library.Terminus.DELIVERIES
         source.expiry_policy = library.Terminus.EXPIRE_NEVER
-
-
-ROOM: Final = 1 << 18  # bytes of the receive buffer
-WINDOW_BYTES: Final = 4 << 20  # stop reading once this many bytes wait for a window
-AHEAD: Final = 1000  # messages that the broker sends ahead
-HEARTBEAT: Final = 10  # seconds
-CLOSE_SECONDS: Final = 5.0
-REASON_SECONDS: Final = 1.0  # a broker that refuses a link sends the reason within this time
-SILENT: Final = "idle-timeout"  # contained in the engine's error after a heartbeat timeout
-# The timeout of a broker that does not announce one: Artemis's default is 60 seconds.
-OWNED_SECONDS: Final = 61.0
-LOGIN_REFUSED: Final = "amqp:unauthorized-access"
-REFUSALS: Final = frozenset(
-    {
-        LOGIN_REFUSED,
-        "amqp:not-found",
-        "amqp:not-allowed",
-        "amqp:invalid-field",
-    }
-)
 
 
 class AmqpConnection(Connection):

@@ -29,6 +29,20 @@ _KEPT: Final = (
     "Receive by AMQP (amqp://), or name a header whose id stays the same, such as ?id-header=amqp-message-id, which RabbitMQ sets if "
     "the sender does (docs/brokers.md)"
 )
+_SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
+_ANYCAST: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
+_TYPE: Final = "subscription-type"
+WINDOW_BYTES: Final = 4 << 20  # stop reading once this many bytes wait for a window
+SEND_SECONDS: Final = 30.0  # a broker that accepts no bytes for this long is lost
+BEAT: Final = 10  # seconds between heart-beats in both directions, as we offer them
+GRACE: Final = 3.0  # the broker is lost after this many missing heart-beats
+READY_SECONDS: Final = 2.0  # the longest time that a subscription waits for the watch
+POLL_SECONDS: Final = 0.2
+RETRY_SECONDS: Final = 30.0
+FRAMES: Final = 64  # the most notifications taken at once
+SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
+UNKNOWN: Final = "whether %s has other consumers is not known: %s"
+_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class Consumers(NamedTuple):
@@ -47,11 +61,6 @@ class Ahead(NamedTuple):
     option: str
     header: str
     default: int
-
-
-_SLASHES: Final = MappingProxyType({QUEUE: "/queue/{}", TOPIC: "/topic/{}"})
-_ANYCAST: Final = MappingProxyType({QUEUE: "ANYCAST", TOPIC: "MULTICAST"})
-_TYPE: Final = "subscription-type"
 
 
 class Dialect(NamedTuple):
@@ -151,12 +160,6 @@ def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
     if "durable" in options:
         headers[dialect.durable] = options["durable"]
     return headers
-
-
-WINDOW_BYTES: Final = 4 << 20  # stop reading once this many bytes wait for a window
-SEND_SECONDS: Final = 30.0  # a broker that accepts no bytes for this long is lost
-BEAT: Final = 10  # seconds between heart-beats in both directions, as we offer them
-GRACE: Final = 3.0  # the broker is lost after this many missing heart-beats
 
 
 class StompConnection(Connection):
@@ -287,15 +290,6 @@ def _beats(text: str) -> tuple[float, float]:
     """Parse a heart-beat header: how often the server sends, and how often it wants to hear, in seconds."""
     sends, _, wants = text.partition(",")
     return tuple(int(part) / 1000 if part.strip().isdecimal() else 0.0 for part in (sends, wants))  # type: ignore[return-value]
-
-
-READY_SECONDS: Final = 2.0  # the longest time that a subscription waits for the watch
-POLL_SECONDS: Final = 0.2
-RETRY_SECONDS: Final = 30.0
-FRAMES: Final = 64  # the most notifications taken at once
-SECOND: Final = "%s has %d consumers: each gets some of the messages, and their order is lost (docs/guarantees.md)"
-UNKNOWN: Final = "whether %s has other consumers is not known: %s"
-_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class ConsumerWatch:

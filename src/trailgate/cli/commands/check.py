@@ -26,6 +26,7 @@ EXAMPLES: Final = (
     "trailgate check dirdat/ot",
     "trailgate check dirdat/ot --salvage repaired/ot",
 )
+STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
 @takes
@@ -109,9 +110,6 @@ def _print(report: Report, salvaged: Salvaged | None) -> None:
             f"to {salvaged.prefix}; {salvaged.left_out:,} parts of {salvaged.left_out_bytes:,} bytes "
             f"skipped, listed in {salvaged.listed}"
         )
-
-
-STYLES: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
 def _print_findings(report: Report) -> None:

@@ -35,6 +35,20 @@ from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.storage.live.journal import Journal, JournalOptions, Stored
 
 TIMESTAMP: Final = "JMSTimestamp"
+AHEAD_BYTES: Final = 16 << 20  # receiving pauses while about this many bytes of bodies wait
+JOINED_BYTES: Final = 4 << 20  # waiting parts are captured together up to this size
+JOINED_MESSAGES: Final = 16_384  # and up to this many messages
+TURN_SECONDS: Final = 0.2  # the longest wait for messages of one turn of the thread
+
+# With a connection, wait this long for the thread's result, because a run that stops at an empty
+# queue must know that it is empty.
+ANSWER_SECONDS: Final = 10.0
+SETTLE_SECONDS: Final = 5.0
+NO_ID: Final = (
+    "Artemis sends most JMS message ids only by AMQP: receive from amqp://HOST/QUEUE, or let jms.id name a header "
+    "that the sender sets. The messages are still at the broker"
+)
+EARLIER_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +207,6 @@ class ComparedIds:
         return self._last
 
 
-AHEAD_BYTES: Final = 16 << 20  # receiving pauses while about this many bytes of bodies wait
-JOINED_BYTES: Final = 4 << 20  # waiting parts are captured together up to this size
-JOINED_MESSAGES: Final = 16_384  # and up to this many messages
-TURN_SECONDS: Final = 0.2  # the longest wait for messages of one turn of the thread
-# With a connection, wait this long for the thread's result, because a run that stops at an empty
-# queue must know that it is empty.
-ANSWER_SECONDS: Final = 10.0
-
-
 @dataclass(frozen=True, slots=True)
 class _Turn:
     """The result of one call of ``receive``, and the state of the feed after it."""
@@ -348,13 +353,6 @@ class ReceivingAhead:
             self._feed.mark_captured(number)
 
 
-SETTLE_SECONDS: Final = 5.0
-NO_ID: Final = (
-    "Artemis sends most JMS message ids only by AMQP: receive from amqp://HOST/QUEUE, or let jms.id name a header "
-    "that the sender sets. The messages are still at the broker"
-)
-
-
 class JournalFeed:
     """Messages of a queue or topic: store them in the journal, acknowledge them, then return them.
 
@@ -450,9 +448,6 @@ class JournalFeed:
         offsets = stored.offsets if len(stored.messages) else numbers
         messages, problems = as_messages(stored.messages, (stored.segment, offsets), self._address)
         return Part(messages, problems, numbers, stored.end, repeated)
-
-
-EARLIER_SECONDS: Final = 5.0
 
 
 class KafkaFeed:

@@ -37,6 +37,10 @@ from trailgate.storage.live.journal_reader import JournalIndex, JournalRange
 LOOKED_AT: Final = 256
 FACTOR: Final = 4
 _LOG: Final = logging.getLogger("trailgate.jobs")
+POLL_SECONDS: Final = 0.5
+LOCK_SECONDS: Final = 15.0  # how long to wait for the process of an earlier start to end
+SETTLE_SECONDS: Final = 2.0
+_BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class TransactionBorders:
@@ -160,12 +164,6 @@ def _parse(capture: Capture, stored: Stored, state: TransactionState) -> Parsed:
 
 def _messages(stored: Stored, source: str) -> tuple[MessageBatch, tuple[Problem, ...]]:
     return as_messages(stored.messages, (stored.segment, stored.offsets), source)
-
-
-POLL_SECONDS: Final = 0.5
-LOCK_SECONDS: Final = 15.0  # how long to wait for the process of an earlier start to end
-SETTLE_SECONDS: Final = 2.0
-_BROKER_LOG: Final = logging.getLogger("trailgate.brokers")
 
 
 class StoringReceiver:

@@ -25,6 +25,40 @@ SUMMED: Final = (
     "duplicates",
     "quarantined",
 )
+COUNTERS: Final = (
+    Metric("trailgate_messages_total", "messages", "Messages that were received and stored."),
+    Metric("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
+    Metric("trailgate_repeated_total", "repeated", "Messages that the broker redelivered; they are skipped."),
+    Metric("trailgate_duplicates_total", "duplicates", "Duplicate messages, by jms.id; they are skipped."),
+    Metric("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
+    Metric("trailgate_batches_total", "batches", "Batches processed."),
+    Metric("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
+)  # fmt: skip
+OPERATIONS: Final = Metric("trailgate_operations_total", "counts", "Operations that were appended to the trail.")  # fmt: skip
+OF_NOW: Final = (
+    Metric("trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."),
+    Metric("trailgate_last_message_timestamp_seconds", "received", "When the last messages were processed, in seconds since 1970 UTC."),
+)  # fmt: skip
+GAUGES: Final = (
+    Metric("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
+    Metric("trailgate_lag_seconds", "lag_seconds", "The age of the last message when its batch was in the trail, by JMSTimestamp."),
+    Metric("trailgate_trail_file", "trail_file", "The number of the trail's last file."),
+    Metric("trailgate_trail_offset_bytes", "trail_offset", "The end of the trail in its last file."),
+    Metric("trailgate_next_message", "number", "The number of the message that comes next."),
+)  # fmt: skip
+OUTPUT: Final = "jms.report.output"
+TIME: Final = "jms.report.time"
+RECORDS: Final = "jms.report.records"
+USED: Final = frozenset({OUTPUT, TIME, RECORDS})
+
+# Capture properties §2. Our report file is the standard output, and the log is stderr.
+TARGETS: Final[Mapping[str, frozenset[str]]] = {
+    "report": frozenset({"report"}),
+    "log": frozenset({"log"}),
+    "both": frozenset({"report", "log"}),
+}
+UNITS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hr": 3600}
+_TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,29 +121,6 @@ class Statistics:
 assert set(SUMMED) < {one.name for one in fields(Statistics)}
 
 
-COUNTERS: Final = (
-    Metric("trailgate_messages_total", "messages", "Messages that were received and stored."),
-    Metric("trailgate_transactions_total", "transactions", "Transactions that were appended to the trail."),
-    Metric("trailgate_repeated_total", "repeated", "Messages that the broker redelivered; they are skipped."),
-    Metric("trailgate_duplicates_total", "duplicates", "Duplicate messages, by jms.id; they are skipped."),
-    Metric("trailgate_quarantined_total", "quarantined", "Messages in the quarantine."),
-    Metric("trailgate_batches_total", "batches", "Batches processed."),
-    Metric("trailgate_reconnections_total", "reconnections", "Connections to the broker that were made after the first one."),
-)  # fmt: skip
-OPERATIONS: Final = Metric("trailgate_operations_total", "counts", "Operations that were appended to the trail.")  # fmt: skip
-OF_NOW: Final = (
-    Metric("trailgate_connected", "connected", "Whether there is a connection to the broker: 1 or 0."),
-    Metric("trailgate_last_message_timestamp_seconds", "received", "When the last messages were processed, in seconds since 1970 UTC."),
-)  # fmt: skip
-GAUGES: Final = (
-    Metric("trailgate_lag_messages", "lag_messages", "Messages that were received and are not in the trail."),
-    Metric("trailgate_lag_seconds", "lag_seconds", "The age of the last message when its batch was in the trail, by JMSTimestamp."),
-    Metric("trailgate_trail_file", "trail_file", "The number of the trail's last file."),
-    Metric("trailgate_trail_offset_bytes", "trail_offset", "The end of the trail in its last file."),
-    Metric("trailgate_next_message", "number", "The number of the message that comes next."),
-)  # fmt: skip
-
-
 def as_text(statistics: Statistics, trail: str) -> str:
     """Return all known metrics in Prometheus's text format, with the trail's prefix as the label ``trail``."""
     labels = {"trail": trail}
@@ -128,21 +139,6 @@ def as_text(statistics: Statistics, trail: str) -> str:
         if value is not None:
             lines += row.lines(GAUGE, [(labels, value)])
     return "".join(f"{line}\n" for line in lines)
-
-
-OUTPUT: Final = "jms.report.output"
-TIME: Final = "jms.report.time"
-RECORDS: Final = "jms.report.records"
-USED: Final = frozenset({OUTPUT, TIME, RECORDS})
-
-# Capture properties §2. Our report file is the standard output, and the log is stderr.
-TARGETS: Final[Mapping[str, frozenset[str]]] = {
-    "report": frozenset({"report"}),
-    "log": frozenset({"log"}),
-    "both": frozenset({"report", "log"}),
-}
-UNITS: Final[Mapping[str, int]] = {"sec": 1, "min": 60, "hr": 3600}
-_TIME: Final = re.compile(rf"(\d+)\s*({'|'.join(UNITS)})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,15 @@ from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import Skipped
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
+DIGITS: Final = 10  # the digits of each half of a position
+_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
+NO_POSITION: Final = (
+    "Lines of a live trail's quarantine have it; capture other messages into a trail of their own"
+)
+INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"
+AGAIN: Final = "Run its command again: trailgate capture --from FILE --to PREFIX"
+POLL_SECONDS: Final = 0.5  # the longest time until a stop takes effect
+
 
 @dataclass(frozen=True, slots=True)
 class SourcePosition:
@@ -139,15 +148,6 @@ class BatchReport:
     trail_offset: int
     number: int
     counts: Counts
-
-
-DIGITS: Final = 10  # the digits of each half of a position
-_POSITION: Final = re.compile(rf"[0-9]{{{2 * DIGITS}}}")
-NO_POSITION: Final = (
-    "Lines of a live trail's quarantine have it; capture other messages into a trail of their own"
-)
-INTERRUPTED: Final = "a capture of repaired messages into this trail was interrupted"
-AGAIN: Final = "Run its command again: trailgate capture --from FILE --to PREFIX"
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,9 +301,6 @@ def _messages(lines: Sequence[_Line]) -> MessageBatch:
 def _locate(error: TrailgateError, line: _Line) -> TrailgateError:
     error.where = replace(error.where, source=line.path, message=None, line=line.number)
     return error
-
-
-POLL_SECONDS: Final = 0.5  # the longest time until a stop takes effect
 
 
 class LiveCapture:

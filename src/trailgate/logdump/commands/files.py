@@ -36,6 +36,21 @@ from trailgate.trail.format.tokens import FRAME
 from trailgate.trail.records.record import TrailRecord, encode_record
 from trailgate.trail.records.transactions import ONLY_RECORD
 
+UNITS: Final = {
+    **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),
+    **dict.fromkeys(("BYTES", "BYTE"), "data_bytes"),
+}
+FLAGS: Final = {
+    "!": {"replace": True},
+    "TRUNCATE": {"replace": True},
+    "COMMENT": {"comments": True},
+    "NOCOMMENT": {"comments": False},
+    "NEWFORMAT": {},
+}
+NONSTOP: Final = "extents are those of NonStop files"
+OLD: Final = "the format from before release 6 is not public"
+REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
+
 
 def open_file(session: Session, arguments: Arguments) -> Iterator[Result]:
     """Open a file, or show which one is open."""
@@ -170,22 +185,6 @@ FILE_COMMANDS: Final = (
     ),
     Command(("WRITELOG",), "text", "Write a line into the session log.", write_log),
 )
-
-
-UNITS: Final = {
-    **dict.fromkeys(("RECORDS", "RECORD", "RECS"), "records"),
-    **dict.fromkeys(("BYTES", "BYTE"), "data_bytes"),
-}
-FLAGS: Final = {
-    "!": {"replace": True},
-    "TRUNCATE": {"replace": True},
-    "COMMENT": {"comments": True},
-    "NOCOMMENT": {"comments": False},
-    "NEWFORMAT": {},
-}
-NONSTOP: Final = "extents are those of NonStop files"
-OLD: Final = "the format from before release 6 is not public"
-REFUSED: Final = {"EXT": NONSTOP, "MEGABYTES": NONSTOP, "OLDFORMAT": OLD}
 
 
 @dataclass(frozen=True, slots=True)

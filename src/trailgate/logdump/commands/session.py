@@ -29,6 +29,33 @@ from trailgate.trail.format.record_layout import julian_from_unix, unix_from_jul
 from trailgate.trail.format.record_types import ROWS as TYPE_ROWS
 
 COLON: Final = " :"
+NONSTOP: Final = "it applies only to NonStop systems"
+ENCRYPTION: Final = (
+    "the encryption of trails is not public, and the file holds no key; records of an encrypted"
+    " trail are shown as bytes"
+)
+BLOCKS: Final = "files are read in chunks of 4 MB; there is no block size to set"
+EXACT: Final = "counts per table are always exact; there is no hash table to set or clear"
+_NONSTOP_NAMES: Final = """
+    TMFBEFOREIMAGE TMFGETRECADDR NOTMFGETRECADDR TMFIGNORERECCOUNT DATAFILE GGSAUDITREAD
+    BULKIOSTATS CALCTLFKEY PRINTMXCOLUMNINFO ARGETNONDATACHANGES ARSTOPNONDATACHANGES
+"""
+REFUSED: Final = "REFUSED"
+SHOWN_SETTINGS: Final = (
+    ("Show Ghdr", "ghdr"),
+    ("Detail", "detail"),
+    ("GGS Tokens", "ggs_tokens"),
+    ("User Tokens", "user_tokens"),
+    ("Header Tokens", "header_tokens"),
+    ("File Header", "file_header"),
+    ("Metadata", "metadata"),
+    ("Display RecLen", "reclen"),
+    ("Logtrail Data", "data_charset"),
+    ("Logtrail Headers", "header_charset"),
+    ("Dump", "dump_charset"),
+    ("Timeoffset", "time_offset"),
+    ("Scan Notify Interval", "notify"),
+)
 
 
 def show_time(session: Session, _arguments: Arguments) -> Iterator[Result]:
@@ -106,15 +133,6 @@ CONVERSION_COMMANDS: Final = (
 )
 
 
-NONSTOP: Final = "it applies only to NonStop systems"
-ENCRYPTION: Final = (
-    "the encryption of trails is not public, and the file holds no key; records of an encrypted"
-    " trail are shown as bytes"
-)
-BLOCKS: Final = "files are read in chunks of 4 MB; there is no block size to set"
-EXACT: Final = "counts per table are always exact; there is no hash table to set or clear"
-
-
 class Unsupported(NamedTuple):
     """A command that has no effect.
 
@@ -126,10 +144,6 @@ class Unsupported(NamedTuple):
     refused: bool = True
 
 
-_NONSTOP_NAMES: Final = """
-    TMFBEFOREIMAGE TMFGETRECADDR NOTMFGETRECADDR TMFIGNORERECCOUNT DATAFILE GGSAUDITREAD
-    BULKIOSTATS CALCTLFKEY PRINTMXCOLUMNINFO ARGETNONDATACHANGES ARSTOPNONDATACHANGES
-"""
 UNSUPPORTED: Final = (
     *(Unsupported((name,), NONSTOP) for name in _NONSTOP_NAMES.split()),
     Unsupported(("RECORD", "REC"), NONSTOP),
@@ -157,24 +171,6 @@ def _command(row: Unsupported) -> Command:
 
 
 UNSUPPORTED_COMMANDS: Final = tuple(_command(row) for row in UNSUPPORTED)
-
-
-REFUSED: Final = "REFUSED"
-SHOWN_SETTINGS: Final = (
-    ("Show Ghdr", "ghdr"),
-    ("Detail", "detail"),
-    ("GGS Tokens", "ggs_tokens"),
-    ("User Tokens", "user_tokens"),
-    ("Header Tokens", "header_tokens"),
-    ("File Header", "file_header"),
-    ("Metadata", "metadata"),
-    ("Display RecLen", "reclen"),
-    ("Logtrail Data", "data_charset"),
-    ("Logtrail Headers", "header_charset"),
-    ("Dump", "dump_charset"),
-    ("Timeoffset", "time_offset"),
-    ("Scan Notify Interval", "notify"),
-)
 
 
 def environment(session: Session, _arguments: Arguments) -> Iterator[Result]:
