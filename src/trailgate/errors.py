@@ -191,7 +191,7 @@ class TransactionError(DecodeError):
 
 
 class EncodeError(TrailgateError):
-    """A value cannot be written in the form asked for."""
+    """A value cannot be written in the requested form."""
 
 
 class ApplyError(TrailgateError):
@@ -203,7 +203,7 @@ class StorageError(TrailgateError):
 
 
 class WriteError(StorageError):
-    """A file or the output cannot be written: the disk is full, or the system refuses."""
+    """A file or the output cannot be written, for example because the disk is full."""
 
 
 class TargetUnavailableError(StorageError):

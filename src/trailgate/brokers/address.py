@@ -203,7 +203,7 @@ def _options(text: str, parts: SplitResult) -> Mapping[str, str]:
 
 
 def check_tls_files(address: BrokerAddress) -> None:
-    """Raise OptionError if a certificate file cannot be opened, or the address is not encrypted."""
+    """Raise OptionError if a certificate file cannot be opened, or if one is named without encryption."""
     for name in FILES:
         path = address.options.get(name)
         if path is None:

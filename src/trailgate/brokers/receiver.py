@@ -106,7 +106,7 @@ class Connection(ABC):
     @property
     @abstractmethod
     def product(self) -> str:
-        """The name that the broker gives itself, such as "ActiveMQ-Artemis/2.31.2"."""
+        """The broker's name for itself, such as "ActiveMQ-Artemis/2.31.2"."""
 
     @abstractmethod
     def owned_until(self, error: BrokerError) -> float:

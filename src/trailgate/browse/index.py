@@ -242,10 +242,7 @@ class TrailIndex:
 
     @property
     def unread(self) -> list[UnreadBytes]:
-        """The damaged bytes, in order.
-
-        Bytes at the end of a file are left out if the file has grown since.
-        """
+        """The damaged bytes, in order, without the end of a file that has grown since."""
         sizes = {one.file.number: one.file.size for one in self.files}
         following = {(span.number, span.start) for span in self.spans}
         return [

@@ -97,7 +97,7 @@ class Transactions:
     open: Transaction | None = None
 
     def follow(self, begins: Begins, extents: Extents) -> None:
-        """Add the transactions that end in a chunk, and keep the one that is open after it."""
+        """Add the transactions that end in a chunk, and keep the last one if it is still open."""
         counts = extents.operations
 
         def made(number: int) -> Transaction:
@@ -133,7 +133,7 @@ class Transactions:
             self.open = None
 
     def _add(self, ended: list[Transaction], sizes: Longs, durations: Longs) -> None:
-        """Count transactions. ``ended`` are those that may be among the longest."""
+        """Count transactions. ``ended`` contains the candidates for the lists of the longest."""
         if not len(sizes):
             return
         self.count += len(sizes)

@@ -159,7 +159,7 @@ def _bad_messages(summary: CaptureSummary) -> str:
 
 
 def age_text(seconds: float) -> str:
-    """Return an age in the largest unit of which there are two or more, for example "90 min"."""
+    """Format an age in the largest unit that gives a number of at least 2, for example "90 min"."""
     for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{int(seconds / size):,} {name}"

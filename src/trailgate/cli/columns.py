@@ -1,12 +1,12 @@
 """Turn whole record batches into lines of a table, of JSON or of CSV.
 
-The result is the same as formatting row by row (``rows``, ``trail_output``), but built with Arrow's
-string functions on columns, which is much faster. Strings, times, integers, and lists and maps of
-strings are converted as columns; other types value by value.
+The result is the same as formatting row by row (``rows``, ``trail_output``), but it is built with
+Arrow's string functions on columns, which is much faster. Strings, times, integers, and lists and
+maps of strings are converted as columns; other types value by value.
 
-Some rows of a table need the slower code: a cell longer than a line, control characters, or
-characters whose width on a terminal the ranges below do not tell. Their text is null here, and
-``RowLayout.lines`` formats them.
+Some rows of a table need the slower code: those with a cell longer than a line, with control
+characters, or with characters whose width on a terminal is not known (see ``NARROW`` and
+``DOUBLE``). Their text is null here, and ``RowLayout.lines`` formats them.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 GAP: Final = "  "  # between two cells, or two parts of data
 INDENT: Final = "    "  # of the lines that continue a row
-BESIDE: Final = 48  # if less columns are free beside the head, data goes below it
+BESIDE: Final = 48  # if fewer columns are free beside the head, data goes below it
 LINES: Final = 3  # if data needs more lines beside the head, it goes below it, in the full width
 
 
@@ -216,7 +216,7 @@ def print_rows(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 def row_lines(
     headings: Sequence[str], rows: Sequence[Sequence[Any]]
 ) -> tuple[list[str], list[str]]:
-    """Return the lines that ``print_rows`` prints: those of the heading, and those of the rows."""
+    """Return the lines that ``print_rows`` prints: the heading's lines, and the rows' lines."""
     numbers = {at for row in rows for at, cell in enumerate(row) if isinstance(cell, int)}
     data = headings[-1] if any(not isinstance(row[-1], str | int) for row in rows) else ""
     size = len(headings) - bool(data)

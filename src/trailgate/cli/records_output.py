@@ -72,7 +72,7 @@ def print_report(report: RecordsReport) -> None:
 def form_of_kinds(names: Sequence[str], kinds: Collection[str], rows: int) -> RowForm:
     """Return a row form that shows only the fields of a row's own record type.
 
-    ``kinds`` are the columns of record types, of which one per row is not null.
+    ``kinds`` are the columns of record types. In each row all but one of them are null.
     """
     head = [name for name in names if name not in kinds]
 

@@ -48,7 +48,7 @@ class PartFolder:
     """A new folder into which one run publishes. It can be pickled.
 
     On a local disk, the mark of a complete folder decides whether a run has published. In a store
-    several runs may upload at the same time: the first one that creates the folder's state
+    several runs may upload at the same time: the run that first creates the folder's state
     publishes (decision 0046). After that no other run can, so all other uploads are deleted, also
     those of killed runs.
     """

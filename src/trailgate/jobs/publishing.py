@@ -122,13 +122,13 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
 ) -> PublishSummary:
     """Publish the operations of a trail as messages, into files of a folder, and return a summary.
 
-    ``format`` is "delimited", "xml", "json" or "debezium", and ``options`` are those of the format
-    (docs/publications.md). ``content`` is what a message contains, and ``max_message_bytes`` the
-    limit of its size. The files are JSON lines with a body, and headers if there are any; with
-    ``message_per="line"`` each line is a message as it is. ``tables`` are patterns such as
-    ``HR.*``. ``after`` is the position after which the first run starts. A later run with the same
-    options continues after the last published transaction. ``progress`` is called with the number
-    of operations.
+    ``format`` is "delimited", "xml", "json" or "debezium", and ``options`` are the options of that
+    format (docs/publications.md). ``content`` is "transaction" or "row", the unit of a message, and
+    ``max_message_bytes`` the limit of its size. The files are JSON lines with a body, and headers
+    if there are any; with ``message_per="line"`` each line is a message as it is. ``tables`` are
+    patterns such as ``HR.*``. ``after`` is the position after which the first run starts. A later
+    run with the same options continues after the last published transaction. ``progress`` is called
+    with the number of operations.
 
     Raises OptionError, StorageError if the folder contains something else, and EncodeError for a
     value that the format cannot represent. Complete files written before an error stay, and a later

@@ -208,10 +208,10 @@ Copy = Callable[[ByteRange], None]
 
 @dataclass(slots=True)
 class Selection:
-    """Process the steps of a check in order, and choose what is copied.
+    """Process the steps of a check in order, and choose the bytes to copy.
 
     ``write`` gets bytes of the current file in order, ``copy`` ranges of source files, and
-    ``leave`` what is skipped.
+    ``leave`` the skipped bytes.
     """
 
     write: Write
@@ -284,7 +284,7 @@ class Selection:
                 pending.fault = groups.why(int(faulty[0]))
 
     def _choose(self, step: Chunk, groups: RecordGroups, span: range) -> None:
-        """Write the complete groups among those that begin and end in a span of records."""
+        """Write the complete groups of a span of records. The groups begin and end in the span."""
         start, stop = span.start, span.stop
         if start == stop:
             return

@@ -83,7 +83,7 @@ class Conversation:
 
 
 def offered_words(session: Session, command: Command, rest: str) -> Iterator[str]:
-    """Yield the words that may follow a command, given what is typed after its name.
+    """Yield the words that may follow a command. ``rest`` is the text typed after its name.
 
     The last, unfinished word is ignored; the caller compares it with the results.
     """

@@ -194,7 +194,7 @@ class Filters:
         return replace(self, exclude=changed)
 
     def clear(self, what: str) -> Filters:
-        """Return the filters without one, given by its number in FILTER SHOW, or without those of an option.
+        """Return the filters without the one with a number (as in FILTER SHOW), or without all of an option.
 
         "ALL" removes all filters.
         """

@@ -98,8 +98,8 @@ class Numbers:
     """The number of each record's transaction.
 
     Number 0 (BEFORE) is the transaction that began before these records. ``open`` is the number of
-    the one that is open after them, or NONE. ``firsts[n - 1]`` is the first record of transaction
-    n. ``orphan`` marks transactions whose beginning is missing.
+    the transaction that is open after them, or NONE. ``firsts[n - 1]`` is the first record of
+    transaction n. ``orphan`` marks transactions whose beginning is missing.
     """
 
     number: Longs
@@ -143,8 +143,8 @@ def open_at(numbers: Numbers) -> int | None:
 class Transactions:
     """TRANID and LOGCSN of transactions. ``number[i]`` is the index in ``ids`` for record i.
 
-    Number 0 is the transaction that began before the records. ``last`` are the ids of the one that
-    is open after them.
+    Number 0 is the transaction that began before the records. ``last`` has the ids of the
+    transaction that is open after them.
     """
 
     number: Longs
@@ -230,9 +230,9 @@ class Chunk:
 def sound_records(
     source: TrailBytes, view: RecordView, *, back: bool = False
 ) -> tuple[RecordView, DecodeError | None]:
-    """Return the records before the first one with an unreadable header, and that one's error.
+    """Return the records before the first unreadable header, and the error of that header.
 
-    With ``back``, return the records after the last such record.
+    With ``back``, return the records after the last unreadable header.
     """
     if view.readable.all():
         return view, None

@@ -1,7 +1,8 @@
 """Read records of the open file and turn them into results, while moving the session's position.
 
 ``chunks`` reads from the position in the session's direction; ``find`` shows the next record that
-passes a test; ``show_record`` and ``show_file_header`` add names and settings to what they show.
+passes a test; ``show_record`` and ``show_file_header`` add names and settings to a record or
+header.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parse what is typed: split a line into commands, and commands into arguments.
+"""Parse command lines: split a line into commands, and commands into arguments.
 
 Arguments are numbers, hex digits, ranges of bytes (``0:231``), times, comparisons (``>= 100``,
 ``100 GE``, ``100``), and the names of codes such as record types.

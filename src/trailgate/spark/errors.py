@@ -2,7 +2,8 @@
 
 PySpark's worker sends the traceback of an exception to the driver. Our errors name the file, the
 place and the cause in their text, so ``brief_errors`` leaves the traceback out. ``as_expected``
-gives batches the names and types that Spark expects, and names the first value that does not fit.
+converts batches to the names and types that Spark expects, and reports the first value that does
+not fit.
 """
 
 from __future__ import annotations

@@ -239,11 +239,11 @@ def publish(  # noqa: PLR0913  one parameter an option
 ) -> DataFrame:
     """Return operations as messages: ``value``, and ``key`` and ``headers`` in the form of Kafka's sink.
 
-    ``source`` is a trail, of which each task reads complete transactions, or a DataFrame of
-    operations (``spark.read.format("trail")``) whose partitions contain complete transactions in
-    order; a DataFrame needs the ``definitions`` of its tables. The other options are those of
-    ``trailgate.publish_trail``. A transaction that has not ended at the end of the trail is
-    skipped.
+    ``source`` is a trail or a DataFrame. Of a trail, each task reads complete transactions. A
+    DataFrame has operations (``spark.read.format("trail")``), its partitions must contain complete
+    transactions in order, and it needs the ``definitions`` of its tables. The other options are the
+    options of ``trailgate.publish_trail``. A transaction that has not ended at the end of the trail
+    is skipped.
 
     Raises OptionError. Reading the rows raises EncodeError for values that the format cannot
     represent.

@@ -166,7 +166,7 @@ def content_at(data: Octets, at: int) -> int:
 
 @inner
 def number_at(data: Octets, at: int, stop: int, kind: int) -> int:
-    """Return the number in a value of which the content ends at ``stop``.
+    """Return the number stored in the value at an offset. The value ends at ``stop``.
 
     Unsigned types give an unsigned number. A float or double gives its bits as a number; eight
     bytes are always read as signed.
@@ -237,9 +237,9 @@ def add_cells(
 ) -> int:
     """Append a cell for each value of a section. Returns 0, or a problem.
 
-    The section is a list of at most ``most`` fields, the first of which has the number ``first``;
-    null fields are skipped. If ``first`` is PROPERTY it is a map, in which names and values
-    alternate.
+    The section is a list of at most ``most`` fields; its first field has the number ``first``, and
+    null fields are skipped. If ``first`` is PROPERTY, the section is a map, in which names and
+    values alternate.
     """
     # Example: the map C1 06 02 A1 01 61 54 05 has the size 6 and 2 items: the string "a" and the
     # small int 5. Its one cell has the name 5:6, the content 7:8 and the number 5.

@@ -196,7 +196,7 @@ class AmqpConnection(Connection):
 
     @property
     def product(self) -> str:
-        """The name that the broker gives itself."""
+        """The broker's name for itself."""
         return str((self._engine.remote_properties or {}).get("product", "unnamed"))
 
     @property
@@ -248,9 +248,9 @@ class AmqpConnection(Connection):
     def owned_until(self, error: BrokerError) -> float:
         """Return until when the broker may hold this consumer's messages; see ``Connection``.
 
-        If the connection went silent, the broker gives up after its timeout, of which it announces
-        half (AMQP 1.0, 2.4.5). In all other cases the broker closed the connection, or sees that it
-        is closed.
+        If the connection went silent, the broker waits for its timeout, and it has announced half
+        of that (AMQP 1.0, 2.4.5). In all other cases the broker closed the connection, or sees that
+        it is closed.
         """
         if self._is_ended or SILENT not in str(error):
             return 0.0

@@ -56,7 +56,10 @@ class Consumers(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """How to limit what is sent ahead: the address's option, the header of SUBSCRIBE, the default."""
+    """How to limit how much the broker sends ahead.
+
+    The limit has an option in the address, a header of SUBSCRIBE, and a default.
+    """
 
     option: str
     header: str
@@ -167,7 +170,7 @@ class StompConnection(Connection):
 
     @property
     def product(self) -> str:
-        """The name that the broker gives itself."""
+        """The broker's name for itself."""
         return self.server or "unnamed"
 
     @property

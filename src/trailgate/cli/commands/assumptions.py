@@ -51,7 +51,7 @@ def command(
     as_json: JsonLines = False,
     markdown: Annotated[bool, "Print the page docs/assumptions.md."] = False,
 ) -> None:
-    """List what is assumed about formats."""
+    """List the assumptions about formats."""
     if as_json and markdown:
         raise OptionError("--json and --markdown exclude each other")
     with output.quiet_pipe():

@@ -55,7 +55,7 @@ def command(
     *,
     given: BrowseArguments,
 ) -> None:
-    """Show a trail, or the workbench of properties, in a browser, until Ctrl-C."""
+    """Show a trail or the workbench in a browser, until Ctrl-C."""
     benched = (given.properties, given.messages, given.save_to)
     if path is None and not any(benched):
         hint = "Name a trail; --properties or --messages opens the workbench"

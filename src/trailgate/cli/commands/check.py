@@ -40,7 +40,7 @@ def command(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether a trail is whole; the exit code is 1 if it is not."""
+    """Check a trail. The exit code is 1 if it is damaged."""
     from trailgate.jobs.checking import check_trail
     from trailgate.jobs.salvage import salvage
 

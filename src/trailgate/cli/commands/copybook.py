@@ -78,7 +78,7 @@ def command(
     ],
     given: CopybookArguments,
 ) -> None:
-    """Show the layout of a copybook's records, or their schema as other tools take it."""
+    """Show the layout of a copybook's records, or export their schema."""
     if given.to is not None:
         if given.dialects or given.format != "table":
             raise OptionError("--to cannot be combined with --format or --dialects")

@@ -32,7 +32,7 @@ def command(
     properties: Properties,
     as_json: JsonLines = False,
 ) -> None:
-    """Show which rules match in an XML message, and what they give."""
+    """Show which rules match in an XML message, and the values that they find."""
     from trailgate.formats.xml.coverage import explain
     from trailgate.formats.xml.options import XmlOptions
     from trailgate.jobs.capture.loading import load, messages_from

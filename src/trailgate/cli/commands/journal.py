@@ -37,7 +37,7 @@ def command(
     limit: FewRows = None,
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
 ) -> None:
-    """Show what a journal holds, or write its messages as JSON lines."""
+    """Show the messages of a journal, or write them as JSON lines."""
     from trailgate.cli.rows import RowForm, print_batches
     from trailgate.storage.live.journal_reader import (
         find_journal,

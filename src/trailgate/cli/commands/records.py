@@ -79,7 +79,7 @@ def command(
     ],
     given: RecordsArguments,
 ) -> None:
-    """Show files of fixed-width records, or write them as Parquet, or from it."""
+    """Show files of fixed-width records, convert them to and from Parquet, verify or edit them."""
     if given.write or given.set:
         if given.verify:
             raise OptionError("--verify writes nothing", hint="Leave out --write and --set")

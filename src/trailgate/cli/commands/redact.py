@@ -30,7 +30,7 @@ class RedactArguments:
 
 @takes
 def command(trail: TrailPath, given: RedactArguments) -> None:
-    """Write a trail with other values, of the same lengths and forms."""
+    """Write a copy of a trail whose values are replaced by others of the same length and format."""
     from trailgate.jobs.redacting import redact_trail
 
     summary = redact_trail(trail, given.target, **named_fields(given, "target", "as_json"))

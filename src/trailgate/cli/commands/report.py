@@ -18,7 +18,7 @@ def command(
     to: Annotated[Path, Flag("FILE"), "The HTML file to write, such as ot.html."],
     definitions: DefinitionsFile = None,
 ) -> None:
-    """Write what a trail holds, and what is wrong with it, as one HTML file."""
+    """Write an overview of a trail, including its damage, as one HTML file."""
     from trailgate.storage.files.durable import write_whole
 
     try:

@@ -21,7 +21,7 @@ FEW: Final = 8  # a process is worth its start if it compiles at least this many
 
 
 def command() -> None:
-    """Compile all loops for this machine, and print where they are kept."""
+    """Compile all kernels for this machine, and print the folder of the cache."""
     begin = perf_counter()
     states = _compile([(kernel.function.__module__, kernel.__name__) for kernel in kernels()])
     seconds = perf_counter() - begin

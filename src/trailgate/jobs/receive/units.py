@@ -116,8 +116,8 @@ class Units:
     """Sorts the messages of parsed parts into units.
 
     ``encoded`` encodes operations as trail records in advance (or returns None), and raises an
-    error for those that cannot be encoded. A unit with more than ``limit`` bytes of messages is
-    buffered in ``folder``.
+    error if they cannot be encoded. A unit with more than ``limit`` bytes of messages is buffered
+    in ``folder``.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Units:
         self._open = None if reason is None else self._unit(0, reason)
 
     def take(self, part: Part, parsed: Parsed) -> Taken:
-        """Process a part, and return what is complete, including buffered operations."""
+        """Process a part, and return the complete units, including buffered operations."""
         encoded, blamed = encode_or_blame(self._encoded, parsed.batch, parsed.message)
         problems = {problem.message: problem.error for problem in reversed(parsed.problems)}
         bad = {**blamed, **problems}

@@ -216,7 +216,7 @@ class SaveOptions:
 
 @dataclass(slots=True)
 class Saved:
-    """What is written so far. ``size`` counts all bytes of the file."""
+    """The output of SAVE so far. ``size`` counts all bytes of the file."""
 
     stream: Any = field(repr=False)
     size: int = 0

@@ -1,4 +1,4 @@
-"""Commands that move to a position or scan for a record, and show what is there.
+"""Commands that move to a position or scan for a record, and show the record.
 
 Scans search by header, transaction, time, type, AuditRBA or metadata.
 """
@@ -80,7 +80,7 @@ def _records_read(session: Session, chunk: Chunk, rows: list[int]) -> int:
 
 
 def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
-    """Skip records. With FILTER, count only those that pass the filters."""
+    """Skip records. With FILTER, records that do not pass the filters are not counted."""
     plain = [word.upper() for word in arguments.plain]
     filtered = "FILTER" in plain
     numbers = [word for word in plain if word != "FILTER"]
