@@ -119,6 +119,7 @@ def _around(index: TrailIndex, place: TrailPlace) -> tuple[int, TrailPlace | Non
     """Return the offset of the record at (or before) a position, and the position of the record before that."""
     with index.lock:
         spans = [span for span in index.spans if span.number == place.number]
+    # the last span that starts at or before the offset
     at = bisect_right([span.start for span in spans], place.offset) - 1
     if at < 0:
         return (0 if spans else place.offset), None

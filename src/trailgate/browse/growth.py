@@ -95,6 +95,7 @@ class GrowingIndex(TrailIndex):
         ):
             self._growth.note(0)
             return
+        # What was counted of a torn end, or of a file that was replaced, cannot be corrected.
         if self._torn or is_shorter:
             with self.lock:
                 self._begin()
@@ -105,6 +106,8 @@ class GrowingIndex(TrailIndex):
         self._add_files(listed, sources)
         ended = self._ended
         if ended is not None and sources[ended.number].size > ended.file.size:
+            # Unreadable bytes at the end may be complete records now: continue with the state
+            # before them.
             self._state = self._sound or self._state
             for step in resumed(sources[ended.number], ended):
                 self._take(step)

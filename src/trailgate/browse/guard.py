@@ -72,6 +72,7 @@ class Guard:
         host, origin = headers.get(b"host", ""), headers.get(b"origin")
         if not self._is_own(host):
             return 421, "this server does not answer for that host"
+        # browsers send Origin with requests from other sites
         if origin not in (None, f"http://{host}", f"https://{host}"):
             return 403, "pages of other sites may not ask this server"
         token, slash, path = scope["path"].removeprefix("/").partition("/")
@@ -80,6 +81,7 @@ class Guard:
                 return 405, "nothing can be written here"
             if origin is None:
                 return 403, "a POST needs the Origin header that browsers send"
+        # compare_digest takes equally long for every wrong token
         if not compare_digest(token.encode(), self.token.encode()):
             return 404, "the address needs the token that trailgate browse printed"
         return (0, f"/{path}") if slash else (307, f"/{self.token}/")

@@ -53,6 +53,8 @@ class TimeHistogram:
         if self.first is None or not len(used):
             self.first = begin
         elif begin < self.first:
+            # Free bins at the end become the first ones. There are enough, because all bins in use
+            # and the new first one fit after the doubling above.
             self.counts = np.roll(self.counts, self.first - begin, axis=1)
             self.first = begin
 

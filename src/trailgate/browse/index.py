@@ -333,6 +333,7 @@ class TrailIndex:
         handle = self._ids.fileno()
         while data := os.pread(handle, IDS_AT_ONCE * IDS.itemsize, at):
             rows = np.frombuffer(data[: len(data) // IDS.itemsize * IDS.itemsize], IDS)
+            # Only hashes are compared: two ids with equal 64-bit hashes are too unlikely to matter.
             hits = np.flatnonzero(rows["hash"] == wanted)
             if len(hits):
                 row = rows[hits[0]]
@@ -355,6 +356,7 @@ class TrailIndex:
                 self._ended = step
             elif isinstance(step, Gap):
                 self._sound = self._state
+                # after damage, no transaction is known to be open
                 self._state = replace(self._state, tx_open=False, tx_id=None, csn=None)
                 number = self._sources[step.number].number
                 span = TrailPlace(number, step.start), TrailPlace(number, step.end)
@@ -363,6 +365,8 @@ class TrailIndex:
             elif isinstance(step, Chunk):
                 self._sound = None
                 last = len(step.found.view) - 1
+                # a fault of the chunk's last record may only mean that the writer has not finished
+                # the operation
                 self._torn = any(len(rows) and rows[-1] == last for _, rows in step.found.faults)
                 self._add(step)
 
@@ -377,6 +381,7 @@ class TrailIndex:
         self._follow(step, number, counted.transactions)
         before, csns = self._csn, step.found.csn[1]
         self._csn = csns[-1] if csns else before
+        # If CSNs descend inside, the first and the last CSN do not bound the others.
         ordered = all(kind is not CSN_ORDER for kind, _ in step.found.faults)
         present = np.flatnonzero(counted.kinds[:-1].any(axis=1)).tolist()
         kinds = np.flatnonzero(counted.kinds.any(axis=0)).tolist()
@@ -423,6 +428,7 @@ class TrailIndex:
         indexed = np.flatnonzero((of_table < 0) & (columns.index >= 0))
         for index in _present(columns.index[indexed]):
             known = step.tables.tables.get(index)
+            # append the table's name, and let its records refer to that
             of_table[indexed[columns.index[indexed] == index]] = len(names)
             names.append(known.name if known is not None else f"table index {index}")
         for name in names:
@@ -445,6 +451,8 @@ class TrailIndex:
             totals.bytes += int(counted.sizes[at])
             if counted.earliest[at] <= counted.latest[at]:
                 totals.over_time.fit(int(counted.earliest[at]), int(counted.latest[at]))
+        # All histograms must fit the times before the kernel counts into them. Slot ``len(names)``
+        # has the records without a table.
         slots = np.where(counted.slot < len(names), counted.slot, -1)
         add_each(histograms, step.found.view.io_time, slots)
         if step.tables is not self._known:
@@ -476,6 +484,7 @@ class TrailIndex:
         """Keep the spans of transactions that a restart record of a chunk abandoned."""
         offsets, before = step.found.view.offsets, self.transactions.open
         for own in np.flatnonzero(step.followed.flags & ABANDONED).tolist():
+            # Transaction 0 may have begun in an earlier chunk.
             begin = TrailPlace(number, step.base + int(offsets[starts[own]]))
             if own == 0 and before is not None:
                 begin = before.begin
@@ -509,6 +518,7 @@ def _first_ids(step: Chunk, ids: tuple[Longs, list[str]]) -> Ids:
     """
     rows, strings = ids
     numbers = step.followed.number[rows]
+    # the first row of each run of equal transaction numbers
     at = np.flatnonzero(np.diff(numbers, prepend=-1))
     if len(at) == len(strings):
         return Ids(numbers, strings)
@@ -543,6 +553,7 @@ class _Counted:
 def _counted(step: Chunk, of_table: Longs, tables: int) -> _Counted:
     """Count the operations of a chunk. ``of_table`` is the index of each record's table, or -1."""
     view, followed = step.found.view, step.followed
+    # count_records writes its results into these arrays
     kind, slot = np.empty((2, len(view)), np.int64)
     kinds, sizes = np.zeros((tables + 1) * KINDS_OF_TABLE, np.int64), np.zeros(tables + 1, np.int64)
     earliest, latest = np.full(tables + 1, LATEST), np.full(tables + 1, EARLIEST)

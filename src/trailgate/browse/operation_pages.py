@@ -101,6 +101,7 @@ def transaction(index: TrailIndex, query: Query) -> dict[str, Any]:
         more = None
     counted = extent.operations
     if extent.counted_to is not None:
+        # Counting was cut short, but the index knows the number if this is one of the longest.
         counted = max(
             [one.operations for one in _longest(index) if one.begin == begin.place] or [0]
         )
@@ -134,6 +135,8 @@ def _begin(index: TrailIndex, at: TrailPlace) -> Operation | None:
     The beginning of a trail's first transaction may have been purged. Then its first remaining
     operation is returned.
     """
+    # First search backward for the beginning of a transaction; if there is none, take the trail's
+    # first operation.
     begins, every = Filters(indicators=BEGINS), Filters()
     for filters, place, back in (
         (begins, at.just_after, True),

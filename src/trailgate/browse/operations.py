@@ -92,6 +92,7 @@ class Filters:
         earliest, latest = span.times
         kinds = sum(1 << KINDS.index(kind) for kind in self.kinds)
         first, last = span.csns or (None, None)
+        # Each line rules a span out by its ranges or bits. Unknown operation types may be any type.
         return bool(
             span.operations
             and (span.begins or not self.indicators)
@@ -259,6 +260,7 @@ class Search:
         until = monotonic() + self.seconds
         reached: TrailPlace | None = None
         for number, span in enumerate(self.spans()):
+            # number > 0: the first span is always searched
             if number and monotonic() > until:
                 reached = span.stop if self.back else span.begin
                 break
@@ -293,6 +295,7 @@ class Search:
         return Found(tuple(rows), rows[-1].place.just_after, self.place)
 
     def _found(self, rows: tuple[Operation | Unread, ...], reached: TrailPlace | None) -> Found:
+        # a full page continues at its own edge, a hurried search at the first span it has not read
         full, hurried = len(rows) >= self.rows, reached is not None
         if self.back:
             return Found(rows, self.place, reached or (rows[0].place if full else None), hurried)
@@ -307,6 +310,7 @@ class Search:
             names = [name for name in self.index.tables if patterns and patterns.fits(name)]
             tables = self.index.bits(names) if patterns else None
         if self.back:
+            # keep the spans that begin before the position, last one first
             begins = [span.begin for span in spans]
             spans = spans[: bisect_left(begins, self.place) if self.place else None][::-1]
         elif self.place:
@@ -335,6 +339,7 @@ class Search:
                 passed &= _mask(compare(block.position, long_position(*self.place)))
             keep[block.order] = passed
         chosen = np.flatnonzero(keep)
+        # drop all but the last (or the first) ``rows`` matches, before values become text
         keep[chosen[:-rows] if self.back else chosen[rows:]] = False
         ordered: list[tuple[int, Operation]] = []
         for block in batch.where(keep).blocks:

@@ -236,6 +236,7 @@ def _grouped(counts: Longs, together: int) -> Longs:
     """Add up each group of ``together`` consecutive bins."""
     kinds, bins = counts.shape
     missing = -bins % together
+    # fill up the last group with empty bins
     padded = np.pad(counts, ((0, 0), (0, missing)))
     sums: Longs = padded.reshape(kinds, -1, together).sum(axis=2)
     return sums
@@ -247,6 +248,7 @@ def _stacked(
     parts, top = [], float(HEIGHT)
     for name, count in zip(classes, counts, strict=True):
         if count:
+            # SVG's y axis points down, so the first part ends at the bottom
             height = HEIGHT * count / most
             top -= height
             parts.append((name, round(top, 2), round(height, 2)))
@@ -374,6 +376,7 @@ def _run(manifest: Manifest) -> dict[str, Any]:
 def report(index: TrailIndex) -> str:
     """Return a trail's report as one HTML file."""
     style = asset("style.css")
+    # the page's security policy allows this style sheet by its hash
     digest = b64encode(sha256(style.encode()).digest()).decode()
     # The state of a running capture is not part of the trail, so a report does not show it.
     values = overview(index, no_link) | {"style": style, "digest": digest, "capture": None}

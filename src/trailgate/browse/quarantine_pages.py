@@ -59,6 +59,7 @@ def quarantine(index: TrailIndex, query: Query) -> dict[str, Any]:
         message = _message(line)
         kind = _kind(message.reason)
         counts[kind] += 1
+        # the number of this message among those with the reason (counted from 1)
         chosen = counts[wanted] if wanted else counts.total()
         if wanted in ("", kind) and first < chosen <= first + MESSAGES:
             shown.append(message)
@@ -112,6 +113,7 @@ def _message(line: bytes) -> BadMessage:
         )
     reason = str(fields.get("reason", "the line has no reason"))
     content = body.decode("utf-8", "backslashreplace")
+    # The reason quotes the bad value. Mark its first occurrence in the message.
     quoted = _QUOTED.search(reason)
     before, fault, after = (
         content.partition(quoted[1]) if quoted and quoted[1] else (content, "", "")

@@ -208,6 +208,7 @@ def serve(
             index = stack.enter_context(GrowingIndex(path, definitions))
             reading = Thread(target=_read, args=(index,), daemon=True)
             reading.start()
+            # callbacks run in reverse order: stop the index, wait for its thread, then close it
             stack.callback(reading.join)
             stack.callback(index.stop)
         token = token_urlsafe(24)

@@ -72,6 +72,7 @@ def read_span(index: TrailIndex, span: Span, wanted: Wanted) -> Iterator[ChangeB
             begins = _begins(part)
             if len(begins) > 1 and failures < UNREAD:
                 middle = int(begins[len(begins) // 2])
+                # parts is a stack: the first half must be on top, to be decoded first
                 parts += [part.take(slice(middle, len(part))), part.take(slice(middle))]
                 continue
             failures += 1

@@ -80,6 +80,7 @@ def _rows_named(index: TrailIndex, name: str) -> Rows | None:
 def _first_rows(reader: pa.RecordBatchReader) -> dict[str, Any]:
     with reader:
         rows = (row for batch in reader for row in _texts(batch))
+        # one more than is shown, to know whether there are more
         first = list(islice(rows, SHOWN + 1))
     return {
         "columns": [(field.name, str(field.type)) for field in reader.schema],

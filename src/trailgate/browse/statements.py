@@ -110,6 +110,7 @@ async def until_left(request: Request, make: Callable[[Cancellation], R]) -> R:
     """Run ``make`` in a thread and return its result. Cancel it if the client disconnects."""
     cancellation = Cancellation()
 
+    # a disconnect arrives as a message of the request
     async def watch() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass

@@ -55,6 +55,7 @@ class Extent:
 
     def add(self, batch: ChangeBatch, begin: TrailPlace) -> None:
         """Count the operations of a batch up to the transaction's end."""
+        # Blocks are per table. Put their columns back into the order of the batch.
         indicator = np.zeros(batch.rows, np.uint8)
         time = np.zeros(batch.rows, np.int64)
         after_begin = np.zeros(batch.rows, bool)
@@ -84,6 +85,7 @@ class Extent:
         """
         begins = np.flatnonzero(np.isin(indicator[rows], _BEGINS))
         if self.first_time is None:
+            # the transaction's own first row does not end it
             begins = begins[begins > 0]
         ends = np.flatnonzero(np.isin(indicator[rows], _ENDS))
         next_begin = int(begins[0]) if len(begins) else len(rows)

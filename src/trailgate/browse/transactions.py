@@ -105,6 +105,7 @@ class Transactions:
             columns = (int(column[number]) for column in extents)
             return Transaction(begin, begins.tx.of(number), begins.csn.of(number), *columns)
 
+        # transaction 0 continues the open one
         if counts[0]:
             before = made(0)
             if self.open is None:
@@ -137,6 +138,7 @@ class Transactions:
         if not len(sizes):
             return
         self.count += len(sizes)
+        # log2 gives the bin of a size: 1 → 0, 2 and 3 → 1, 4 to 7 → 2
         self.sizes += np.bincount(np.log2(sizes).astype(np.int64), minlength=SIZES)
         bins = np.searchsorted(DURATIONS, durations, "right")
         self.durations += np.bincount(bins, minlength=len(self.durations))

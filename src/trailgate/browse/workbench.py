@@ -84,6 +84,7 @@ class Sheet:
         if self.form != "hex":
             text = self.message.encode()
             return text.replace(b"\n", b"\r\n") if self.form == "crlf" else text
+        # a character that is not a hex digit, or a single hex digit
         wrong = _NO_PAIR.search(self.message)
         digits = "".join(self.message.split())
         if wrong is not None or len(digits) % 2:
@@ -427,6 +428,7 @@ class _Examined:
         self.found = replace(self.found, view=view, tried=True)
         problems = [one.error for one in (*parsed.problems, *last.problems)]
         self.errors += (errors_of(capture, view, messages) if problems else []) or problems
+        # the operations of complete transactions, and those at the end of the input
         every = [row for part in (parsed, last) for row in part.operations().to_pylist()]
         warned = capture.options.notes if self.found.rules else capture.warnings(parsed.notes)
         self.found = replace(
@@ -450,6 +452,7 @@ class _Examined:
         line, column, length = where.line or 0, where.column or 0, 0
         hexed = self.sheet.form == "hex"
         if pane == "message" and where.offset is not None and (hexed or not line):
+            # only the byte offset is known, so find its line and column on the page
             begin = self.sheet.index(where.offset)
             end = self.sheet.index(where.offset + len(where.raw or b""))
             line = text.count("\n", 0, begin) + 1

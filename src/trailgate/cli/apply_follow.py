@@ -205,6 +205,7 @@ class Following:
                 )
             watch = ApplyWatch(self._shown(stack, labels), metrics)
 
+            # Retries call this while they wait for the target, which keeps the metrics up to date.
             def stopped() -> bool:
                 watch.tick()
                 return is_asked()
@@ -244,6 +245,7 @@ class Following:
                     return
             if notices := rest.due():
                 watch.batch(ApplyReport(notices=notices))
+            # Close the target until the next check: an open DuckDB file, for example, is locked.
             run.release()
             watch.tick(measure=True)
             while not stopped() and (left := due - time.monotonic()) > 0:
@@ -291,6 +293,7 @@ class AppliedBeside:
 
         ``new`` is whether there are any since the last call.
         """
+        # Remember that there are new operations until the pause is over.
         self._waits |= new
         if not self._waits or time.monotonic() < max(self._due, self._retries.due):
             return
@@ -327,6 +330,8 @@ class AppliedBeside:
 
     def _apply(self) -> None:
         if self._run is None:  # open it late: the trail does not exist before the first batch
+            # Retries.none(): the capture must not wait for the target. A failure is retried by a
+            # later call of ``published``.
             self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
         for report in self._run.batches():
             self.statistics = self.statistics.with_batch(report)

@@ -73,6 +73,7 @@ def show_status(
     if group != GROUP:
         positions = [one for one in positions if one.group == group]
     groups = [_status(one, trail, definitions) for one in positions]
+    # JSON has one group at the top level (the named one, or the first), and all in a list.
     named = next((one for one in groups if one.at.group == group), None)
     first = named or (groups[0] if groups else GroupStatus(GroupPosition(group, None, [])))
     with done_already():
@@ -96,6 +97,7 @@ def _status(at: GroupPosition, trail: str | None, definitions: str | None) -> Gr
     position = at.position
     if trail is None or position is None:
         return GroupStatus(at)
+    # the trail's name in a checkpoint may have its tables after a ?
     applied = position.trail.partition("?")[0]
     try:
         files = find_trail(trail, definitions)

@@ -81,6 +81,7 @@ def is_bad(summary: CaptureSummary, max_bad: int | None, *, stop: bool) -> bool:
     It does if most messages are bad, or if a dry run found more bad messages than a real run
     accepts.
     """
+    # A real run with --on-error stop would stop at the first bad message.
     most = 0 if stop and max_bad is None else max_bad
     over = summary.dry_run and most is not None and summary.quarantined > most
     return over or summary.mostly_bad
@@ -134,6 +135,7 @@ def _sentences(summary: CaptureSummary) -> Iterator[str]:
     for name, sentence in BEFORE.items():
         count = getattr(summary, name)
         if count:
+            # the noun is the last word of the count's name: skipped_files → file
             yield f"{many(count, name.rpartition('_')[2].removesuffix('s'))} {sentence}"
     if summary.definitions is not None and summary.files:
         yield f"definitions: {summary.definitions}; {BESIDE}"

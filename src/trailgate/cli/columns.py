@@ -99,6 +99,7 @@ def laid_out(
     padded = zip(rows.head, cells, widths, strict=True)
     head = pc.binary_join_element_wise(*(_pad(*cell) for cell in padded), GAP)
     parts, lengths = rows.parts, np.diff(rows.starts)
+    # ``after`` is what follows the head of each row: EMPTY, BESIDE or BELOW
     after = np.where(lengths == 0, EMPTY, BELOW)
     if width is not None and beside:
         # Trim blanks at the ends of first lines.
@@ -108,11 +109,14 @@ def laid_out(
     if width is not None:
         head = pc.if_else(pa.array(after == BESIDE), head, pc.utf8_rtrim(head, " "))
         if not in_columns.all():
+            # A head with a cell wider than its column is printed without alignment, on its own
+            # line.
             bare = _without_blanks(rows.head)
             fits &= in_columns | (sizes_of(bare) <= width)
             head = pc.if_else(pa.array(in_columns), head, bare)
         between = pa.array(["", GAP, "\n" + " " * indent]).take(pa.array(after))
         head = pc.binary_join_element_wise(head, between, "")
+    # ``before`` of a part selects a separator: 0 nothing, 1 a gap, 2 a line break.
     separators = pa.array(["", GAP, "\n" + " " * indent]).take(pa.array(before))
     pieces = pc.binary_join_element_wise(separators, parts, "")
     lists = pa.ListArray.from_arrays(pa.array(rows.starts.astype(np.int32)), pieces)
@@ -176,6 +180,7 @@ def operation_columns(batch: pa.RecordBatch, *, wide: bool) -> RowParts | None:
         keys = pc.binary_join_element_wise("@", tokens.keys, "")
         parts.append(Strings(_join(keys, tokens.values), tokens.rows))
     strings, rows = _in_order(parts)
+    # ``rows`` ascends, so the parts of row i start at its first occurrence.
     starts = np.searchsorted(rows, np.arange(batch.num_rows + 1)).astype(np.int64)
     return RowParts(_head(batch), strings, starts)
 
@@ -193,6 +198,7 @@ def _head(batch: pa.RecordBatch) -> list[pa.Array]:
 
 def short_positions(positions: pa.Array) -> pa.Array:
     """Format positions of 20 digits as file:offset, and missing ones as ""."""
+    # "00000000020000000679" → "2" and "679"
     parts = (
         pc.utf8_ltrim(pc.utf8_slice_codeunits(positions, *bounds), "0")
         for bounds in ((0, DIGITS), (DIGITS, 2 * DIGITS))
@@ -304,6 +310,8 @@ def _in_order(parts: list[Strings]) -> Strings:
 
 def json_lines(batch: pa.RecordBatch) -> list[str]:
     """Format each row as a JSON object whose keys are the names of the columns."""
+    # The pieces alternate: '{"A": ', the values of A, ', "B": ', the values of B. One join of all
+    # pieces and '}\n' gives all lines.
     pieces: list[pa.Array | str] = []
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         pieces += [f"{', ' if pieces else '{'}{json_text(name)}: ", json_values(column)]
@@ -404,6 +412,8 @@ def _format_nested(column: pa.Array) -> pa.Array | None:
     kind = column.type
     if pa.types.is_list(kind) and pa.types.is_string(kind.value_type):
         items = _quote(column.flatten()).fill_null("null")
+        # the running sum of the lengths gives the offsets of the lists; null lists have the length
+        # 0
         sizes = pc.list_value_length(column).fill_null(0).to_numpy()
         return _joined_strings(items, np.append(0, np.cumsum(sizes)), "[]", column)
     if not (
@@ -424,6 +434,7 @@ def _format_nested(column: pa.Array) -> pa.Array | None:
 def _joined_strings(entries: pa.Array, ends: Longs, brackets: str, column: pa.Array) -> pa.Array:
     """Join the entries of each row in brackets; null if the column's value is null."""
     lists = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), entries)
+    # binary_join joins the entries of each list with ", "
     inside = pc.binary_join(lists, ", ")
     joined = pc.binary_join_element_wise(brackets[0], inside, brackets[1], "")
     return pc.if_else(column.is_valid(), joined, pa.scalar(None, pa.string()))

@@ -117,6 +117,7 @@ def _parquet(path: Path, batches: Batches, schema: pa.Schema) -> None:
     with writing(path):
         file = path.open("wb")
     with file, pq.ParquetWriter(file, schema) as writer:
+        # Batches may be small, so collect them until they fill a row group.
         buffered: list[pa.RecordBatch] = []
         for batch in batches:
             buffered.append(batch)

@@ -74,6 +74,7 @@ class RowLayout:
             max([len(name), *(width_of(part.text) for part in column)])
             for name, column in zip(self._headings, columns, strict=True)
         ]
+        # The columns together are too wide: no columns.
         if self._width is not None and self._head_width > self._width:
             self._widths = []
         self._beside = self._width is None or (
@@ -104,6 +105,7 @@ class RowLayout:
 
         from trailgate.cli.columns import laid_out  # noqa: PLC0415  as above
 
+        # without columns, each row is printed as names with values
         if not self._widths:
             return pa.nulls(len(rows.starts) - 1, pa.string())
         indent = self._head_width + len(GAP) if self._beside else len(INDENT)
@@ -143,6 +145,7 @@ class RowLayout:
         indent = " " * (self._head_width + len(GAP))
         rest = flow(row.data, width, indent)
         if self._fits(row.head):
+            # The first line of data starts with the indent, in whose place the head is printed.
             yield f"{self._pad(row.head)}{GAP}{next(rest, indent)[len(indent) :]}".rstrip()
         else:
             yield from self._head(row.head)
@@ -218,6 +221,7 @@ def row_lines(
 ) -> tuple[list[str], list[str]]:
     """Return the lines that ``print_rows`` prints: the heading's lines, and the rows' lines."""
     numbers = {at for row in rows for at, cell in enumerate(row) if isinstance(cell, int)}
+    # The last column is data if its cells are lists.
     data = headings[-1] if any(not isinstance(row[-1], str | int) for row in rows) else ""
     size = len(headings) - bool(data)
     shown = [

@@ -90,6 +90,8 @@ class LiveView(ABC):
         """Format a count with its current rate (over the last seconds) and its average rate."""
         now, seen = time.monotonic(), self._seen
         seen.append((now, count))
+        # Keep one sample that is older than RATE_SECONDS, so that the rate covers at least that
+        # time.
         while len(seen) > 2 and now - seen[1][0] > RATE_SECONDS:
             seen.popleft()
         (begun, before), _ = seen[0], seen[-1]
@@ -167,6 +169,7 @@ def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
         screen.width = terminal_width()  # the terminal's size may have changed
         return view.drawn()
 
+    # The view owns the terminal, so log messages are shown in it instead of printed.
     handler, before = _Notes(view), [log.handlers[:] for log in logs]
     for log in logs:
         log.handlers[:] = [handler]
@@ -236,6 +239,7 @@ def print_live(live: LiveCapture, output: LiveOutput, beside: Beside | None = No
 
         is_stopped = stack.enter_context(stoppable())
 
+        # The capture calls this whenever it waits, so it also updates the metrics and the apply.
         def is_asked() -> bool:
             watch.link(live.link)
             watch.tick()
@@ -353,6 +357,7 @@ def stoppable() -> Iterator[Callable[[], bool]]:
     def ask(number: int, _: FrameType | None) -> None:
         nonlocal asked
         asked = True
+        # The next Ctrl-C interrupts as usual, in case the run does not come to a batch's end.
         if number == signal.SIGINT:
             signal.signal(signal.SIGINT, before[signal.SIGINT])
 

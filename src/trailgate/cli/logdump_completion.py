@@ -28,6 +28,7 @@ class _Commands(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
+        # only the last command of a line is completed
         text = document.text_before_cursor.rpartition(";")[2].lstrip()
         name, blank, rest = text.partition(" ")
         if not blank:

@@ -142,6 +142,7 @@ def run(arguments: list[str]) -> int:
         code = _program(arguments)(arguments, prog_name="trailgate")
         return code if isinstance(code, int) else 0
     except SystemExit as done:
+        # a text as the code is an error message, and None means success
         return done.code if isinstance(done.code, int) else int(done.code is not None)
     except KeyboardInterrupt:
         return 130
@@ -150,6 +151,7 @@ def run(arguments: list[str]) -> int:
             raise
         with suppress(OSError):  # stderr may be closed or full
             print(f"error: {_text(error)}", file=sys.stderr)
+        # EXIT_CODES lists subclasses before their bases, so the first match is the most specific
         return next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind))
 
 
@@ -163,6 +165,7 @@ def _without_verbs(arguments: list[str]) -> list[str]:
 def _check_text(arguments: list[str]) -> None:
     """Raise OptionError for an argument that is not UTF-8, because it could not be printed or found."""
     for argument in arguments:
+        # Python decodes bytes that are not UTF-8 to lone surrogates (PEP 383)
         if any("\udc80" <= character <= "\udcff" for character in argument):
             shown = os.fsencode(argument).decode("utf-8", "backslashreplace")
             raise OptionError(f"the argument {shown} is not UTF-8", hint=RENAME)
@@ -187,6 +190,7 @@ def program_for(arguments: list[str]) -> Any:
     )
     words = arguments or _complete()
     asked = next((argument for argument in words if not argument.startswith("-")), "")
+    # The program imports only the requested command, because importing all would make --help slow.
     for name, summary in COMMANDS.items():
         function, examples = _import(name) if name == asked else (_stub, "")
         program.command(name, help=summary, epilog=examples, context_settings=HELP)(function)
@@ -222,6 +226,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
     def running(given: list[str], prog_name: str) -> object:
         try:
+            # standalone_mode=False: raise errors instead of printing them and exiting
             return made(_rename(given, aliases), prog_name=prog_name, standalone_mode=False)
         except usage as error:
             path = prog_name if error.ctx is None else error.ctx.command_path
@@ -236,6 +241,7 @@ def _program(arguments: list[str]) -> Callable[..., object]:
 
 def _usage_problem(error: Any) -> str:
     """Return what is wrong with the arguments, including the wrong value."""
+    # typer's text contains pydantic's message, which is replaced by ours
     problem: str = error.format_message().rstrip(".")
     faults: list[Any] = getattr(error.__cause__, "errors", list)()
     for fault in faults[:1]:
@@ -248,6 +254,7 @@ def _usage_problem(error: Any) -> str:
 
 def _rename(arguments: list[str], aliases: Mapping[str, str]) -> list[str]:
     """Replace former names of options by their present names."""
+    # words after -- are not options
     end = arguments.index("--") if "--" in arguments else len(arguments)
     parts = [argument.partition("=") for argument in arguments[:end]]
     return ["".join((aliases.get(one[0], one[0]), *one[1:])) for one in parts] + arguments[end:]

@@ -132,6 +132,8 @@ def takes(function: Command, panels: Mapping[str, Sequence[str]] | None = None) 
     for one in plain.parameters.values():
         if is_dataclass(one.annotation):
             hints = get_type_hints(one.annotation, include_extras=True)
+            # A dataclass becomes one flag per field. The wrapper below builds it again from the
+            # flags.
             grouped[one.name] = one.annotation, [field.name for field in fields(one.annotation)]
             flags += [_of_field(field, hints[field.name]) for field in fields(one.annotation)]
         else:
@@ -168,9 +170,11 @@ def _of_field(field: Field[Any], annotation: Any) -> Parameter:
 def _typer_option(name: str, annotation: Any) -> Any:
     """Translate our annotation of an option to typer's."""
     hint, *given, meaning = get_args(annotation)
+    # the annotation is typer's own already, such as that of an argument
     if not isinstance(meaning, str):
         return annotation
     flag = next((one for one in given if isinstance(one, Flag)), Flag())
+    # typer would print the choices of a Literal as the metavar, so they are moved to the help text
     metavar, choices = flag.metavar, _choices(hint)
     if choices:
         # typer would show table|json|csv, which is wider than the help's column for metavars.

@@ -97,6 +97,8 @@ def fold(text: str, indent: str = "", stream: IO[str] | None = None) -> list[str
     """
     if not (stream or sys.stdout).isatty():
         return [text]
+    # On a narrow terminal a deep indent would leave no room for words, so it is at most half the
+    # width.
     width = terminal_width()
     lines = textwrap.wrap(
         text, width, subsequent_indent=indent[: width // 2], break_on_hyphens=False
@@ -162,6 +164,7 @@ def _finish(page: IO[str], process: subprocess.Popen[bytes]) -> None:
     """Close the pager's input, and wait until the user leaves the pager."""
     with suppress(BrokenPipeError):
         page.close()
+    # Ctrl-C must not end this process while the pager is still open.
     earlier = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         process.wait()

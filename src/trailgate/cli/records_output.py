@@ -53,6 +53,7 @@ def print_report(report: RecordsReport) -> None:
             for one in report.fields
         ]
         print_rows(("field", "reason", "count", "first places"), rows)
+    # print each problem once, with all fields that have it
     problems: dict[str, list[str]] = {}
     for one in report.fields:
         problems.setdefault(one.problem, []).append(one.field)

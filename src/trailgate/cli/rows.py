@@ -168,6 +168,7 @@ def print_table(
     paint = painter()
     layout = RowLayout(form.headings, form.data, None if wide else terminal_width())
     printed, more, started = 0, False, False
+    # Read one row more than is shown, to know whether there are more.
     for batch in _until_shown(limit_rows(batches, limit + 1), limit):
         if batch is None:
             more = True
@@ -176,6 +177,7 @@ def print_table(
         more = batch.num_rows > part.num_rows
         if not started:
             started = True
+            # The first rows decide about the layout.
             shown = [form.parts(row, paint) for row in rows(part)]
             sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin(shown))
         for text in _strings(part, form, layout, paint):

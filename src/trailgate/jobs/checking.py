@@ -128,6 +128,7 @@ def _numbered_groups(found: Inspected, followed: Followed) -> Longs:
     """
     skipped = followed.fates == Fate.LEFT_OUT
     known = found.bad | (found.view.problems & REFUSED != 0) | (followed.marks & UNDOES != 0)
+    # one bad record excludes its complete group
     skipped[followed.number[known & ~followed.apart]] = True
     return np.where(followed.apart | skipped[followed.number], -1, followed.number)
 
@@ -168,6 +169,7 @@ class _Work:
         view = self.found.view
         within = (self.groups >= part[0]) & (self.groups <= part[-1])
         stop = int(np.flatnonzero(within)[-1])
+        # the metadata records before the group may define its tables
         metadata = view.role == Role.METADATA
         if metadata.any():
             metadata[stop:] = False
@@ -180,6 +182,7 @@ class _Work:
         first = rows[np.unique(self.groups[rows], return_index=True)[1]]
         offset = error.where.offset
         if offset is not None and len(part) == 1:
+            # the error may be about a record inside the group: find it by its offset
             row = (
                 int(np.searchsorted(self.found.view.offsets, offset - self.source.base, "right"))
                 - 1
@@ -296,6 +299,7 @@ def steps(
         place.state, last = after.resume.state, after.file
     for number, file in enumerate(files, 0 if after is None else after.number + 1):
         if last is not None and file.number != last.number + 1:
+            # a missing file ends the open transaction
             place.state = replace(place.state, is_open=False)
         place.known = Known(trail.definitions)
         entry = (trail.manifest or {}).get(name_of(file.path))
@@ -382,6 +386,7 @@ def _body(
             if not len(view) and wanted < size:
                 wanted = 4 * wanted
                 continue
+        # after damage, chunks grow back to the full size
         wanted = CHUNK if wanted > CHUNK else min(2 * wanted, CHUNK)
         if len(view):
             yield _chunk(number, source, view, place)
@@ -469,6 +474,8 @@ class FileTotals:
     def _add_facts(self, step: Chunk, change: Any) -> None:
         found, facts = step.found, self.facts
         rows, strings = found.csn
+        # Only the records of changes have a CSN, and only the first of each transaction contains
+        # it. So the CSN of a record is the last one at or before it.
         at = np.flatnonzero(change)
         if len(at):
             first, last = int(at[0]), int(at[-1])
@@ -651,6 +658,7 @@ def check_arguments(
             assert totals is not None
             if isinstance(step, Chunk):
                 totals.add(step)
+                # after the last step this is whether the trail ends inside a transaction
                 is_open = step.followed.is_open
             else:
                 is_open = False

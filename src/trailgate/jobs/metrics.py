@@ -116,6 +116,7 @@ def metrics_output(
         )
         raise OptionError(problem, hint=_FORM)
     file = _File(Path(target), as_text, first)
+    # write at once, so that a wrong path is an error now
     file.write()
     try:
         yield file

@@ -146,6 +146,7 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     source = trail if isinstance(trail, TrailFiles) else find_trail(trail, definitions)
     patterns = ",".join(chosen.patterns) if chosen else ""
     form = {"format": format.casefold(), "message_per": message_per, "tables": patterns}
+    # the state file records how messages are written, and refuses another form later
     form |= {name: str(value) for name, value in asdict(format_options).items() if name != "now"}
     folder = message_folder(to)
     with folder.held():

@@ -120,6 +120,7 @@ def answer(
         cancellation = Cancellation()
     try:
         cancellation.check()
+        # DuckDB's syntax tree gives the names, so names in strings and comments do not count.
         for name in dict.fromkeys(_relations(_tree(connection, sql))):
             try:
                 rows = find(name)

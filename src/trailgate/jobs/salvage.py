@@ -121,6 +121,7 @@ class RecordGroups:
             reason[rows] = number
         apart, bad, firsts = followed.apart, reason >= 0, followed.firsts
         whole = followed.fates == Fate.WHOLE
+        # one bad record makes its complete group incomplete
         whole[followed.number[bad & ~apart]] = False
         return cls(
             firsts=firsts,
@@ -249,6 +250,8 @@ class Selection:
         self._extend(step, groups, range(first))
         if not len(groups.firsts):
             return
+        # A first group without a beginning continues the pending one, after an end that was then
+        # wrong.
         suspect = self._adjacent and bool(groups.headless[0])
         self._settle(groups.why_open(0), suspect=suspect)
         last = int(groups.firsts[-1])
@@ -333,6 +336,7 @@ class Selection:
             if part.apart or not reason:
                 self.copy(part)
         if reason:
+            # one entry of the list per source file
             for number in sorted({part.number for part in in_transaction}):
                 here = [part for part in in_transaction if part.number == number]
                 length = sum(part.end - part.start for part in here)

@@ -181,6 +181,8 @@ class LargeTransactions:
             self._keep_one(one)
 
     def _keep_one(self, one: LargeTransaction) -> None:
+        # The heap's first entry is the smallest. Of two with equal sizes the later one is dropped,
+        # because its negative offset is smaller.
         heapq.heappush(self._heap, (one.data_bytes, -one.offset, one))
         if len(self._heap) > self._keep:
             heapq.heappop(self._heap)
@@ -224,6 +226,7 @@ class Counting:
         if self._by_table is not None:
             self._by_table.add(chunk.names.codes[rows], chunk.names.strings, counted)
         if self._interval is not None:
+            # ``group`` is the index of each record's interval in ``steps``, the distinct intervals.
             steps, group = np.unique(
                 chunk.view.io_time[rows] // self._interval, return_inverse=True
             )
@@ -253,6 +256,7 @@ class Counting:
         if not len(rows):
             return
         names, number = chunk.names, chunk.numbers.number
+        # A key is one number for transaction and table: transaction * number of tables + table.
         keys = number[rows] * len(names.strings) + names.codes[rows]
         # Neighbouring records mostly have the same transaction and table. Dropping repetitions
         # first leaves little to sort.

@@ -107,6 +107,7 @@ def transaction(place: int) -> MakeTest:
     """Return a function that builds the test of TRANSID (``place`` 0) or CSN (``place`` 1)."""
 
     def make(arguments: OptionArguments) -> RecordTest:
+        # ids are compared once per transaction, not once per record
         compare, text = arguments.text()
         value = text.encode()
         return lambda chunk: chunk.transactions.which(
@@ -235,6 +236,7 @@ def column_strings(raw: bytes, order: str) -> list[bytes]:
     For example ``00 00 00 02 41 42`` is "AB" as counted text, and also the number 147778.
     """
     body = raw[2:]
+    # the first two bytes are the NULL indicator
     if raw[:2] != b"\0\0":
         return [b"NULL"]
     counted = len(body) >= 2 and int.from_bytes(body[:2], order) == len(body) - 2  # type: ignore[arg-type]
@@ -251,6 +253,7 @@ def system_key(arguments: OptionArguments) -> RecordTest:
     def test(chunk: Chunk) -> Mask:
         found = np.zeros(len(chunk), bool)
         source, areas = chunk.source, chunk.view.data
+        # The key is the first 4 or 8 bytes of the data, as the header states.
         for width in (4, 8):
             has = (chunk.heads["syskey_length"] == width) & (areas.sizes >= width)
             rows = np.flatnonzero(has)

@@ -36,6 +36,7 @@ def all_of(tests: Sequence[RecordTest]) -> RecordTest:
 
 def of_types(codes: Sequence[int]) -> RecordTest:
     """Return a test for record types."""
+    # a lookup table by type code, so that one indexing step tests all records of a chunk
     table = np.zeros(256, bool)
     table[list(codes)] = True
     return lambda chunk: table[chunk.view.io_type]
@@ -140,6 +141,8 @@ class FilterList:
 
     def mask(self, chunk: Chunk) -> Mask:
         """Return the mask of matching records. There must be at least one filter."""
+        # Filters of an option that joins share the key (option, -1), and their masks are combined
+        # by or.
         masks: dict[tuple[str, int], Mask] = {}
         for number, one in enumerate(self.filters):
             key = (one.option, -1 if one.joins else number)
@@ -207,6 +210,7 @@ class Filters:
         ]
         if not removed:
             raise OptionError(f"there is no filter {what[:40]!r}", hint="FILTER SHOW lists them")
+        # the numbers of excluding filters continue after the including ones
         return replace(
             self,
             include=_without(self.include, removed, 0),

@@ -76,6 +76,7 @@ class Names:
     def like(self, pattern: str) -> Mask:
         """Return the mask of records whose name matches a pattern with ``*`` and ``?``, ignoring case."""
         matches = like(pattern)
+        # match each distinct name once, then spread the answers over the records
         good = np.array([matches(text) for text in self.strings], bool)
         mask: Mask = good[self.codes] if len(good) else np.zeros(0, bool)
         return mask
@@ -162,6 +163,7 @@ def payloads(source: TrailBytes, areas: Spans, code: int) -> list[bytes]:
     """Return the payload of the first token with an id in each area, or b"" if it has none."""
     spans = find_token(source, areas, code).spans
     present = spans.starts >= 0
+    # an area without the token gets the empty span 0:0
     starts, ends = np.where(present, spans.starts, 0), np.where(present, spans.ends, 0)
     values: list[bytes] = gather(source.buffer, starts, ends).to_pylist()
     return values
@@ -216,6 +218,7 @@ class Chunk:
         # Only the first record of a transaction has both tokens (trail format §8).
         areas = self.view.tokens.take(numbers.firsts[~numbers.orphan])
         tokens = (payloads(self.source, areas, code) for code in (TRANID, LOGCSN))
+        # one pair of tokens for each transaction that is not an orphan, in order
         first_tokens = iter(zip(*tokens, strict=True))
         ids = [UNKNOWN if orphan else next(first_tokens) for orphan in numbers.orphan.tolist()]
         before = UNKNOWN
@@ -236,6 +239,7 @@ def sound_records(
     """
     if view.readable.all():
         return view, None
+    # index 0 is the first unreadable record, -1 the last
     bad = int(np.flatnonzero(~view.readable)[-1 if back else 0])
     problem = first_problem(int(view.problems[bad]) & UNREADABLE)
     # A header that does not fit into its record is reported like a missing header.
@@ -314,17 +318,22 @@ class OpenTrail:
             chunk, problem = self._sound(data, place)
             if len(chunk):
                 yield chunk
+                # The cached property exists only if something used it. Then the next chunk need not
+                # search backward for its open transaction.
                 if "transactions" in chunk.__dict__:
                     self._open_transaction = (chunk.end, chunk.transactions.last)
             if problem is not None:
                 raise problem.with_place(source=self.path)
             if not len(chunk):
                 return
+            # Only the first chunk has the caller's size: a command that shows one record reads
+            # little.
             place, size = chunk.end, CHUNK
 
     def backward(self, place: int, size: int = CHUNK) -> Iterator[Chunk]:
         """Yield the records before an offset: the last chunk first, each chunk in ascending order."""
         while place > self.header_length:
+            # At least one complete record must fit before ``place``.
             base = max(self.header_length, place - max(size, 2 * LONGEST))
             data = self.read(base, place - base)
             places, problem = self._chain_back(data, base)
@@ -361,6 +370,8 @@ class OpenTrail:
 
     def _framed_from(self, place: int) -> int | None:
         for start in range(place, self.size, SEARCH):
+            # The pieces overlap, because resync must see some bytes after a record to accept it. A
+            # record that starts in the overlap is found in the next piece.
             data = self.read(start, SEARCH + OVERLAP)
             found = resync(data, 0, self.order)
             if 0 <= found < SEARCH:
@@ -372,6 +383,7 @@ class OpenTrail:
         stop = min(place, self.size)
         while stop > self.header_length:
             base = max(self.header_length, stop - SEARCH)
+            # Read past ``stop``, so that a record that starts just before it is complete.
             data = self.read(base, stop - base + LONGEST)
             bytes_ = data[: stop - base].tobytes()
             at = len(bytes_)
@@ -403,6 +415,7 @@ class OpenTrail:
         """Yield each metadata record: a buffer, its offset in that, and the buffer's offset in the file."""
         until = min(until, self.size)
         for place in range(max(start, self.header_length), until, CHUNK):
+            # the pieces overlap by the longest record, which is accepted where it starts
             data = self.read(place, CHUNK + LONGEST)
             stop = min(CHUNK, until - place)
             for offset in find_typed(data, self.order, IO_METADATA).tolist():

@@ -33,6 +33,7 @@ def show_record(session: Session, chunk: Chunk, row: int) -> ShownRecord:
     record = session.trail.record(chunk, row)
     forward = session.settings.forward
     session.current = record.offset
+    # In reverse, the next record is the one that ends where this one starts.
     session.position = record.offset + record.length if forward else record.offset
     return replace(_name(session, record), release=session.trail.release)
 
@@ -112,6 +113,7 @@ def find(session: Session, test: RecordTest) -> Iterator[Result]:
 def progress(session: Session, chunk: Chunk, scanned: int) -> Iterator[Result]:
     """Yield a note about the records scanned so far, if NOTIFY is set and due."""
     every = session.settings.notify
+    # true once a multiple of ``every`` lies within this chunk
     if every and scanned // every > (scanned - len(chunk)) // every:
         rba = rba_of(chunk, -1)
         time = time_text(int(chunk.view.io_time[-1]), session.settings.time_offset)

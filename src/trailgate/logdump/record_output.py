@@ -240,6 +240,7 @@ def _header_lines(shown: ShownRecord) -> Iterator[str]:
         title = INDEX_TITLES.get(record.node, INDEX_TITLE)
         audit_rba = f"{title}({first:03}, {second:03})"
     partition = f"  {_letter(record.partition)}  (x{_signed_hex(record.partition)})"
+    # the fields and the columns of Logdump's GHDR, two per line
     rows = (
         ("Hdr-Ind    :     E  (x45)", f"Partition  :   {partition}"),
         (f"UndoFlag   :     {_byte(record.undo)}", f"BeforeAfter:     {_byte(record.image)}"),
@@ -301,6 +302,7 @@ def _data_lines(shown: ShownRecord) -> Iterator[str]:
             yield f"{kind} Image Len {image.length:>5} (x{image.length:08x})"
         key = image.before and record.io_type in KEY_LENGTHS
         if key:
+            # the before image of a key update starts with the length of the key
             length = image.length - KEY_LENGTHS[record.io_type]
             yield f"KeyLen {length:>5} (x{length:08x})"
         yield from _image_lines(image, shown, key=key)

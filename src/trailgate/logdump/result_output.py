@@ -57,6 +57,7 @@ FIELD_NAMES: Final = {
 def text_lines(result: Result) -> Iterator[str]:
     """Yield the lines of a result, with control characters escaped."""
     _, form, _ = FORMS[type(result)]
+    # bytes of a damaged trail must not reach the terminal as control codes
     for line in form(result):
         yield line if line.isprintable() else "".join(map(_escape, line))
 

@@ -101,6 +101,7 @@ class Session:
         if comma:
             rest = f"{more} {rest}"
         rest = rest.strip().removeprefix(",")
+        # "!5" repeats command 5
         if name[:1] == "!" and len(name) > 1:
             name, rest = "!", f"{name[1:]} {rest}"
         command = self.commands.get(name.upper()) or self._expand_abbreviation(name)
@@ -108,6 +109,7 @@ class Session:
 
     def _expand_abbreviation(self, name: str) -> Command:
         matches = [key for key in self.commands if name and key.startswith(name.upper())]
+        # several matching names of one command are not ambiguous
         rows = {self.commands[key].names: self.commands[key] for key in matches}
         if len(rows) == 1:
             return next(iter(rows.values()))

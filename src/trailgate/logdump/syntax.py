@@ -106,6 +106,7 @@ def read_time(text: str, offset: TimeOffset, now: datetime) -> int:
             part.get("second", 0),
         )
         aware = at.replace(tzinfo=zone) if zone is not None else at.astimezone()
+        # ".978.220" → 978220 microseconds
         fraction = (matched["rest"] or "").replace(".", "")[:6].ljust(6, "0")
         return (aware - EPOCH) // MICROSECOND + int(fraction)
     except (ValueError, OverflowError, OSError) as error:
@@ -179,6 +180,7 @@ def one_of(text: str, choices: Mapping[str, Choice]) -> Choice:
     if folded in choices:
         return choices[folded]
     matches = [choices[name] for name in choices if folded and name.startswith(folded)]
+    # several names of one choice are the same object, and count once
     if len(set(map(id, matches))) != 1:
         problem = f"{text[:40]!r} is none of {list_names(choices)}"
         raise OptionError(problem, hint=did_you_mean(text[:40], choices))
@@ -229,6 +231,7 @@ class Arguments:
 def split_commands(line: str) -> list[str]:
     """Split a line into commands at semicolons outside of quotes."""
     pieces: list[str] = [""]
+    # the quote character that is open, or ""
     quote = ""
     for letter in line:
         if letter == ";" and not quote:

@@ -118,6 +118,7 @@ class TaskReading(Reading):
             (work.trail.window(split.start.number, split.end.number + AHEAD).undefined(), split)
             for split in splits
         ]
+        # the definitions are sent once, with the task; the files come with each part
         bare = replace(work, trail=replace(work.trail, files=()))
         return _raising(run_numbered(self.spark, parts, _Task(bare)))
 
@@ -132,6 +133,7 @@ class _Task:
     work: SplitWork
 
     def __call__(self, _: int, part: tuple[TrailFiles, TrailSplit]) -> SplitRead | TrailgateError:
+        # Errors are returned, because Spark would retry a task that raises.
         files, split = part
         trail = replace(files, definitions=self.work.trail.definitions)
         try:

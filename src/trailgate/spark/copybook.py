@@ -75,6 +75,7 @@ class CopybookReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's
         """Yield the records of splits, and add the counts of policies before the rows that they count."""
         tally = Tally()
         for batch in read_splits(part, self._options, self._options.decoder(tally)):
+            # a copy, because the tally is cleared for the next batch
             counts.add(Tally(tally))
             tally.clear()
             yield batch.select(self._names)

@@ -55,6 +55,7 @@ def with_brief_errors(source: C) -> C:
 def _brief(method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
     def calling(*given: Any, **named: Any) -> Any:
+        # a generator's errors are raised later, while it is iterated
         with brief_errors():
             result = method(*given, **named)
         return _briefly(result) if isinstance(result, Iterator) else result
@@ -126,6 +127,7 @@ def as_expected(
 
 def _unfit(batch: pa.RecordBatch, schema: pa.Schema) -> DecodeError:
     """Build the error for the first value that cannot be converted to the schema's type."""
+    # Cast the values one by one to find the first that fails. This runs only to report an error.
     at, row = next(
         (at, row)
         for at, field in enumerate(schema)

@@ -152,6 +152,7 @@ def _frame(
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
 
     def rows(_: int, part: Any) -> Iterator[pa.RecordBatch]:
+        # runs in a task, with the pickled reader and part
         found = reader.rows(part) if counts is None else reader.counted_rows(part, counts)
         return as_expected(found, schema, zone)
 

@@ -245,6 +245,7 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
         begin, stop = int(start["message"]), int(end["message"])
         complete = self._index.range(begin, stop)
         cuts = [begin]
+        # move each cut back to a border between transactions
         for cut in self._index.cuts(begin, stop, self._options.split_bytes):
             border = cut if self._borders is None else self._borders.last(cuts[-1], cut)
             if border > cuts[-1]:
@@ -295,6 +296,7 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
             hint = "It is not the journal that belongs to the stream's checkpoint: restore that one"
             raise StorageError(problem, where=Where(source=str(self._options.journal)), hint=hint)
         if self._to_the_end and self._receiver is None:
+            # availableNow without a broker ends where the journal ended at the first batch
             self._target = end if self._target is None else self._target
             return min(end, max(begin, self._target))
         return end

@@ -85,6 +85,7 @@ def run_numbered(
         yield pa.RecordBatch.from_arrays([pa.array([number]), pa.array([report])], schema=REPORTS)
 
     rows_of_reports = map_parts(spark, parts, rows, "number long, report binary").collect()
+    # collect() returns the rows in any order
     ordered = sorted(rows_of_reports, key=lambda row: int(row["number"]))
     return [pickle.loads(row["report"]) for row in ordered]  # noqa: S301  our own workers' reports
 

@@ -92,6 +92,7 @@ def capture(  # noqa: PLR0913  one parameter an option
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        # positions are the partition's number and the row's number in it
         partition, row = TaskContext.get().partitionId(), 0
         for batch in gather_objects(batches):
             tombstones = parser.options.has_tombstones
@@ -146,6 +147,7 @@ def _check_types(frame: DataFrame) -> None:
         )
         raise OptionError(problem, hint=f"Cast it, as frame.{body}.cast('string')")
     headers = kinds.get("headers", NullType())
+    # Kafka's headers are an array of structs; others are a map
     pair: Any = headers.elementType if isinstance(headers, ArrayType) else None
     if isinstance(headers, MapType):
         known = [headers.keyType, headers.valueType]

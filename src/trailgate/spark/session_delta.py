@@ -53,6 +53,7 @@ class SessionTarget(TableTarget):
                 done = merge(self._spark, target, effects, _has_exact_statistics)
         except ERRORS as error:
             raise _refusal(error, path) from None
+        # Delta skips the MERGE if the transaction's version is committed, and returns no counts.
         if not done:
             raise StorageError(
                 "somebody else applies the same trail to this table", where=Where(source=path)

@@ -95,6 +95,8 @@ class SessionTarget:
     def _last(self, name: str) -> tuple[str | None, int | None]:
         """Return the last position in the snapshots of the table's history, and the current snapshot."""
         with _refusing(name):
+            # The latest snapshot need not have a position: another writer may have added it. So
+            # take the highest position of the table's history.
             (row,) = self._spark.sql(
                 f"SELECT max(s.summary['{self._property}']) AS position, max_by(h.snapshot_id, h.made_current_at) AS version "
                 f"FROM {name}.history AS h JOIN {name}.snapshots AS s ON s.snapshot_id = h.snapshot_id "
@@ -182,6 +184,7 @@ class SessionTarget:
     def write(self, effects: Effects, at: Position) -> None:
         """Write the changes of one table, and commit them together with the position."""
         table = effects.nets.table
+        # read from the table's snapshots, so it includes what another process committed
         name, known = self._name(table.name), self.position(table)
         if known is not None and known.position >= at.position:
             raise StorageError(

@@ -97,6 +97,7 @@ def statement(
         if at not in table.key
     )
     inserted = ", ".join(f"s.c{at}" for at in written)
+    # t is the table, s the staged rows
     parts = [
         f"MERGE INTO {target} AS t USING {rows} AS s ON {match(table, key, is_ranged)}",
         f"WHEN MATCHED AND s.e = {Effect.DELETE:d} THEN DELETE",
@@ -111,6 +112,7 @@ def match(table: TargetTable, key: Sequence[pa.Array], is_ranged: IsRanged = lam
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
     conditions = [f"(t.{quoted(table.columns[at].name)} {equal} s.c{at})" for at in table.key]
     for at, values in zip(table.key, key, strict=True):
+        # A range on the key lets Spark skip the data files whose statistics lie outside of it.
         ranged = any(fits(values.type) for fits in RANGED) and is_ranged(values.type)
         if len(values) and not values.null_count and ranged:
             bounds = pc.min_max(values)

@@ -261,5 +261,6 @@ def map_parts(
             for number in batch.column(0).to_pylist():
                 yield from rows(number, pickle.loads(packed[number]))  # noqa: S301  our own parts
 
+    # one partition, and so one task, for each number
     numbers = spark.range(0, len(parts), 1, max(1, len(parts)))
     return numbers.mapInArrow(run, schema)

@@ -187,6 +187,7 @@ class TrailTail(FileTail):
         if start is not None:
             end = super().latestOffset(start, limit)
         else:
+            # PySpark 4.1 passes no arguments: continue after the last planned batch
             start = self._planned or NOWHERE.json()
             bound = NO_LIMIT if self._planned is None else self.limit
             end = self.stream.latest(StreamOffset.read(start), bound).json()

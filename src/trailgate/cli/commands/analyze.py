@@ -57,6 +57,7 @@ def command(
             with TrailFileReader(file) as reader:
                 for found in analyze(reader.read, file.size, start):
                     kind = getattr(found, "path", ())
+                    # the file header does not count as a record
                     if (left == 0 and kind == (RECORD,)) or (
                         end and (file.number, found.offset) > end
                     ):

@@ -126,6 +126,7 @@ TrailToApply = Annotated[
 @partial(takes, panels=PANELS)
 def command(given: ApplyArguments, trail: TrailToApply = None) -> None:
     """Apply the operations of a trail to tables."""
+    # The ways to run exclude each other.
     ways = {name: getattr(given, name) for name in ("follow", "dry_run", "status", "verify")}
     ways["from"] = given.repaired is not None
     chosen = [f"--{name.replace('_', '-')}" for name, is_given in ways.items() if is_given]

@@ -73,11 +73,13 @@ def command(given: CaptureArguments) -> None:
     if address is not None:
         from trailgate.jobs.receive.metrics import USED as REPORTED
 
+        # These properties do have an effect if messages come from a broker.
         used = USED | REPORTED
         loaded = replace(loaded, notes=tuple(note for note in loaded.notes if note[0] not in used))
     print_ignored(loaded)
     if not given.as_json:
         print_notes(loaded)
+    # EXTTRAIL in the parameter file may name the trail
     if given.target is None and loaded.extract is not None:
         given = replace(given, target=loaded.extract.trail)
     if given.target is None:

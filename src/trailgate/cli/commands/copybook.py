@@ -167,6 +167,7 @@ def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> s
         "constants": ",".join(given.constant) or None,
     }
     named = OPTIONS.match_names(named_values(given.option))
+    # Flags and --option set the same options, so each may be set only in one way.
     for name in OPTIONS.match_names(flags).keys() & named.keys():
         raise OptionError(f"{name} is given twice, also by --option")
     shape = Shape.FLAT if form == "sql" else Shape.TREE

@@ -109,6 +109,7 @@ def command(path: TrailPath, given: ShowArguments) -> None:
     positions = {name: position_in(trail.files, getattr(given, name)) for name in POSITIONS}
     named = {name: getattr(given, name) for name in NAMED_OPTIONS}
     for_people = given.format is Format.TABLE and given.to is None
+    # A table for people has the same columns for all tables, so values stay text.
     options = _with_tables(ReadOptions.of(named | positions), trail, given, typed=not for_people)
     threads = given.threads
     if for_people or given.limit is not None:

@@ -117,6 +117,7 @@ def split_statements(text: str) -> tuple[list[str], str]:
     the second semicolon is inside an open string.
     """
     statements, pending = [], ""
+    # Comments are dropped, because a semicolon in a comment does not end a statement.
     for token in TOKENS.findall(text):
         if token == ";":  # noqa: S105  no password
             statements.append(pending)

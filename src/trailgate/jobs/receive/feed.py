@@ -81,6 +81,7 @@ class Part:
         problems: list[Problem] = []
         before = 0
         for part in filled:
+            # problems refer to messages by their index in a part
             problems += [
                 replace(problem, message=problem.message + before) for problem in part.problems
             ]
@@ -196,6 +197,7 @@ class ComparedIds:
 
     def before(self, number: int) -> str | None:
         """Return the highest id before a received message (or the next one), and forget what came before it."""
+        # Drop the parts before ``number``, but remember their highest id.
         while self._recent:
             numbers, last = self._recent[0]
             at = int(np.searchsorted(numbers, number))
@@ -310,6 +312,7 @@ class ReceivingAhead:
         parts, size, count = [first.part], first.size, len(first.part)
         while self._turns and (part := self._turns[0].part) is not None:
             size, count = size + part.size, count + len(part)
+            # the caller must see where the replay ends, so do not join across that
             alike = self._turns[0].is_replayed == first.is_replayed
             if not alike or size > JOINED_BYTES or count > JOINED_MESSAGES:
                 break
@@ -406,6 +409,8 @@ class JournalFeed:
         if window is None:
             return None
         self._check(window)
+        # Store first, then acknowledge. A crash in between leads to a redelivery, which the journal
+        # recognises and drops.
         try:
             stored = self._journal.append(window.messages)
         except BrokerError as error:
@@ -503,6 +508,7 @@ class KafkaFeed:
 
     def receive(self, seconds: float) -> Part | None:
         """Return the next messages; see ``Feed``."""
+        # the replay ends at the end offset of the start
         self.is_replayed = self.is_replayed or self._receiver.next >= self._high
         window = self._receiver.receive(seconds)
         if window is None:

@@ -69,6 +69,7 @@ class TransactionBorders:
         If these are all of one transaction, return the border after it, if that is not after
         ``end``.
         """
+        # double the number of messages until they contain a border
         stop = begin
         while stop < end:
             stop = min(begin + most, end)
@@ -235,6 +236,7 @@ class StoringReceiver:
             return
         self._quiet_since = None
         messages, error = self._deduplicate(window.messages)
+        # store first, then acknowledge
         with self._changing:
             self._journal.append(messages)
         if error is not None:

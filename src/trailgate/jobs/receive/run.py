@@ -200,6 +200,7 @@ def capture_repaired(
             raise StorageError("nothing was received into this trail", where=Where(source=prefix))
         known = _known(listed, position.repaired)
         fresh = [line for line in lines if line.position not in known]
+        # the digest recognises the same set of messages after an interruption
         digest = hashlib.sha256("".join(line.position for line in fresh).encode()).hexdigest()
         if position.pending not in (None, digest):
             raise interruption_error(prefix)
@@ -272,6 +273,7 @@ def _parse(
     state = capture.state_after(None if last is None else last.csn)
     parsed = capture.parse(_messages(lines), state)
     end = capture.at_end(parsed.state)
+    # The first fault of a message wins: reversed, so that earlier problems overwrite later ones.
     bad = {max(one.message, 0): one.error for one in reversed(parsed.problems)}
     bad |= {len(lines) - 1: one.error for one in end.problems}
     for batch, message in ((parsed.batch, parsed.message), (end.batch, end.message)):
@@ -292,6 +294,7 @@ def _messages(lines: Sequence[_Line]) -> MessageBatch:
         ],
         RECEIVED,
     )
+    # a position is the file's and the offset's digits, ten each
     halves = [(line.position[:DIGITS], line.position[DIGITS:]) for line in lines]
     files, offsets = np.array(halves, np.int64).reshape(-1, 2).T
     messages, _ = as_messages(rows, (files, offsets), lines[0].path)
@@ -350,6 +353,7 @@ class LiveCapture:
 
         In the mode "stop", raises the first bad message's error.
         """
+        # drop the lines of the quarantine that the last commit does not count
         if self._quarantine.exists() or self._held:
             append_lines(self._quarantine, self._held, ())
         committed = self._committed
@@ -390,6 +394,8 @@ class LiveCapture:
             parsed = self._capture.parse(part.messages, self._state, part.problems)
             self._state = parsed.state
             taken = self._units.take(part, parsed)
+        # The commit comes last. After a crash before it, operations are skipped and lines are cut
+        # off when the messages are read again.
         counts, transactions = self._append(taken)
         if taken.lines:
             lines = BytesIO(b"".join(taken.lines))
@@ -430,6 +436,7 @@ class LiveCapture:
             return
         self._appender.commit(position.encode())
         self._committed = position
+        # only now may the journal forget the messages
         self._feed.mark_captured(taken.number)
 
     def _report(

@@ -145,6 +145,7 @@ class Units:
         unit = np.cumsum(parsed.starts_unit, dtype=np.int64)
         if self._stop and bad:
             return self._stop_before(part, parsed, unit, bad[min(bad)], min(bad))
+        # the usual case: everything is good and complete
         if not bad and self._open is None and not parsed.state.is_open:
             return Taken(((parsed.batch, encoded),) if parsed.batch.rows else (), (), part.end)
         return self._divide(part, parsed, unit, bad)
@@ -190,6 +191,7 @@ class Units:
         buffered: Iterable[Whole] = ()
         if blamed > 0 and self._open is not None:
             buffered = self._open.operations
+        # the operations of the units before the bad one
         before = self._units_of(parsed, unit) < blamed
         complete: list[Whole] = [(parsed.batch.where(before), None)] if before.any() else []
         return Taken(chain(buffered, complete), (), number, error=error)
@@ -202,6 +204,7 @@ class Units:
 
     def _units_of(self, parsed: Parsed, unit: Longs) -> Longs:
         """Return the unit of each operation."""
+        # message -1 means an operation of an earlier part, which belongs to unit 0
         inside = parsed.message >= 0
         return np.where(inside, unit[np.where(inside, parsed.message, 0)], 0)
 
@@ -220,6 +223,7 @@ class Units:
             if closed > 0:
                 lines += self._open.lines
                 buffered = self._open.operations
+        # the operations of units that have ended and have no fault
         good = ~np.isin(unit_of_operation, np.fromiter(reasons, np.int64)) & (
             unit_of_operation < closed
         )

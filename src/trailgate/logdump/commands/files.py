@@ -127,6 +127,7 @@ def obey(session: Session, arguments: Arguments) -> Iterator[Result]:
     lines = read_whole(path).decode("utf-8", "replace").splitlines()
     session.depth += 1
     try:
+        # -- starts a comment
         for line in lines:
             if line.strip() and not line.lstrip().startswith("--"):
                 yield Note(f">> {line.strip()}", {"command": line.strip()})

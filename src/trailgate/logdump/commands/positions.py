@@ -56,6 +56,7 @@ def _at_file_header(session: Session) -> bool:
 
 
 def _records(session: Session, wanted: int) -> Iterator[Result]:
+    # at the end of the file, records may have been appended since it was opened
     if session.settings.forward and session.start >= session.trail.size:
         session.trail.grown()
     suppressed = 0
@@ -135,6 +136,7 @@ def begin(session: Session, arguments: Arguments) -> Iterator[Result]:
     for chunk in session.trail.forward(session.trail.header_length, SMALL):
         late = chunk.view.io_time >= time
         if late.any():
+            # argmax gives the index of the first True
             session.position = rba_of(chunk, int(late.argmax()))
             values = {"rba": session.position}
             yield Note(f"Reading forward from RBA {session.position}", values)
@@ -178,6 +180,7 @@ def for_header(session: Session, arguments: Arguments) -> Iterator[Result]:
     back = previous or not session.settings.forward
     start = session.start
     if back and session.current is not None and session.settings.forward:
+        # PREV means before the record shown last, not before the next one
         start = min(start, session.current)
     offset = trail.record_before(start) if back else trail.good_record_from(start)
     if offset is None:

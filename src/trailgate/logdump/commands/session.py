@@ -277,6 +277,7 @@ def again(session: Session, arguments: Arguments) -> Iterator[Result]:
     if session.depth == DEEPEST:
         raise OptionError("this command would repeat itself")
     yield Note(f">> {line}", {"command": line})
+    # the history gets the repeated command in place of the "!"
     session.history[-1] = line
     session.depth += 1
     try:
@@ -287,6 +288,7 @@ def again(session: Session, arguments: Arguments) -> Iterator[Result]:
 
 def _earlier(session: Session, text: str) -> str:
     """Return an earlier command by its number, by a number counted from the end, or by its first letters."""
+    # the last entry is the present command
     earlier = session.history[:-1]
     sought = text.strip().removeprefix("!")  # !! repeats the last one
     if sought.lstrip("-").isdigit() and sought.isascii():
