@@ -152,7 +152,7 @@ PROBLEMS: Final = {
     "half a property": (section(0x74, b"\xc1\x04\x01\xa1\x01a") + BODY, "the number of values"),
     "a number": (section(0x74, b"\xc1\x05\x01\x54\x01\x54\x01") + BODY, "the number of values"),
     "a name": (section(0x74, b"\xc1\x05\x02\x54\x01\x54\x01") + BODY, "not a string"),
-    "a count": (section(0x73, b"\xc0\x02\x05\x40") + BODY, "a value ends after"),
+    "a count": (section(0x73, b"\xc0\x02\x05\x40") + BODY, "a value is longer than its"),
     "no count": (section(0x73, b"\xc0\0") + BODY, "the number of values"),
     "bytes left": (section(0x73, b"\xc0\x03\x01\x40\x40") + BODY, "the number of values"),
     "more fields": (section(0x70, b"\xc0\x07\x06" + b"\x40" * 5 + b"\x41") + BODY, "the number"),

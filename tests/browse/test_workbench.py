@@ -501,8 +501,8 @@ def test_properties_are_saved_only_where_the_command_allows_it(tmp_path: Path) -
     assert (folder / "p.properties").read_text() == "# two\n"
     for name in ("../p", "/tmp/p", "a/b", ".x", "", "a\0b"):
         answer = post(client, properties="# x", do="save", save_name=name, overwrite="on")
-        assert "is not a name" in answer.text
-    assert "is not a name" in post(client_of(workbench.Workbench()), **given).text
+        assert "is not a valid name" in answer.text
+    assert "is not a valid name" in post(client_of(workbench.Workbench()), **given).text
     assert [path.name for path in folder.rglob("*")] == ["p.properties"]
 
 

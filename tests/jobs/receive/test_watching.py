@@ -188,7 +188,7 @@ def test_a_port_gives_the_metrics_of_the_moment_and_nothing_else() -> None:
         assert asked(port, "/metrics?x=1") == as_text(total, "dirdat/ot")
         with pytest.raises(urllib.error.HTTPError, match="404"):
             asked(port, "/etc/passwd")
-        with pytest.raises(OptionError, match="cannot be given"), metrics_output(f":{port}", "o"):
+        with pytest.raises(OptionError, match="cannot be served"), metrics_output(f":{port}", "o"):
             pass
     with pytest.raises(urllib.error.URLError):
         asked(port)
