@@ -474,8 +474,8 @@ class FileTotals:
     def _add_facts(self, step: Chunk, change: Any) -> None:
         found, facts = step.found, self.facts
         rows, strings = found.csn
-        # Only the records of changes have a CSN, and only the first of each transaction contains
-        # it. So the CSN of a record is the last one at or before it.
+        # `rows` are the records that contain a CSN, usually the first of each transaction. A record
+        # without one has the last CSN before it.
         at = np.flatnonzero(change)
         if len(at):
             first, last = int(at[0]), int(at[-1])

@@ -415,7 +415,7 @@ class OpenTrail:
         """Yield each metadata record: a buffer, its offset in that, and the buffer's offset in the file."""
         until = min(until, self.size)
         for place in range(max(start, self.header_length), until, CHUNK):
-            # the pieces overlap by the longest record, which is accepted where it starts
+            # a record belongs to the piece in which it starts; the overlap completes it
             data = self.read(place, CHUNK + LONGEST)
             stop = min(CHUNK, until - place)
             for offset in find_typed(data, self.order, IO_METADATA).tolist():
