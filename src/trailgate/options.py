@@ -50,6 +50,7 @@ def instance(*types: type) -> Callable[[Any], Any]:
     """
 
     def check_value(value: Any) -> Any:
+        # In Python a bool is an int, but limit=True is a mistake.
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError
         return value
@@ -160,6 +161,7 @@ class Options:
             row = self.rows.get(_fold(name))
             if row is None:
                 raise self._unknown_error(name)
+            # Python's None means that the caller did not set the option.
             if value is not None:
                 matched[row.name] = value
         return matched
@@ -179,12 +181,14 @@ def check_arguments(function: Function) -> Function:
 
     @cache
     def hints() -> dict[str, Any]:
+        # Resolve each annotation separately: one that names a type imported only for type checkers
+        # raises NameError, and must not prevent the checks of the others.
         plain: Any = inspect.unwrap(function)
         resolved: dict[str, Any] = {}
         for name, text in plain.__annotations__.items():
-            own = SimpleNamespace(__annotations__={name: text})
+            single = SimpleNamespace(__annotations__={name: text})
             with suppress(NameError):  # a type that only checkers of types import
-                resolved |= get_type_hints(own, plain.__globals__)
+                resolved |= get_type_hints(single, plain.__globals__)
         return resolved
 
     @wraps(function)
@@ -193,6 +197,7 @@ def check_arguments(function: Function) -> Function:
             hint = hints().get(name, Any)
             if not _is_of(value, hint):
                 raise OptionError(f"{name} must be {_words(hint)}, not {_shown(value)}")
+            # open() would raise ValueError without naming the argument.
             if isinstance(value, str) and "\0" in value:
                 raise OptionError(f"{name} has a zero byte: {value!r}")
         return function(*given, **named)
@@ -208,13 +213,16 @@ def _is_of(value: Any, hint: Any) -> bool:
     if origin in (Annotated, Union, UnionType):
         kinds = inside[:1] if origin is Annotated else inside
         return any(_is_of(value, one) for one in kinds)
+    # Compare the types too, because 1 == True.
     if origin is Literal:
         return any(type(value) is type(one) and value == one for one in inside)
     kind: Any = origin or hint
+    # As in PEP 484, an int is accepted for a float.
     if kind is float:
         kind = (int, float)
     if str(getattr(kind, "__module__", "")).startswith("pyspark."):
         return True  # Spark Connect has other classes of the same names
+    # Bytes iterate as numbers, which no function here expects.
     if kind is Iterable and isinstance(value, bytes | bytearray):
         return False
     of_kind = isinstance(value, kind)
@@ -234,6 +242,7 @@ def _words(hint: Any) -> str:
 
 def _shown(value: Any) -> str:
     """Return a value as one line of an error: a short literal, or only the type's name."""
+    # The repr of other values may be long or have several lines.
     if isinstance(value, str | int | float | bytes | None):
         return repr(value)
     return f"{type(value).__name__}"
@@ -258,6 +267,7 @@ def list_names(keywords: type[Any], options: Options) -> Callable[[Function], Fu
     def decorate(function: Function) -> Function:
         plain = signature(function)
         own = [one for one in plain.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        # `inspect.signature` prefers this attribute to the function's real parameters.
         vars(function)["__signature__"] = plain.replace(parameters=[*own, *named])
         return function
 
@@ -275,6 +285,7 @@ def _text(text: str) -> str:
 
 
 def _whole_number(text: str) -> int:
+    # int() would also accept blanks, underscores and digits of other scripts.
     if not (text.isascii() and text.removeprefix("-").isdigit()):
         raise ValueError
     return int(text)
@@ -334,8 +345,10 @@ PATHS: Final = Kind("a list of paths", _names, _passed_names)
 def choice(values: Mapping[str, Any] | type[Enum]) -> Kind:
     """Return the kind whose values are these, written as their keys in lower case."""
     known = values if isinstance(values, Mapping) else {str(one.value): one for one in values}
+    # An empty key is accepted but not listed in the error.
     *most, last = filter(None, known)
 
+    # A text is compared with the keys; a value of Python must be one of the values themselves.
     def read(text: str) -> Any:
         if text.casefold() not in known:
             raise ValueError

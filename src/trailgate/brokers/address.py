@@ -132,6 +132,7 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
     """Parse an address. ``user`` and ``password`` apply if it contains none. Raises OptionError."""
     try:
         parts = urlsplit(text)
+        # `port` is parsed only here, and raises ValueError for a wrong one.
         port = parts.port
     except ValueError as error:
         raise OptionError(f"{_shown(text)} is not an address: {error}") from None
@@ -143,6 +144,8 @@ def parse_address(text: str, user: str | None = None, password: str | None = Non
         raise OptionError(f"{_shown(text)} names no host", hint=_FORM)
     kind, destination = _destination(text, unquote(parts.path).removeprefix("/"))
     options = _options(text, parts)
+    # The broker keeps a durable subscription under the client id and the name, also while nobody is
+    # connected.
     if "durable" in options and (kind != TOPIC or "client-id" not in options):
         problem = f"{_shown(text)}: a durable subscription needs a topic and a client-id"
         hint = f"{scheme}://host/topic/NAME?durable=NAME&client-id=ID"
@@ -169,6 +172,7 @@ def unknown_protocol(text: str) -> OptionError:
 def _shown(text: str) -> str:
     """Return an address without its password."""
     scheme, slashes, rest = text.partition("://")
+    # The last @ ends the login, because a password may contain others.
     login, at, place = rest.rpartition("@")
     user, colon, _ = login.partition(":")
     return f"{scheme}{slashes}{user}:...@{place}" if at and colon else text

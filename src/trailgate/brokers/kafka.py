@@ -64,6 +64,7 @@ def received_messages(messages: Sequence[Any], offsets: Longs, now: int) -> pa.R
         lines = [last_of_each([*lines, more])]  # the last of repeated headers wins, as in Kafka
     faults = pc.if_else(values.is_null(), pa.scalar(TOMBSTONE), pa.scalar(None, pa.string()))
     if not_text:
+        # The mask of the messages with a header that is not UTF-8. A tombstone keeps its own fault.
         wrong = np.isin(np.arange(len(messages)), not_text)
         faults = pc.coalesce(faults, pc.if_else(pa.array(wrong), BAD_HEADER, None))
     columns = [
@@ -82,6 +83,7 @@ def _own_lines(messages: Sequence[Any], ids: pa.Array) -> list[HeaderLines]:
     topic, partition = messages[0].topic(), messages[0].partition()
     digits = pc.utf8_lpad(ids, OFFSET_WIDTH, "0")
     times = np.array([message.timestamp() for message in messages], np.int64).reshape(-1, 2)
+    # timestamp() returns (type, milliseconds); type 0 means that the message has no time.
     timed = np.flatnonzero(times[:, 0])
     return [
         repeat(
@@ -157,6 +159,7 @@ class KafkaReceiver:
 
     def known_end(self) -> int:
         """Return the end offset that the broker reported last (the offset after the last message)."""
+        # cached=True: no request, the value came with the last fetch.
         _, high = self._consumer.get_watermark_offsets(self._place, cached=True)
         return max(self.next, int(high))
 
@@ -167,6 +170,7 @@ class KafkaReceiver:
         """
         low, high = self.bounds(self._patience)
         self.next = low if offset is None else offset
+        # `high` is the offset of the next message to come, from which a caught-up trail continues.
         if not low <= self.next <= high:
             problem = (
                 f"the broker has messages {low} to {high}, but the trail continues at {self.next}"
@@ -232,6 +236,7 @@ class KafkaReceiver:
             raise self._error(self._kafka.KafkaException(known.error))
         numbers = sorted(known.partitions)
         wanted = self._address.options.get("partition")
+        # Kafka orders messages only within a partition, and a trail needs one order.
         if wanted is None and len(numbers) > 1:
             problem = (
                 f"the topic has {len(numbers)} partitions, and their messages have no common order"
@@ -270,10 +275,13 @@ class KafkaReceiver:
         librdkafka retries for ever and reports a failure only through this callback.
         """
         codes, text = self._kafka.KafkaError, error.str()
+        # _SSL also covers failures that a retry can cure; an untrusted certificate is not one of
+        # them.
         distrust = error.code() == codes._SSL and "certificate" in text  # noqa: SLF001  the library's public name
         if distrust or error.code() == codes._AUTHENTICATION:  # noqa: SLF001  as above
             self._refusal = text
         self._trouble = self._trouble or text
+        # Until the partition is known, `_ask` raises the trouble, so do not log it too.
         if self._place is not None:
             _LOG.warning("%s (%s)", text, self._address)
 

@@ -153,8 +153,10 @@ def _delimited(capture: Capture, options: DelimitedOptions, messages: MessageBat
     except BadMessagesError:  # a record with an incomplete header
         tables = []
     starts, ends = fields.starts.tolist(), fields.ends.tolist()
+    # Record i has the fields bounds[i] up to bounds[i+1].
     bounds, roles = fields.bounds.tolist(), roles_of(options)
     data_bytes, shown = bytes(messages.data), []
+    # Records of the same table and number of fields have the same labels.
     labels: dict[tuple[str, int], Sequence[tuple[str, str]]] = {}
     for number, (first, last) in enumerate(pairwise(bounds[: LISTED + 1])):
         key = tables[number] if tables else "", last - first
@@ -177,6 +179,8 @@ def _labels(
     table = capture.definitions.get(name) if name else None
     rest = count - len(options.header)
     parts = 1 + options.hasnames + options.hasbefores
+    # The fields after the header must be whole columns, each with a name and a before value if the
+    # options say so.
     if table is None or rest <= 0 or rest % parts or rest // parts > len(table.columns):
         return labels + [("", "")] * (count - len(labels))
     pairing = ColumnPairing.of(options, rest // parts)
@@ -223,8 +227,10 @@ def _fixed_width(
         ]
         own = []
         for begin, stop, name, role, kind in places:
+            # A short record lacks its last fields.
             if start + begin >= end:
                 break
+            # Offsets of layouts are in characters or in bytes; `units` converts them to bytes.
             first, last = units.byte(np.array([start + begin, min(start + stop, end)])).tolist()
             text = _text(whole[first:last], page)
             own.append(FieldView(first, last, name, role, text, kind))

@@ -104,12 +104,14 @@ def application(
         assert isinstance(error, HTTPException)
         return problem("there is no such page", error.status_code)
 
+    # The pages of the trail are missing if only the workbench is served.
     routes = [] if index is None else _TrailPages(index, statements, around).routes()
     routes += map(_asset, ASSETS)
     if bench is not None:
         routes += [WorkbenchPage(bench, around).route(), *map(_asset, BENCH_ASSETS)]
     if index is None:
         routes.append(Route("/", lambda _: RedirectResponse(ADDRESS.removeprefix("/"))))
+    # Only these addresses accept POST.
     return Guard(
         Starlette(
             routes=routes, exception_handlers={TrailgateError: refused, HTTPException: missing}
@@ -165,11 +167,13 @@ class _TrailPages:
     async def _save(self, request: Request) -> Response:
         make = partial(answer_file, self.index, self.statements, request.query_params)
         file, kind = await until_left(request, make)
+        # iter() with a sentinel: call until it returns b"".
         parts = iter(lambda: file.read(SENT), b"")
         return StreamingResponse(parts, media_type=kind, background=BackgroundTask(file.close))
 
     async def _cancel(self, request: Request) -> Response:
         await run_in_threadpool(self.statements.end)
+        # The typed statement returns to the page, so that it can be corrected.
         draft = parse_qs((await request.body()).decode("utf-8", "replace")).get("sql", [""])[0]
         return RedirectResponse(link_to("sql", draft=draft), 303)
 
@@ -247,6 +251,7 @@ def _read(index: GrowingIndex) -> None:
 def _listening(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
+    # A restarted server gets the same port at once, although old connections are in TIME_WAIT.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((address.host, address.port))

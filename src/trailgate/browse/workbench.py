@@ -100,6 +100,7 @@ class Sheet:
         if self.form == "hex":
             starts = [match.start() for match in _PAIR.finditer(self.message)]
             return starts[offset] if offset < len(starts) else len(self.message)
+        # errors="ignore" drops a character that the offset cuts in two.
         head = self.body[:offset]
         text = head.decode(errors="ignore")
         return len(text) - (text.count("\r\n") if self.form == "crlf" else 0)
@@ -196,6 +197,7 @@ class Workbench:
         if self.messages is None:
             return []
         entries = Path(self.messages).iterdir()
+        # Names that begin with a point or an underscore are hidden.
         files = (one.name for one in entries if one.name[0] not in "._" and one.is_file())
         return sorted(files)[:LISTED]
 
@@ -219,6 +221,7 @@ class Workbench:
             raise OptionError(f"{name!r} is not a valid name for the file")
         path = Path(self.save_to, name)
         try:
+            # "xb" fails if the file exists, also if it was created a moment ago.
             with path.open("wb" if overwrite else "xb") as file:
                 file.write(as_file(text))
         except FileExistsError:
@@ -259,6 +262,7 @@ def paths_in(properties: str) -> list[str]:
     paths = []
     for line in properties.split("\n"):
         name, equals, value = line.strip().partition("=")
+        # Parse line by line, because the parser of properties stops at errors.
         row = property_row(name.strip()) if equals and not name.startswith("#") else None
         if row is not None and row.kind is ValueKind.PATH and value.strip():
             paths.append(value.strip())
@@ -302,6 +306,7 @@ def sheet_of(body: bytes) -> tuple[Sheet, dict[str, str]]:
     given: dict[str, str] = {}
     names, texts = [], []
     for name, value in pairs:
+        # Browsers send line ends as CR LF.
         text = value.replace("\r\n", "\n").replace("\r", "\n")
         if name == "file_name":
             names.append(text.strip())
@@ -383,6 +388,7 @@ class _Examined:
         if not body.strip():
             return
         messages = replace(messages_from([body], MESSAGE), headers=(self._headers(),))
+        # A format without definitions infers the tables from the message itself.
         if options.infers:
             inference = row_of(options).inference(options)
             inference.add(messages)
@@ -400,6 +406,7 @@ class _Examined:
                 self.errors.append(error)
                 if not error.where.line:
                     break
+                # An empty line keeps the numbers of the lines after it.
                 lines[error.where.line - 1] = ""
         return Properties(())
 
@@ -427,6 +434,7 @@ class _Examined:
         last = capture.at_end(parsed.state)
         self.found = replace(self.found, view=view, tried=True)
         problems = [one.error for one in (*parsed.problems, *last.problems)]
+        # Prefer the errors of each record to the one error that refused the message.
         self.errors += (errors_of(capture, view, messages) if problems else []) or problems
         # the operations of complete transactions, and those at the end of the input
         every = [row for part in (parsed, last) for row in part.operations().to_pylist()]

@@ -72,6 +72,7 @@ class OptionArguments:
 
         Raises OptionError with the text ``missing`` for an empty one.
         """
+        # Without any phrase, treat it as one empty phrase, which raises.
         for phrase in self.phrases or ((),):
             if not phrase:
                 raise OptionError(missing)
@@ -129,6 +130,7 @@ def string(arguments: OptionArguments) -> RecordTest:
         missing = "a text to look for is missing"
         for first, *rest in arguments.each(missing):
             fold = bool(rest) and first.upper() == "BOTH"
+            # "BOTH" alone is the text to look for.
             word, *limits = rest if fold else [first, *rest]
             text = word.strip("/") if word[:1] == "/" else unquote(word)
             yield filters.of_bytes(text.encode(), read_byte_range(limits), fold=fold)
@@ -157,6 +159,7 @@ def integer(width: int) -> MakeTest:
     def make(arguments: OptionArguments) -> RecordTest:
         first, *limits = arguments.words
         number = read_number(first, -bound // 2, bound - 1)
+        # A negative number is written as its two's complement: -1 becomes ff ff.
         needle = (number % bound).to_bytes(width, "big")
         return filters.of_bytes(needle, read_byte_range(limits))
 
@@ -171,6 +174,7 @@ def ggs_token(arguments: OptionArguments) -> RecordTest:
     def test(chunk: Chunk) -> Mask:
         token = find_token(chunk.source, chunk.view.tokens, code)
         found = np.zeros(len(chunk), bool)
+        # Only the rows that have the token; the others stay False.
         for row in token.rows.tolist():
             start, end = token.spans.starts[row], token.spans.ends[row]
             payload = chunk.source.data[start:end].tobytes()
@@ -194,6 +198,7 @@ def user_token(arguments: OptionArguments) -> RecordTest:
     def test(chunk: Chunk) -> Mask:
         found = np.zeros(len(chunk), bool)
         areas = chunk.view.user
+        # Only the records that have user tokens.
         for row in np.flatnonzero(areas.sizes).tolist():
             found[row] = has(chunk.source.data[areas.starts[row] : areas.ends[row]].tobytes())
         return found
@@ -223,6 +228,7 @@ def column(arguments: OptionArguments) -> RecordTest:
 
     def test(chunk: Chunk) -> Mask:
         found = np.zeros(len(chunk), bool)
+        # Decode one record at a time: columns are found only by walking through the image.
         for row in np.flatnonzero(chunk.view.data_length > 0).tolist():
             found[row] = has(chunk, row)
         return found

@@ -119,11 +119,12 @@ def number_transactions(indicator: Octets, apart: Mask) -> Numbers:
     """
     found = follow(indicator_marks(indicator, apart | (indicator > ONLY_RECORD)), is_open=True)
     begins = found.starts | (apart & (indicator == ONLY_RECORD))
-    # ``own`` counts transactions and records apart together, so that these get numbers of their
-    # own. ``of_transaction`` translates the numbers of follow(), which counts transactions only.
-    own = np.cumsum(begins)
-    of_transaction = np.append(BEFORE, own[found.starts])
-    number = np.where(found.apart, own, of_transaction[found.number])
+    # ``combined`` counts transactions and records outside of them together, so that the latter get
+    # numbers too. ``of_transaction`` translates the numbers of follow(), which counts transactions
+    # only.
+    combined = np.cumsum(begins)
+    of_transaction = np.append(BEFORE, combined[found.starts])
+    number = np.where(found.apart, combined, of_transaction[found.number])
     firsts = np.flatnonzero(begins)
     still_open = int(of_transaction[-1]) if found.is_open else NONE
     return Numbers(number, still_open, firsts, found.faults[firsts] == CONTINUES_NOTHING)

@@ -5,7 +5,7 @@ settings show them. A metadata record is printed with its table definition: with
 Defgen writes it, or as SQL. JSON contains everything, whatever the settings. Bytes are printed like
 this::
 
-     0000 0004 4A6F 686E 0001 0004 0000 0007           | ....John........
+     0000 0004 4a6f 686e 0001 0004 0000 0007           | ....John........
 """
 
 from __future__ import annotations
@@ -163,6 +163,7 @@ _KINDS: Final[Mapping[int, Callable[[ShownRecord], Iterator[str]]]] = MappingPro
 
 def _all_attributes(table: Table) -> Iterator[str]:
     titles = [f"{number:>2}){name.replace('_', ' ')}" for number, name in enumerate(ATTRIBUTES, 1)]
+    # Six titles per line, padded to equal width.
     for start in range(0, len(titles), 6):
         yield "".join(f"{title:<22}" for title in titles[start : start + 6]).rstrip()
     yield from (STAR, f"TDR version: {TDR_VERSION}", f"Definition for table {table.name}")
@@ -219,6 +220,7 @@ def record_lines(shown: ShownRecord) -> Iterator[str]:
         yield from _header_lines(shown)
         yield ""
     yield from _first_lines(shown)
+    # The data of a metadata record is part of its first lines, as its table's definition.
     if record.io_type != IO_METADATA:
         yield from _data_lines(shown)
     if settings.ggs_tokens is not Display.OFF and record.tokens is not None:
@@ -344,6 +346,7 @@ def _new_head(column: ColumnBytes) -> str:
 def _token_lines(shown: ShownRecord) -> Iterator[str]:
     record, settings = shown.record, shown.settings
     tokens = record.tokens or ()
+    # ON shows all tokens as one block of bytes, DETAIL each token under a heading.
     if settings.ggs_tokens is Display.ON:
         raw = b"".join(token(t.code, t.payload, t.info, record.order) for t in tokens)
         yield from dump(raw, settings.dump_charset)
@@ -355,6 +358,7 @@ def _token_lines(shown: ShownRecord) -> Iterator[str]:
 
 def _user_lines(raw: bytes, display: Display, charset: Charset) -> Iterator[str]:
     yield f"User tokens: {len(raw):>5} bytes"
+    # None if the bytes are not pairs of name and value; then they are dumped.
     pairs = read_user_tokens(raw)
     for name, value in pairs or ():
         yield f"{name:<20}: {value if display is Display.DETAIL else f'{len(value.encode()):>5} bytes'}"

@@ -82,6 +82,7 @@ def _bytes(shown: ShownBytes) -> Iterator[str]:
 def _header(shown: ShownHeader) -> Iterator[str]:
     settings = shown.settings
     created = 0 if shown.header is None else shown.header.trail.creation_time
+    # Without the frame around the payload.
     inner = shown.raw[FRAME:-FRAME]
     yield RULE
     yield f"{time_text(created, settings.time_offset)} FileHeader           Len {len(inner):>5} RBA 0"
@@ -103,6 +104,7 @@ def _header_tokens(shown: ShownHeader) -> Iterator[str]:
         return
     for group, fields, _ in groups:
         name = GROUP_NAMES.get(group.code, "unknown")
+        # Logdump titles groups "GroupID", and formats them like tokens.
         head = token_head(group.code, name, group.info, len(group.payload))
         yield head.replace("TokenID", "GroupID", 1)
         for field in fields:
@@ -200,6 +202,7 @@ def _header_values(shown: ShownHeader) -> Values:
     ]
     if shown.header is not None:
         fields = asdict(shown.header)
+        # The unknown fields are among the tokens above.
         fields.pop("unknown")
         values["header"] = _plain(fields)
     return values

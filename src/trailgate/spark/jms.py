@@ -173,6 +173,7 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
                 problem = f"the option {OPTIONS.row(name).spelling} applies only to a broker, and no broker is given"
                 raise OptionError(problem, hint="Give url, as stomp://HOST/QUEUE")
         return None
+    # The options replace the login of the properties, but may not contradict that in the url.
     given = {"jms.user": values["user"], "jms.password": values["password"]}
     known = {**connection, **{name: text for name, text in given.items() if text is not None}}
     address = broker_address(() if url is None else (url,), known)
@@ -227,6 +228,8 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
         self._receive(begin)
         while True:
             end = self._end(begin)
+            # The batch ends between two transactions. With availableNow, wait until there is such a
+            # border or the broker is quiet.
             stop = self._cut(begin, end, most)
             if stop > begin or not self._is_waiting():
                 return {"message": stop}
@@ -250,6 +253,7 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
             border = cut if self._borders is None else self._borders.last(cuts[-1], cut)
             if border > cuts[-1]:
                 cuts.append(border)
+        # The batch is too small to be divided, or is one transaction.
         if len(cuts) == 1:
             return [InputPartition(complete)] if stop > begin else []
         cuts.append(stop)
@@ -307,6 +311,7 @@ class JmsTail(Rows, DataSourceStreamReader, SupportsTriggerAvailableNow):  # typ
             return end if most is None else min(end, begin + most)
         if most is None:
             return self._borders.last(begin, end)
+        # At least one transaction, even if it has more messages than the limit.
         return self._borders.last_within(begin, most, end)
 
     def _is_waiting(self) -> bool:

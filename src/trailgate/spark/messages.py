@@ -152,6 +152,8 @@ class MessageReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's 
     def partitions(self) -> list[InputPartition]:
         """Return the partitions: large files are split, small ones packed together."""
         reading = self._reading
+        # If transactions are known by their ids, they may span messages, so one task reads
+        # everything.
         apart = not reading.capture.options.by_id
         ranges = plan_ranges(reading.source, reading.options.split_bytes, apart=apart)
         return [InputPartition(own) for own in ranges]

@@ -97,6 +97,7 @@ class TrailOptions:
 
         Operations of all tables have the same schema, so no trail is read.
         """
+        # Only the rows of one table need the trail, for the table's definition.
         first = self.paths[0] if self.reading.table is None else self.trails()[0]
         return schema_of(first, self.reading)
 
@@ -130,6 +131,8 @@ def partitions_of(
         trail = trail.undefined()
     partitions = []
     for split in splits:
+        # A split ends at a byte, but its last transaction may end in a later file, so the task gets
+        # some files more.
         window = trail.window(split.start.number, min(split.end.number + AHEAD, last))
         partitions.append(InputPartition(TrailPart(window, split, table, number)))
     return partitions
@@ -160,6 +163,7 @@ class TrailTail(FileTail):
         limit = BatchLimit(options.max_files_per_trigger, options.max_bytes_per_trigger)
         super().__init__(TrailStream(self._find), limit)
         self.options, self._schema = options, schema
+        # The end of the last planned batch.
         self._planned: Offset | None = None
         self._checked = False  # whether the CSNs in the options were compared with the trail's
         self._patience, self._notices = Patience(REST_WAITS), Notices()
@@ -257,6 +261,7 @@ class TrailReader(Rows, DataSourceReader):  # type: ignore[misc]  # pyspark's ty
 
     def rows(self, part: TrailPart) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
+        # The partitions were sent without definitions; put them back.
         trail = replace(part.trail, definitions=self._definitions[part.number or 0])
         return read_split(trail, part.split, self._options.reading, part.table)
 

@@ -149,6 +149,7 @@ def subscription(dialect: Dialect, address: BrokerAddress) -> dict[str, str]:
     headers = {
         "id": "0",
         "destination": dialect.kinds[address.kind].format(address.destination),
+        # "client": an ACK also acknowledges all messages before it.
         "ack": "client",
         dialect.ahead.header: str(address.number(dialect.ahead.option, dialect.ahead.default)),
     }
@@ -236,6 +237,7 @@ class StompConnection(Connection):
             problem = f"the broker speaks STOMP {known.get('version', '1.0')}, not 1.2"
             raise self.error(problem, refused=True)
         self.server = known.get("server", "")
+        # Each direction uses the longer of the two offered intervals; 0 means no heart-beats.
         ours, theirs = _beats(known.get("heart-beat", "0,0"))
         if ours:
             self._silence = GRACE * max(self._offered, ours)
@@ -256,12 +258,14 @@ class StompConnection(Connection):
 
     def _check_silence(self) -> None:
         silent = time.monotonic() - self._last_received
+        # `_silence` is 0 if the broker sends no heart-beats; then silence says nothing.
         if self._silence and silent > self._silence:
             raise self.error(f"nothing came from the broker for {silent:.0f} seconds")
 
     def _send(self, data: bytes) -> None:
         until, rest = time.monotonic() + SEND_SECONDS, memoryview(data)
         with self._sending:
+            # The socket does not block, so it may accept only a part; wait until it can take more.
             while rest:
                 rest = rest[self._send_some(rest) :]
                 if rest and time.monotonic() > until:
@@ -272,6 +276,7 @@ class StompConnection(Connection):
 
     def _beat(self, seconds: float) -> None:
         """Send a line feed whenever nothing was sent for ``seconds`` (STOMP 1.2, Heart-beating)."""
+        # Looking twice per interval keeps the pause below one and a half intervals.
         while not self._closed.wait(seconds / 2):
             if time.monotonic() - self._last_sent < seconds:
                 continue

@@ -110,6 +110,7 @@ class ApplyArguments(ApplyOptions):
     @property
     def options(self) -> ApplyOptions:
         """The options of apply, without those of the command."""
+        # This class inherits the fields of ApplyOptions; copy only these.
         return ApplyOptions(**{one.name: getattr(self, one.name) for one in fields(ApplyOptions)})
 
 
@@ -179,6 +180,7 @@ def apply(given: ApplyArguments, trail: str) -> None:
                 if progress is not None:
                     progress(done.operations)
         done += ApplyReport(notices=run.notices)
+    # From here on the tables are changed: a closed pipe must not turn that into a failure.
     with done_already():
         if given.as_json:
             print(json.dumps(as_values(done, run.retries.faults), ensure_ascii=False))
@@ -303,6 +305,7 @@ def _print_comparison(report: VerifyReport, target: str) -> None:
 
     rows = report.tables.items()
     loaded = any(one.untouched for _, one in rows)
+    # Most comparisons have no untouched rows, so their column appears only if there are some.
     kinds = ("equal", *(["untouched"] if loaded else []), "missing", "surplus", "different")
     print_rows(
         ("table", *kinds), [(name, *(getattr(one, kind) for kind in kinds)) for name, one in rows]

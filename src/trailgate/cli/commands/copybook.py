@@ -137,6 +137,7 @@ def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[
     Raises the first error if all compilers refuse.
     """
     layouts, refused = {}, {}
+    # A construct that one compiler refuses must not hide the results of the others.
     for name in COMPILERS:
         try:
             layouts[name] = _read(paths, given, name)
@@ -221,8 +222,11 @@ def _print_dialects(by_compiler: Mapping[str, list[Layout]]) -> None:
     rows: list[tuple[str, ...]] = []
     for same in zip(*by_compiler.values(), strict=True):
         rows.append((same[0].name, "record", *(f"{layout.size} bytes" for layout in same)))
+        # The same items stand at the same places in every compiler's tree, so they can be paired.
         for fields in zip(*(layout.root.walk() for layout in same), strict=True):
             spans = [(field.offset, field.size) for field in fields]
+            # Show an item only if its span differs between compilers; the record's size is shown
+            # already.
             if fields[0] is not same[0].root and len(set(spans)) > 1:
                 shown = (f"{offset}, {size}" for offset, size in spans)
                 rows.append((fields[0].name, fields[0].usage.value, *shown))

@@ -87,10 +87,12 @@ def skip(session: Session, arguments: Arguments) -> Iterator[Result]:
     numbers = [word for word in plain if word != "FILTER"]
     wanted = left = read_number(numbers[0]) if numbers else 1
     for chunk in chunks(session, SMALL):
+        # Every record has a length above 0: this mask selects all.
         mask = session.filters.mask(chunk) if filtered else chunk.view.lengths > 0
         rows = chosen(session, mask)[:left]
         left -= len(rows)
         if not left and rows:
+            # Called for its effect: it moves the session's position behind the record.
             show_record(session, chunk, rows[-1])
             break
     values = {"skipped": wanted - left, "rba": session.position}
@@ -111,6 +113,7 @@ def position(session: Session, arguments: Arguments) -> Iterator[Result]:
         session.position = 0
     elif word:
         rba = read_number(word)
+        # The file may have grown since it was opened, so look again before refusing.
         if rba > trail.size and (not trail.grown() or rba > trail.size):
             raise OptionError(f"the file ends at RBA {trail.size}")
         session.position = rba
@@ -202,6 +205,7 @@ def for_transaction_end(session: Session, _arguments: Arguments) -> Iterator[Res
         rows = chosen(session, _is_at_border(chunk, LAST))
         if rows:
             rba = rba_of(chunk, rows[0])
+            # The position is the end of the record, which must not be shown.
             session.position = rba + int(chunk.view.lengths[rows[0]])
             yield Note(f"End of Transaction found at RBA {rba}", {"rba": rba})
             break
@@ -223,6 +227,7 @@ def for_transaction_begin(session: Session, _arguments: Arguments) -> Iterator[R
 def _is_at_border(chunk: Chunk, border: int) -> Mask:
     """Return the mask of the records that are the first, or the last, of their transactions."""
     indicator = chunk.view.indicator
+    # `apart` marks records that neither open nor end a transaction.
     mask: Mask = ((indicator == border) | (indicator == ONLY_RECORD)) & ~chunk.apart
     return mask
 

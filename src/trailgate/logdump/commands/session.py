@@ -100,6 +100,7 @@ def show_float(_session: Session, arguments: Arguments) -> Iterator[Result]:
     digits = "".join(arguments.plain).removeprefix("0x")
     try:
         raw = bytes.fromhex(digits)
+        # 4 bytes are a float, 8 a double; other lengths raise KeyError.
         kind = {4: ">f", 8: ">d"}[len(raw)]
     except (ValueError, KeyError) as error:
         raise OptionError("FLOAT takes 8 or 16 hex digits") from error
@@ -241,6 +242,7 @@ def explain(session: Session, arguments: Arguments) -> Iterator[Result]:
         yield Lines(f"{command.syntax}{others}", lines)
         return
     without = {names for row in UNSUPPORTED for names in row.names}
+    # A command stands in the mapping under each of its names; list it once.
     rows = {row.names: row for row in session.commands.values()}
     listed = (
         f"{row.names[0]:<22}{row.help}"
@@ -292,6 +294,7 @@ def _earlier(session: Session, text: str) -> str:
     earlier = session.history[:-1]
     sought = text.strip().removeprefix("!")  # !! repeats the last one
     if sought.lstrip("-").isdigit() and sought.isascii():
+        # read_number refuses numbers outside the list, so the index below is valid.
         number = read_number(sought, -len(earlier), len(earlier))
         return earlier[number if number < 0 else number - 1]
     for line in reversed(earlier):
