@@ -124,14 +124,17 @@ def _around(index: TrailIndex, place: TrailPlace) -> tuple[int, TrailPlace | Non
     if at < 0:
         return (0 if spans else place.offset), None
     source, view = records_of(index, spans[at])
+    # The last record that starts at or before the offset.
     row = int(np.searchsorted(view.offsets, place.offset - source.base, "right")) - 1
     start = source.base + int(view.offsets[row])
     if place.offset >= spans[at].end:  # in damaged bytes after the span
         return start, TrailPlace(place.number, start)
     if row:
         return start, TrailPlace(place.number, source.base + int(view.offsets[row - 1]))
+    # The first record of the file comes after the header, which starts at 0.
     if not at:
         return start, TrailPlace(place.number, 0) if start else None
+    # The last record of the span before.
     before, records = records_of(index, spans[at - 1])
     return start, TrailPlace(place.number, before.base + int(records.offsets[-1]))
 
@@ -163,6 +166,7 @@ def _node(part: Part, pieces: list[Piece]) -> Node:
             piece.style,
         )
     first = len(pieces)
+    # A token's frame comes first, then its parts, then its trailer.
     pieces.append(Piece(first, part.offset, part.frame))
     inner = [_node(one, pieces) for one in part.parts]
     if part.trailer:

@@ -59,6 +59,7 @@ class Filters:
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Self:
         """Parse the filters of an address. Raises OptionError if they are invalid."""
+        # Both "I,U" and "IU" are accepted.
         kinds = "".join(query.get("kinds", "").upper().split(","))
         if not set(kinds) <= set(KINDS):
             raise OptionError(f"kinds={kinds!r} may contain only the letters {KINDS}")
@@ -79,6 +80,7 @@ class Filters:
     @property
     def wanted(self) -> Wanted:
         """The parts of operations that must be decoded for the filters and the page."""
+        # A search for transactions shows no values, so no column is decoded.
         columns = frozenset[str]() if self.indicators else None
         return Wanted(self.tables, columns=columns, lenient=True)
 
@@ -121,6 +123,7 @@ class Filters:
             passing &= _mask(pc.invert(below_csn(block.csn, self.from_csn)))
         if self.to_csn:
             passing &= _mask(pc.invert(above_csn(block.csn, self.to_csn)))
+        # Text is the slowest filter, so search it only if rows remain.
         if self.text and passing.any():
             passing &= self._has_text(block)
         return passing
@@ -276,6 +279,7 @@ class Search:
 
         Nobody can know whether these bytes would match.
         """
+        # The range that the found rows cover.
         begin, end = (result.before, self.place) if self.back else (self.place, result.after)
         with self.index.lock:
             lost = [
@@ -288,6 +292,7 @@ class Search:
         rows = sorted([*result.rows, *lost], key=lambda row: row.place)
         if len(rows) <= self.rows:
             return replace(result, rows=tuple(rows))
+        # With the damage there are more rows than fit, so the page ends earlier.
         if self.back:
             rows = rows[-self.rows :]
             return Found(tuple(rows), self.place, rows[0].place)
@@ -326,6 +331,7 @@ class Search:
                     matches.append(part)
             else:
                 matches += self._shown(part, rows if self.back else rows - len(matches))
+            # Searching back, the whole span is read, because the last matches are wanted.
             if not self.back and len(matches) >= rows:
                 break
         return matches[-rows:] if self.back else matches[:rows]

@@ -88,6 +88,7 @@ class ApplyView(LiveView):
     def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
         """Return the counts of each target table, ordered by the number of operations."""
         tables = self._done.tables
+        # The most operations first; equal counts in the order of names.
         ranked = sorted(tables, key=lambda name: (-tables[name].operations, name))
         rows = [
             (name, *(getattr(tables[name], column) for column in COLUMNS)) for name in ranked[:room]
@@ -148,6 +149,7 @@ class ApplyWatch:
         if self.run is not None:
             was_up = self.statistics.up
             self.statistics = self.statistics.with_target(self.run.retries)
+            # A target that went up or down is reported at once.
             measure |= self.statistics.up != was_up
             if measure or time.monotonic() - self._measured > MEASURED:
                 self.statistics = self.statistics.with_lag(lag_bytes(self.run), self.run.position)
@@ -214,6 +216,7 @@ class Following:
             try:
                 run = watch.run = stack.enter_context(opened(retries))
                 self._follow(run, watch, stopped)
+                # Measure once more, so that the final metrics are those of the end.
                 watch.tick(measure=True)
                 lacks_operations = run.lacks_operations
             except BaseException:

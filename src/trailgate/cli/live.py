@@ -141,6 +141,7 @@ class _Stderr(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with suppress(OSError):  # closed or full
+            # A StreamHandler would keep the stream that was current when it was created.
             print(self.format(record), file=sys.stderr, flush=True)
 
 
@@ -306,6 +307,7 @@ class _Watch:
     def batch(self, report: BatchReport) -> None:
         """Report the result of a batch."""
         self.statistics = self.statistics.with_batch(report, time.time())
+        # Lines would destroy the view.
         if self._view is None:
             self._print(json.dumps(asdict(report)) if self._as_json else _sentence(report))
         self.tick()

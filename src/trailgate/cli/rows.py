@@ -123,6 +123,7 @@ class Counted:
 def limit_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
     """Yield pieces of batches with at most ``limit`` rows in all, and stop reading after them."""
     left = limit
+    # Before anything is read from the source.
     if left == 0:
         return
     for batch in batches:
@@ -173,6 +174,7 @@ def print_table(
         if batch is None:
             more = True
             break
+        # Without the extra row.
         part = batch.slice(0, limit - printed)
         more = batch.num_rows > part.num_rows
         if not started:

@@ -89,6 +89,7 @@ def read_changes(
             if seen is not None:
                 seen.add(block.table.name)
             if tables is None or tables.fits(block.table.name):
+                # `order` are the block's row numbers in the batch.
                 keep[block.order] = True
                 if after:
                     later = pc.greater(block.position, after).to_numpy(zero_copy_only=False)
@@ -153,9 +154,11 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
         known = check_folder(folder, mask_logins(source.prefix), form)
         files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
         run = _Run(files, writer_for(format, format_options), progress)
+        # `after` applies only to the first run; later runs continue at the state's position.
         begin = known.position or after
         seen = set[str]()
         try:
+            # One split, because messages are written in the order of the trail.
             splits = plan(source, begin, WHOLE_TRAIL)
             for batch in read_changes(source, splits, begin, chosen, seen):
                 run.take(batch)
@@ -211,6 +214,7 @@ class _Run:
         self._state = _sum(self._state, self._open, _position(batch, stop - 1))
         self._open = Published("")
         self._files.commit(self._state)
+        # The messages after it wait for the end of their transaction.
         self._files.append(messages, safe)
         self._add_open(batch, stop, batch.rows, len(messages) - safe)
         if self._progress is not None:
@@ -219,6 +223,7 @@ class _Run:
     def finish(self) -> None:
         """Write the messages that the writer still buffers, if their transaction has ended."""
         rest = self._writer.finish()
+        # Messages of an open transaction are left for the next run.
         if len(rest) and not self._open.operations:
             self._files.append(rest)
             self._state = replace(self._state, messages=self._state.messages + len(rest))

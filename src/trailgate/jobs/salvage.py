@@ -158,6 +158,8 @@ class RecordGroups:
             return self.why(int(faulty[0]))
         if not self.headed[group]:
             return kinds.HEADLESS.statement
+        # All records are good, and the last one ends the transaction: then the end itself is
+        # suspect, because the next record continues the transaction.
         return SUSPECT if self.closes[rows[-1]] else self.why_open(group + 1)
 
 
@@ -171,6 +173,7 @@ def runs(step: Chunk, rows: Longs) -> Iterator[tuple[int, int]]:
         return
     starts = step.found.view.offsets[rows]
     ends = starts + step.found.view.lengths[rows]
+    # The positions in `rows` at which a record does not start where the one before it ends.
     breaks = np.flatnonzero(starts[1:] != ends[:-1]) + 1
     firsts = np.concatenate([[0], breaks])
     lasts = np.concatenate([breaks, [len(rows)]]) - 1
@@ -185,6 +188,7 @@ def byte_ranges(step: Chunk, rows: Longs, apart: Mask) -> Iterator[ByteRange]:
     if not len(rows):
         return
     which = apart[rows]
+    # Split where records change between apart and not apart.
     borders = np.flatnonzero(which[1:] != which[:-1]) + 1
     for piece in np.split(rows, borders):
         for start, end in runs(step, piece):
@@ -234,6 +238,7 @@ class Selection:
             if step.end > step.start:
                 self.leave(LeftOut(step.number, step.start, step.end - step.start, step.problem))
         elif isinstance(step, FileBegun):
+            # A file is missing before this one.
             if step.file.number != self._number + 1:
                 self._adjacent = False
             self._number = step.file.number
@@ -291,6 +296,7 @@ class Selection:
         start, stop = span.start, span.stop
         if start == stop:
             return
+        # Without the last group, which may continue in the next chunk and is pending.
         whole = groups.whole[:-1]
         self.transactions += int((whole & ~groups.restart[:-1]).sum())
         # one element per record: whether its group is complete
@@ -382,6 +388,7 @@ class NewTrail:
         facts = HeaderFacts("", self.first + step.number)
         if step.header is not None:
             self.headers.append((step.raw, step.header.order))
+            # A patched header that reads back with the new number has all the fields to change.
             patched = self._patch(step.number, facts)
             if decode_header(patched)[0].trail.seqno == facts.seqno:
                 (self.folder / self.name(step.number)).write_bytes(patched)

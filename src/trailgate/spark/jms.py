@@ -56,7 +56,7 @@ IDLE_SECONDS: Final = 2
 OPTIONS: Final = Options(
     "jms",
     (
-        Option("url", TEXT, "the broker's queue or topic, as stomp://HOST/QUEUE"),
+        Option("url", TEXT, "the broker's queue or topic, for example stomp://HOST/QUEUE"),
         Option("user", TEXT, "the user, if the url has none"),
         Option("password", TEXT, "the password, if the url has none"),
         Option("receive", FLAG, "false: only follow the journal, which another process fills"),
@@ -166,12 +166,12 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
     named = url is not None or URL in connection
     if (wanted and not named) or (wanted is False and url is not None):
         problem = f"receive is {str(wanted).lower()}, and {'a' if named else 'no'} url is given"
-        raise OptionError(problem, hint="As url=stomp://HOST/QUEUE, without receive")
+        raise OptionError(problem, hint="Give url=stomp://HOST/QUEUE, without receive")
     if wanted is False or not named:
         for name in ("user", "password", "idle_seconds"):
             if values[name] != OPTIONS.row(name).default:
                 problem = f"the option {OPTIONS.row(name).spelling} applies only to a broker, and no broker is given"
-                raise OptionError(problem, hint="Give url, as stomp://HOST/QUEUE")
+                raise OptionError(problem, hint="Give url, for example stomp://HOST/QUEUE")
         return None
     # The options replace the login of the properties, but may not contradict that in the url.
     given = {"jms.user": values["user"], "jms.password": values["password"]}
@@ -179,7 +179,7 @@ def _address(values: Mapping[str, Any], connection: Mapping[str, str]) -> Broker
     address = broker_address(() if url is None else (url,), known)
     if address is None:
         problem = "the option url is not the address of a broker"  # it may have a password
-        raise OptionError(problem, hint="As stomp://HOST/QUEUE or amqp://HOST/QUEUE")
+        raise OptionError(problem, hint="For example stomp://HOST/QUEUE or amqp://HOST/QUEUE")
     if url is not None and not _is_login(address, values):
         problem = "the options user and password differ from the login in the url"
         raise OptionError(problem, hint="State it in one place")

@@ -89,6 +89,7 @@ def capture(  # noqa: PLR0913  one parameter an option
     _check(frame, parser)
     projection = Projection.of(None if table is None else parser.definitions.table(table), chosen)
     schema = spark_schema(projection.schema)
+    # Workers know no session, so the time zone is read here.
     zone = str(frame.sparkSession.conf.get("spark.sql.session.timeZone"))
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -145,7 +146,7 @@ def _check_types(frame: DataFrame) -> None:
         problem = (
             f"the column {body} is {kinds[body].simpleString()}, and a message is text or bytes"
         )
-        raise OptionError(problem, hint=f"Cast it, as frame.{body}.cast('string')")
+        raise OptionError(problem, hint=f"Cast it, for example frame.{body}.cast('string')")
     headers = kinds.get("headers", NullType())
     # Kafka's headers are an array of structs; others are a map
     pair: Any = headers.elementType if isinstance(headers, ArrayType) else None
@@ -159,7 +160,7 @@ def _check_types(frame: DataFrame) -> None:
         hint = "Headers are a map of strings, or an array of structs of key and value"
         raise OptionError(problem, hint=hint)
     if FAULT in kinds and not isinstance(kinds[FAULT], StringType | NullType):
-        raise OptionError(f"the column {FAULT} is {kinds[FAULT].simpleString()}, and not a string")
+        raise OptionError(f"the column {FAULT} is {kinds[FAULT].simpleString()}, not a string")
 
 
 def _headers(entries: Iterable[Any], row: int) -> dict[str, str]:
@@ -167,6 +168,7 @@ def _headers(entries: Iterable[Any], row: int) -> dict[str, str]:
 
     Headers without a value are skipped.
     """
+    # Arrow returns a map as pairs, and Kafka's structs as dictionaries.
     pairs = [tuple(pair.values()) if isinstance(pair, dict) else pair for pair in entries]
     headers: dict[str, str] = {}
     for name, value in pairs:
@@ -191,6 +193,7 @@ def messages_of_rows(
     Raises DecodeError if a body is null, unless the format has ``tombstones``.
     """
     body = batch.column("body").cast(pa.large_binary())
+    # For these formats, a message without a body is not a fault.
     if tombstones:
         body = body.fill_null(b"")
     if body.null_count:
@@ -206,6 +209,8 @@ def messages_of_rows(
     if len(bad):
         first = int(bad[0])
         raise DecodeError(batch[FAULT][first].as_py(), where=Where(message=row + first))
+    # Use Arrow's own buffers: message i is data[bounds[i]:bounds[i+1]]. A sliced array starts at
+    # its offset.
     _, bounds, data = body.buffers()
     ends = np.frombuffer(bounds, np.int64)[body.offset : body.offset + len(body) + 1]
     headers = None
@@ -290,11 +295,11 @@ def _of_frame(
 ) -> DataFrame:
     if definitions is None:
         problem = "the definitions of the tables are not given"
-        raise OptionError(problem, hint="Give definitions, as the trail's .def file")
+        raise OptionError(problem, hint="Give definitions, for example the trail's .def file")
     lacking = [column for column in _COLUMNS if column not in frame.columns]
     if lacking:
         problem = f"the DataFrame has no column {lacking[0]}"
-        raise OptionError(problem, hint="It must have those of the operations table")
+        raise OptionError(problem, hint="It must have the columns of the operations table")
     known = definitions if isinstance(definitions, Definitions) else read_definitions(definitions)
 
     def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Messages]:
@@ -302,6 +307,7 @@ def _of_frame(
         for batch in batches:
             typed = batch.select(_COLUMNS).cast(OPERATIONS_SCHEMA)
             yield writer.write(from_operations(typed, known))
+        # The writer buffers the messages of the last transaction.
         yield writer.finish()
 
     @brief_rows

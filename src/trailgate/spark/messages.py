@@ -217,7 +217,7 @@ def check_stream(capture: Capture) -> None:
     """Raise OptionError if transactions span messages, because a batch could end inside a transaction."""
     if capture.spans_messages or capture.options.by_id:
         problem = "transactions that span messages cannot be taken from a stream of files"
-        hint = "Capture into a trail by trailgate capture, again and again, and stream the trail"
+        hint = "Run trailgate capture repeatedly, and stream the trail that it writes"
         raise OptionError(problem, hint=hint)
 
 

@@ -65,6 +65,7 @@ class SessionTarget:
     commits_alone = True
 
     def __init__(self, address: str, group: str, spark: SparkSession) -> None:
+        # The group becomes a part of a property's and a table's name.
         if not re.fullmatch(r"[\w-]+", group):
             raise OptionError(
                 f"{group!r} cannot be the name of a group in an Iceberg catalog",
@@ -73,6 +74,7 @@ class SessionTarget:
         self._spark, self._root, self._group = spark, tuple(address.split(".")), group
         self._property = PROPERTY.format(group)
         with _refusing(address):
+            # Raises now if the session has no such catalog.
             spark.sql(f"SHOW NAMESPACES IN {quoted(self._root[0])}").collect()
         self._checkpoint = self._checkpoint_row()
         self._names = set(self._checkpoint["tables"]) if self._checkpoint else set()
@@ -144,6 +146,7 @@ class SessionTarget:
             ).collect()
 
     def _create_namespace(self, parts: Sequence[str]) -> None:
+        # Parents first: CREATE NAMESPACE does not create them.
         for end in range(1, len(parts) + 1):
             namespace = self._name(parts[:end])
             self._spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}").collect()
@@ -190,12 +193,14 @@ class SessionTarget:
             raise StorageError(
                 "somebody else applies the same trail to this table", where=Where(source=name)
             )
+        # The setting adds the position to the properties of the snapshot that the write commits.
         with _refusing(name), settings_of(self._spark, {SETTING + self._property: at.position}):
             self._write(name, effects)
         self._names.add("/".join(table.name))
 
     def _write(self, name: str, effects: Effects) -> None:
         nets = effects.nets
+        # No row has to be found by its key: append, or replace all rows.
         if effects.emptied or effects.appended:
             inserted = nets.where(nets.effect != Effect.DELETE)
             columns = [one.values for one in whole_rows(inserted)]
@@ -244,6 +249,7 @@ def _closing(name: str, closing: Closing) -> str:
         f"{quoted(column)} = CAST('{one.as_py()}' AS {_type(one.type)})"
         for column, one in closing.values.items()
     )
+    # IS NOT TRUE is also true for NULL.
     is_open = f"{quoted(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
     return f"UPDATE {name} SET {values} WHERE {is_open}"
 

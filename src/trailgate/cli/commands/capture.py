@@ -189,12 +189,14 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
 
             with applied_beside(output.trail, given.apply_to, output) as beside:
                 total = print_live(live, output, beside)
+    # A capture that follows runs until it is stopped, so its exit code says nothing about messages.
     if options.until_empty and total.mostly_bad:
         raise typer.Exit(1)
 
 
 def _given(given: CaptureArguments, names: tuple[str, ...]) -> str | None:
     """Return the flag of the first of these options that is set, or None."""
+    # An option counts as set if its value differs from the default.
     plain = CaptureArguments()
     changed = (name for name in names if getattr(given, name) != getattr(plain, name))
     return next((flag_of(name) for name in changed), None)

@@ -146,6 +146,7 @@ def _with_tables(
 
     table, tables, text_times = given.table, given.tables, given.times == AS_TEXT
     if typed and len(table) == 1 and not tables and options.records is None:
+        # Fail before anything is read, with a hint for trails without definitions.
         try:
             find_table(trail, table[0])
         except DefinitionError as error:

@@ -86,6 +86,7 @@ class Statistics:
 
     def with_link(self, link: Link) -> Self:
         """Return the statistics with the state of the connection (the same object if nothing changed)."""
+        # The first connection is not a reconnection.
         again = max(0, link.made - 1)
         if (link.is_made, again) == (self.connected, self.reconnections):
             return self
@@ -135,6 +136,7 @@ def as_text(statistics: Statistics, trail: str) -> str:
     lines += OPERATIONS.lines(COUNTER, counts)
     gauges = [(row, statistics) for row in OF_NOW] + [(row, statistics.last) for row in GAUGES]
     for row, source in gauges:
+        # No batch yet, or a value that is not known: omit the metric.
         value = getattr(source, row.of, None)
         if value is not None:
             lines += row.lines(GAUGE, [(labels, value)])
@@ -159,6 +161,7 @@ def read_reports(connection: Mapping[str, str]) -> ReportOptions:
     if target.casefold() not in TARGETS:
         raise _error(OUTPUT, target, f"one of {', '.join(TARGETS)}")
     seconds, records = connection.get(TIME), connection.get(RECORDS)
+    # int("0") is false: 0 messages are not an interval.
     if records is not None and not (records.isascii() and records.isdecimal() and int(records)):
         raise _error(RECORDS, records, "a number of messages such as 1000")
     return ReportOptions(

@@ -88,6 +88,7 @@ def read_position(text: str | None, source: str | None, prefix: str) -> SourcePo
     where = Where(source=prefix)
     try:
         fields = json.loads(text)
+        # Unknown or missing fields raise TypeError.
         position = SourcePosition(**fields)
         if not isinstance(position.number, int) or not isinstance(position.quarantine, int):
             raise TypeError("not numbers")  # noqa: TRY301  reported below
@@ -213,6 +214,8 @@ def capture_repaired(
             return RepairSummary(prefix, skipped=skipped)
         batches = _parse(capture, fresh, appender)
         added_lines = "".join(f"{line.position}\n" for line in fresh).encode()
+        # The list grows before the trail, but only the commit's size counts: a line beyond it is
+        # cut off.
         size = append_lines(listed, position.repaired, [BytesIO(added_lines)])
         if position.pending is None:
             appender.commit(replace(position, pending=digest).encode())
@@ -221,6 +224,7 @@ def capture_repaired(
         for batch in batches:
             more, begun = count_operations(batch, 0, batch.rows)
             counts, transactions = add_counts(counts, more), transactions + begun
+            # Only the operations that an interrupted run had not appended.
             missing = rest.rest(batch)
             if missing is not None and missing.rows:
                 appender.append(missing)
@@ -363,10 +367,12 @@ class LiveCapture:
         busy = time.monotonic()
         while not stopped():
             part = self._feed.receive(POLL_SECONDS)
+            # The stored messages are read again, so all operations after the last commit were seen.
             if self._feed.is_replayed and not self._skipped.is_done:
                 self._skipped.finish()
             if part is not None:
                 yield self._take(part)
+            # A broken connection does not count as idle time.
             elif self._feed.is_connected and self._options.until_empty:
                 if time.monotonic() - busy >= self._options.idle_seconds:
                     return
