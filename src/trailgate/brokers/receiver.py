@@ -110,7 +110,7 @@ class Connection(ABC):
 
     @abstractmethod
     def owned_until(self, error: BrokerError) -> float:
-        """Return until when the broker may still hold this consumer's messages after an error.
+        """Return the time until which the broker may hold this consumer's messages after an error.
 
         The time is on the clock of ``time.monotonic``; it is 0 if the broker knows that the
         connection is gone.

@@ -85,11 +85,9 @@ class Filters:
         return Wanted(self.tables, columns=columns, lenient=True)
 
     def may_be_in(self, span: Span, tables: int | None) -> bool:
-        """Return whether a span may contain matching operations.
+        """Return whether a span may contain matching operations, judging by its ranges only.
 
         ``tables`` are the bits of the chosen tables.
-
-        The span's ranges decide that without reading it.
         """
         earliest, latest = span.times
         kinds = sum(1 << KINDS.index(kind) for kind in self.kinds)

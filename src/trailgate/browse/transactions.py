@@ -52,9 +52,9 @@ class Transaction:
 
 
 class Ids(NamedTuple):
-    """The first id of transactions of a chunk.
+    """The first id of each transaction in a chunk.
 
-    ``numbers`` are the transactions that have one, ascending.
+    ``numbers`` are the transactions that have an id, in ascending order.
     """
 
     numbers: Longs

@@ -161,7 +161,7 @@ def _form(kind: pa.DataType, facts: Mapping[str, str], *, nested: bool) -> dict[
 
 
 def _bounds(kind: pa.DataType, facts: Mapping[str, str]) -> dict[str, Any]:
-    """Limit a text to digits, to hex, or to the length of the item."""
+    """Return the keywords that limit a text to digits, to hex, or to the length of the item."""
     if pa.types.is_decimal(kind):
         return {"pattern": DECIMAL if kind.scale else DIGITS}
     if pa.types.is_binary(kind):

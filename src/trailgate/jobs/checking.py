@@ -95,7 +95,7 @@ class Reading:
     def check(
         self, found: Inspected, followed: Followed, source: TrailBytes, tables: TrailTables
     ) -> None:
-        """Find and note the records that readers refuse, if they do not accept all of them."""
+        """Decode a chunk's records as the readers do, and note those that they refuse."""
         _Work(self, found, source, tables, _numbered_groups(found, followed)).run()
 
     def read(self, source: TrailBytes, view: RecordView, tables: TrailTables) -> None:

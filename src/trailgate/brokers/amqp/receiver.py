@@ -246,7 +246,7 @@ class AmqpConnection(Connection):
         super().close()
 
     def owned_until(self, error: BrokerError) -> float:
-        """Return until when the broker may hold this consumer's messages; see ``Connection``.
+        """Return the time until which the broker may hold this consumer's messages; see ``Connection``.
 
         If the connection went silent, the broker waits for its timeout, and it has announced half
         of that (AMQP 1.0, 2.4.5). In all other cases the broker closed the connection, or sees that

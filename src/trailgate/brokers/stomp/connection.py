@@ -205,7 +205,7 @@ class StompConnection(Connection):
         super().close()
 
     def owned_until(self, error: BrokerError) -> float:
-        """Return until when the broker may hold this consumer's messages; see ``Connection``.
+        """Return the time until which the broker may hold this consumer's messages; see ``Connection``.
 
         A broker gives up after two missing heart-beats.
         """
