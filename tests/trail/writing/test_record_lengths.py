@@ -55,10 +55,10 @@ ROWS = {
     "large object": operation("I", {}, {"ID": 1, "DOC": "x" * 9000}),
     "update with large objects": operation("U", {"ID": 1, "DOC": "y" * 5000}, {"DOC": "x" * 9000}),
     # The number of digits changes within each of these ranges, and at the last one the record is cut.
-    **{f"{n} bytes": operation("I", {}, {"ID": 1, "NAME": "n" * n}) for n in range(70, 85)},
-    **{f"{n} bytes": operation("I", {}, {"ID": 1, "NAME": "n" * n}) for n in range(970, 985)},
-    **{f"{n} bytes": operation("I", {}, wide(n)) for n in range(9960, 9990)},
-    **{f"{n} bytes": operation("I", {}, wide(n)) for n in range(65_380, 65_480, 3)},
+    **{f"{n} bytes": operation("I", {}, {"ID": 1, "NAME": "n" * n}) for n in range(76, 80)},
+    **{f"{n} bytes": operation("I", {}, {"ID": 1, "NAME": "n" * n}) for n in range(976, 980)},
+    **{f"{n} bytes": operation("I", {}, wide(n)) for n in range(9968, 9972)},
+    **{f"{n} bytes": operation("I", {}, wide(n)) for n in (65_395, 65_396, 65_397, 65_480)},
     "fragments": operation("I", {}, wide(100_000)),
     "fragments of both images": operation("U", wide(100_000), wide(90_000)),
     "long key update": operation("K", wide(100_000), wide(90_000) | {"ID": 2}),
@@ -66,7 +66,7 @@ ROWS = {
     # GGS tokens leave about 10,000 bytes of the first record to its data: four digits in the room for five.
     **{
         f"{n} digits of a tag": operation("I", {}, wide(70_000), ORATAG="AB" * n)
-        for n in range(55_412, 55_430)
+        for n in (55_421, 55_422, 55_423)
     },
 }
 
@@ -87,15 +87,15 @@ def check(records: list[TrailRecord]) -> int:
 
 @pytest.mark.parametrize("updates", UpdateFormat)
 def test_each_record_states_its_own_length(updates: UpdateFormat) -> None:
-    for form in (TrailFormat(7, ByteOrder.LITTLE, updates), TrailFormat(7, ByteOrder.BIG, updates)):
-        for name, row in ROWS.items():
-            body, encoded = written([row], form, DEFINITIONS)
+    form = TrailFormat(7, ByteOrder.LITTLE, updates)
+    for name, row in ROWS.items():
+        body, encoded = written([row], form, DEFINITIONS)
 
-            records = records_of(body, form.order)[len(DEFINITIONS) + 1 :]
+        records = records_of(body, form.order)[len(DEFINITIONS) + 1 :]
 
-            assert check(records) >= 1, name
-            assert sum(record.length for record in records) == encoded.body.size
-            assert max(record.length for record in records) <= 0xFFFF
+        assert check(records) >= 1, name
+        assert sum(record.length for record in records) == encoded.body.size
+        assert max(record.length for record in records) <= 0xFFFF
 
 
 def test_a_length_of_fewer_digits_than_there_is_room_for_is_right() -> None:
