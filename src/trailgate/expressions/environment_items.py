@@ -23,6 +23,7 @@ from trailgate.model.changes import (
     INSERT,
     KEY_UPDATE,
     MIDDLE,
+    RECORD_LENGTH,
     TRUNCATE,
     UPDATE,
     WHOLE,
@@ -45,12 +46,16 @@ NO_POSITION: Final = "0"  # messages have no transaction log (trail format §5.2
 
 
 class Item(NamedTuple):
-    """What an item gives, whether the operation's transaction must be known for it, and whether it is given of messages alone, or of trails alone."""
+    """What an item gives, whether the operation's transaction must be known for it, and whether it is given of messages alone, or of trails alone.
+
+    An item ``of_records`` is known only when the record is written: it may be a token's whole value, and nothing else.
+    """
 
     give: Give
     of_transaction: bool = False
     of_messages: bool = False
     of_trails: bool = False
+    of_records: bool = False
 
 
 def commit_time(block: ChangeBlock, _: Environment) -> Data:
@@ -106,6 +111,7 @@ ITEMS: Final[Mapping[str, Mapping[str, Item]]] = MappingProxyType(
             "LOGPOSITION": Item(_always(NO_POSITION), of_messages=True),
             "LOGRBA": Item(_always(NO_POSITION), of_messages=True),
             "OBJECTNAME": Item(_table),
+            "RECORDLENGTH": Item(_always(RECORD_LENGTH), of_messages=True, of_records=True),
             "TABLENAME": Item(_table),
             "OPTYPE": Item(lambda block, _: _letters(block.op_type, OPERATIONS)),
             "TRANSACTIONINDICATOR": Item(
@@ -150,11 +156,6 @@ REFUSED: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
         ("GGENVIRONMENT", "PROCESSID"): "it would differ from run to run",
         ("GGENVIRONMENT", "DOMAINNAME"): "it belongs to Windows",
         ("GGENVIRONMENT", "GROUPDESCRIPTION"): "a parameter file does not have it",
-        # Tokens are evaluated while messages are parsed: the writer chooses the images, the names and the pieces of large values later.
-        (
-            "GGHEADER",
-            "RECORDLENGTH",
-        ): "the length depends on the format of the trail (images of updates, pieces of large values), which is chosen after tokens are evaluated",
         ("RECORD", "ROWID"): "a ROWID is a place in the source's database",
         ("TRANSACTION", "USERID"): "the user has a name and no number here: take USERNAME",
         ("TRANSACTION", "PLANNAME"): "it belongs to Db2 for z/OS, whose log is not read",
@@ -188,6 +189,13 @@ def environment_value(scope: Scope, call: Call) -> Value:
     if row.of_messages and scope.environment.group_type != "EXTRACT":
         problem = f"{item} is not known of operations that are read from a trail"
         hint = "@GETENV ('RECORD', 'FILESEQNO') and FILERBA give the position in the trail"
+        if row.of_records:
+            hint = "Let Extract put it into a token, and take it by @TOKEN ('name')"
+        raise scope.error(problem, call, hint)
+    if row.of_records and not scope.environment.is_whole_token:
+        # Tokens are evaluated while messages are parsed: the writer chooses images and pieces of large values later.
+        problem = f"{item} is known only when the record is written"
+        hint = f"Make it the whole value of a token: TOKENS (NAME = @GETENV ('{group}', '{item}'))"
         raise scope.error(problem, call, hint)
     if row.of_trails and scope.environment.group_type == "EXTRACT":
         raise scope.error(f"{item} is of a trail that is read, and messages are read", call)

@@ -20,7 +20,7 @@ from trailgate.columnar.maps import joined_maps
 from trailgate.errors import DefinitionError, OptionError, Where
 from trailgate.expressions.environment_items import environment_item
 from trailgate.expressions.evaluation import Selection, no_rows, select_rows, strings
-from trailgate.expressions.syntax import Expression
+from trailgate.expressions.syntax import Call, Expression
 from trailgate.expressions.values import Environment
 from trailgate.model.changes import ABSENT, DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
 from trailgate.model.table_patterns import TablePatterns, no_table
@@ -227,7 +227,7 @@ class TableSelection:
                 self._select(nothing, rule, condition)
             for token in rule.tokens:
                 try:
-                    strings(token.value, nothing, self.environment)
+                    self._token_values(token, nothing)
                 except OptionError as error:
                     raise rule.place(error, "TOKENS") from None
 
@@ -288,11 +288,16 @@ class TableSelection:
         tokens = self.statements[0].tokens
         if not tokens:
             return block
-        values = [strings(token.value, block, self.environment) for token in tokens]
+        values = [self._token_values(token, block) for token in tokens]
         own = _maps([token.name for token in tokens], values)
         return replace(
             block, tokens=own if block.tokens is None else joined_maps(block.tokens, own)
         )
+
+    def _token_values(self, token: Token, block: ChangeBlock) -> pa.Array:
+        node = token.value.node
+        is_item = isinstance(node, Call) and node.function == "GETENV"
+        return strings(token.value, block, replace(self.environment, is_whole_token=is_item))
 
     def without_columns(self, block: ChangeBlock) -> ChangeBlock:
         """Return the block with the columns alone that records get (COLS, COLSEXCEPT)."""

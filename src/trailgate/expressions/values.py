@@ -95,6 +95,7 @@ class Environment:
 
     ``has_transactions``: ids and indicators of transactions are known, which is so when tokens are made but not when operations are
     selected. ``variables`` are names and values of the operating system's. ``now`` is what @DATENOW gives, as YYYY-MM-DD HH:MI:SS; None where that would differ from run to run.
+    ``is_whole_token``: the expression is a call of @GETENV, and the value of a token, which the writer of its record may fill in.
     """
 
     group: str = ""
@@ -104,6 +105,7 @@ class Environment:
     has_transactions: bool = True
     group_type: str = "EXTRACT"
     now: str | None = None
+    is_whole_token: bool = False
 
 
 class Scope(Protocol):

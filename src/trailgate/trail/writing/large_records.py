@@ -78,18 +78,35 @@ class FragmentWriter:
 
 def _records(group: RecordGroup) -> Iterator[bytes]:
     """Yield each record and its fragments."""
-    before, image, tokens = before_writer(group), image_writer(group), TokenAreas(group)
+    before, image = before_writer(group), image_writer(group)
     befores = [None] * len(group.rows) if before is None else _written(before)
-    areas = zip(_written(tokens), tokens.ggs_sizes.tolist(), strict=True)
-    for record, (first, last, (area, ggs_size)) in enumerate(
-        zip(befores, _written(image), areas, strict=True)
-    ):
-        whole = _whole(group, record, first, last)
+    wholes = [
+        _whole(group, record, *images)
+        for record, images in enumerate(zip(befores, _written(image), strict=True))
+    ]
+    tokens, rooms = _token_areas(group, wholes)
+    areas = zip(_written(tokens), tokens.ggs_sizes.tolist(), rooms.tolist(), strict=True)
+    for record, (whole, (area, ggs_size, room)) in enumerate(zip(wholes, areas, strict=True)):
         user_at = FRAME + ggs_size if ggs_size else 0
         others = [Token(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
         others += [Token(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
-        cut = [*_cut(replace(whole, others=tuple(others)))]
+        cut = [*_cut(replace(whole, others=tuple(others)), room)]
         yield b"".join(map(encode_record, _bound(cut, group.trans_ind[record : record + 1])))
+
+
+def _token_areas(group: RecordGroup, wholes: Sequence[TrailRecord]) -> tuple[TokenAreas, Longs]:
+    """Return the tokens of the first record of each row, and the bytes of data that fit into it.
+
+    The tokens may state how many data their record has. There is room for the number of the most digits,
+    so that a shorter one needs no second try.
+    """
+    lengths = np.array([len(whole.data or b"") for whole in wholes], np.int64)
+    widest = TokenAreas(group, np.minimum(lengths, MAX_LENGTH))
+    rooms = MAX_LENGTH - head_size(group) - 2 * FRAME - widest.sizes
+    if rooms.min(initial=1) <= 0:
+        problem = "the tokens of a record leave no room for its data"
+        raise EncodeError(problem, where=Where(table=group.block.table.name))
+    return TokenAreas(group, np.minimum(lengths, rooms)), rooms
 
 
 def _written(part: ImageWriter | TokenAreas) -> list[bytes]:
@@ -123,18 +140,14 @@ def _whole(group: RecordGroup, record: int, before: bytes | None, image: bytes) 
     )
 
 
-def _cut(record: TrailRecord) -> Iterator[TrailRecord]:
-    """Yield a record, or the beginning of one that is too long and the fragments that follow it.
+def _cut(record: TrailRecord, room: int) -> Iterator[TrailRecord]:
+    """Yield a record, or the first ``room`` bytes of one that is too long and the fragments that follow it.
 
     Assumed (trail format §11): a fragment's data are what comes next of the row's, Continued is Y in all but the last.
     """
     data = record.data or b""
-    bare = _room(replace(record, data=None))
-    if bare <= 0:
-        problem = "the tokens of a record leave no room for its data"
-        raise EncodeError(problem, where=Where(table=record.name))
     more = replace(record, io_type=IO_FRAGMENT, data=None, others=())
-    room, place = bare, 0
+    place = 0
     while place + room < len(data):
         yield replace(record, data=data[place : place + room], continued=YES)
         place, room, record = place + room, _room(more), more
