@@ -24,7 +24,6 @@ from trailgate.cli.live import (
     log_to_stderr,
     stoppable,
 )
-from trailgate.cli.output import quiet_pipe
 from trailgate.columnar.digits import short_position
 from trailgate.errors import TargetUnavailableError, TrailgateError, mask_logins
 from trailgate.jobs.apply import ApplyRun
@@ -35,6 +34,7 @@ from trailgate.jobs.apply_tables import ApplyReport
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.storage.reading.trail_rest import Patience
+from trailgate.terminal.output import quiet_pipe
 
 PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
 REST_LOOK: Final = 10.0  # seconds between looks at what is not applied of the trail's end

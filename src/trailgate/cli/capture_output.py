@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.cli.layout import print_rows
-from trailgate.cli.output import painter, printable, say, terminal_width
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.output import painter, printable, say, terminal_width
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureSummary

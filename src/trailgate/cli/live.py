@@ -22,8 +22,12 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from trailgate.cli.capture_output import age_text, counts_table, many
-from trailgate.cli.layout import print_rows, row_lines
-from trailgate.cli.output import (
+from trailgate.jobs.metrics import MetricsOutput, metrics_output
+from trailgate.jobs.receive.feed import Link
+from trailgate.jobs.receive.metrics import Reporter, ReportOptions, Statistics, as_text
+from trailgate.jobs.receive.run import BatchReport, LiveCapture, RepairSummary
+from trailgate.terminal.layout import print_rows, row_lines
+from trailgate.terminal.output import (
     console,
     done_already,
     printable,
@@ -31,10 +35,6 @@ from trailgate.cli.output import (
     say,
     terminal_width,
 )
-from trailgate.jobs.metrics import MetricsOutput, metrics_output
-from trailgate.jobs.receive.feed import Link
-from trailgate.jobs.receive.metrics import Reporter, ReportOptions, Statistics, as_text
-from trailgate.jobs.receive.run import BatchReport, LiveCapture, RepairSummary
 
 DRAWS: Final = 4  # a second
 RATE_SECONDS: Final = 5.0  # that the present rate is of

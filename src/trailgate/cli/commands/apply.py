@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from trailgate.cli.capture_output import many
-from trailgate.cli.layout import print_rows
-from trailgate.cli.options import AsJson, DefinitionsFile, Threads, takes
-from trailgate.cli.output import done_already, progress_bar, say
 from trailgate.errors import OptionError, mask_logins
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.options import COUNT, TEXT, Flag
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.options import AsJson, DefinitionsFile, Threads, takes
+from trailgate.terminal.output import done_already, progress_bar, say
 
 if TYPE_CHECKING:
     from trailgate.jobs.apply import ApplyRun
