@@ -177,7 +177,7 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
         if given.apply_to is None:
             total = print_live(live, output)
         else:
-            from trailgate.cli.apply_follow import applied_beside
+            from trailgate.cli.applied_beside import applied_beside
 
             with applied_beside(output.trail, given.apply_to, output) as beside:
                 total = print_live(live, output, beside)

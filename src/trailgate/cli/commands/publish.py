@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from trailgate.cli.capture_output import counts_table, many
 from trailgate.options import Flag
+from trailgate.terminal.counts import counts_table, many
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.options import (
     After,

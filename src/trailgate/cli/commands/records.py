@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.cli.capture_output import many
 from trailgate.errors import OptionError, mask_logins
 from trailgate.options import Flag
+from trailgate.terminal.counts import many
 from trailgate.terminal.options import Base, FewRows, Format, RowFormat, Wide, named_values, takes
 from trailgate.terminal.output import done_already, progress_bar, quiet_pipe, say
 from trailgate.terminal.standard_input import is_stream, kept_input
@@ -184,7 +184,7 @@ def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) 
     as_json = given.format is Format.JSON
     places = SHOWN if given.limit is None else given.limit
     if given.master is not None:
-        from trailgate.spark.jobs import run_verify
+        from trailgate.spark.record_jobs import run_verify
 
         found = run_verify(given.master, prepare_verify(path, options, places))
     else:
@@ -208,7 +208,7 @@ def _write(path: list[str], to: str, options: CopybookOptions, master: str | Non
     if master is None:
         rows = run_local(job, tally)
     else:
-        from trailgate.spark.jobs import run_parquet
+        from trailgate.spark.record_jobs import run_parquet
 
         rows = run_parquet(master, job, tally)
     with done_already():

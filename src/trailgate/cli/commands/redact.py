@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-from trailgate.cli.capture_output import many
 from trailgate.options import Flag
+from trailgate.terminal.counts import many
 from trailgate.terminal.options import AsJson, DefinitionsFile, TrailPath, named_fields, takes
 from trailgate.terminal.output import done_already, say
 
