@@ -67,16 +67,24 @@ class Shape:
 
     def read_row(self, row: Mapping[str, Any]) -> tuple[int | None, dict[str, Any]]:
         """Return the number of a target's row's key, None for NULLs, and those of its values."""
-        key = tuple(row[one.name.lower()] for one in self.key)
-        known = {tuple(self._read(one) for one in own): at for at, own in enumerate(self.keys)}
+        key = tuple(_comparable(one, row[one.name.lower()]) for one in self.key)
+        known = {self._read_key(own): at for at, own in enumerate(self.keys)}
         values: dict[str, Any] = {}
         for name, (column, own) in zip(self.names, self.columns, strict=True):
-            numbers = {self._read(one): at for at, one in enumerate(own)} | {None: None}
-            values[name] = numbers[row[column.name.lower()]]
+            numbers = {self._read(column, one): at for at, one in enumerate(own)} | {None: None}
+            values[name] = numbers[_comparable(column, row[column.name.lower()])]
         return known.get(key), values
 
-    def _read(self, value: Any) -> Any:
-        return self.read.get(value, value)
+    def _read_key(self, own: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(self._read(*one) for one in zip(self.key, own, strict=True))
+
+    def _read(self, column: Column, value: Any) -> Any:
+        return _comparable(column, self.read.get(value, value))
+
+
+def _comparable(column: Column, value: Any) -> Any:
+    """Return a value of a target or a trail as both have it: numbers as text are numbers in some databases."""
+    return Decimal(value) if column.sub_type == NUMBER and value is not None else value
 
 
 def _key(name: str, kind: int, length: int, *, sub: int = 0, key: bool = True) -> Column:

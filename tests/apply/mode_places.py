@@ -28,6 +28,11 @@ Rows = Sequence[Mapping[str, Any]]
 SHARES: Final = ("memory", "lake in memory") * 3 + ("duckdb", "delta")
 
 
+def one_thread(**how: Any) -> Reading:
+    """Return a reading by one thread."""
+    return Reading(1, **how)
+
+
 @dataclass(frozen=True)
 class Place:
     """A target of a test: its address, how it is opened, how the rows of a table are read, and what reads the splits of a trail."""
@@ -35,7 +40,7 @@ class Place:
     to: str
     open: Callable[[str], Target]
     rows: Callable[[str], Rows]
-    reading: Callable[..., Reading] = partial(Reading, 1)
+    reading: Callable[..., Reading] = one_thread
 
 
 def place(name: str, folder: Path, mode: str, needed: Any = None) -> Place:
@@ -82,7 +87,11 @@ def _delta(folder: Path, mode: str, _: object) -> Place:
 
 def _parquet(folder: Path, mode: str, _: object) -> Place:
     to = f"parquet:{folder}/appended"
-    return Place(to, lambda group: open_target(to, group, mode), lambda table: parquet_rows(to, table.lower()))
+    return Place(
+        to,
+        lambda group: open_target(to, group, mode),
+        lambda table: parquet_rows(to, table.lower()),
+    )
 
 
 def _postgresql(folder: Path, mode: str, server: str) -> Place:
@@ -95,7 +104,10 @@ def _postgresql(folder: Path, mode: str, server: str) -> Place:
 
     def rows(table: str) -> Rows:
         with psycopg.connect(to, row_factory=dict_row) as connection:
-            if connection.execute("SELECT to_regclass(%s) AS t", [table]).fetchall()[0]["t"] is None:
+            if (
+                connection.execute("SELECT to_regclass(%s) AS t", [table]).fetchall()[0]["t"]
+                is None
+            ):
                 return []
             return connection.execute(f"SELECT * FROM {table}".encode()).fetchall()
 

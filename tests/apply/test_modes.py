@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +18,7 @@ import pytest
 from apply.histories import SHAPES, History, Shape, history, positions, time_of, write
 from apply.memory_target import KilledError, KilledTarget
 from apply.mode_places import SHARES, Place, Rows, place
+from apply.postgresql_server import running
 from laws import WHOLE, chance
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import KEPT, LAST, CurrentRows, kept
@@ -241,15 +242,17 @@ def check(
 
     assert (errors[-1] is None) == fits, (errors, made.log)
     numbers = positions(folder / "ot")
+    target = where.open(GROUP)
     if not fits:  # each table has what was applied before the operation
-        target = where.open(GROUP)
         done = target.position(None)
         for name, shape in made.shapes.items():
             alone = target.position(target_table(shape.table(name)))
             at = max("" if one is None else one.position for one in (done, alone))
             end = (numbers[at] or 0) + 1 if at else 0
             tables[name] = kept(made.log[:end], make)[0][name]
-        target.close()
+    applied_to = {one.table.upper() for one in target.positions()}
+    target.close()
+    assert applied_to >= {name for name, one in tables.items() if one.state()} or not fits
     tried = Tried(made, where, tables, dropped, numbers)
     tried.check(case)
     file = folder / "discards.jsonl"
@@ -299,6 +302,33 @@ def test_a_mode_keeps_what_its_oracle_keeps(case: Case, tmp_path: Path) -> None:
         folder.mkdir()
         check(own, folder, case, case.place(kind, folder))
         shutil.rmtree(folder)
+
+
+def try_mode(kind: str, mode: str, count: int, folder: Path, needed: Any = None) -> None:
+    """Try histories of a mode on a target of a kind."""
+    cases = [one for one in CASES if one.mode == mode]
+    for number in range(count):
+        own = chance(f"{kind} {mode} {number}")
+        case, inner = own.choice(cases), folder / f"{mode}{number}"
+        inner.mkdir()
+        check(own, inner, case, case.place(kind, inner, needed))
+        shutil.rmtree(inner)
+
+
+def test_so_does_a_target_of_appended_rows(tmp_path: Path) -> None:
+    try_mode("parquet", "append", EVERY if WHOLE else 2, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running(tmp_path_factory.mktemp("postgresql")) as address:
+        yield address
+
+
+@pytest.mark.servers
+@pytest.mark.parametrize("mode", KEPT)
+def test_so_does_postgresql(mode: str, server: str, tmp_path: Path) -> None:
+    try_mode("postgresql", mode, EVERY if WHOLE else 20, tmp_path, server)
 
 
 @pytest.mark.parametrize("case", CASES[:: 1 if WHOLE else 4], ids=str)
