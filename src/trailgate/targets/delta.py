@@ -85,6 +85,7 @@ class TableTarget:
         self._versions[self._path(table)] = version
         if version is None:
             return None
+        self._names.add("/".join(table.name))  # a run that was killed has not listed it
         number, offset = divmod(version, 1 << OFFSET_BITS)
         return Position("", long_position(number, offset))
 
