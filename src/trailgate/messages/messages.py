@@ -148,7 +148,7 @@ class MessageBatch:
         runs = zip(begins.tolist(), ends.tolist(), strict=True)
         data = pa.py_buffer(b"\n".join(old[begin:end] for begin, end in runs))
         sizes = ends - begins + 1
-        # How far each kept message moves to the left: the begin of its run in the old buffer minus
+        # How far each kept message moves to the left: the start of its run in the old buffer minus
         # that in the new one (the total size of the runs before it, each with its line feed).
         moved = np.repeat(begins - (np.cumsum(sizes) - sizes), counts)
         headers = self.headers

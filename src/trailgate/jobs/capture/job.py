@@ -147,8 +147,8 @@ class CaptureSummary:
 class CaptureJob:
     """All that a worker needs to run any of the ranges. It can be pickled.
 
-    If an interrupted run of the same input had already published, `done` is its summary and there
-    are no ranges. `recognised` is the result of comparing the input with the files captured before.
+    If an interrupted run of the same input had already published, `done` is its summary and
+    `ranges` is empty. `recognised` is the result of comparing the input with the files captured before.
     `ids` is the rule for checking sequence ids, if the messages have them. `message_ids` is the
     rule for recognizing redelivered messages; such messages are read in one range.
     """
