@@ -674,9 +674,9 @@ MANY: Final = -1
 
 @kernel(writes=("codes", "known"))
 def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
-    """Number the distinct strings of the rows; 0 is a string of negative length.
+    """Write the number of each row's string; 0 is a string of negative length.
 
-    Return how many there are, or `MANY`.
+    Return how many numbers there are, or `MANY`.
 
     `known[n]` becomes the row of the first string with number n. Few distinct strings are expected:
     each string is first compared with that of the row before, then with all known ones. Example:
