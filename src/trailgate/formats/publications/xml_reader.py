@@ -64,7 +64,9 @@ class _Found:
         self.values = Values(findings.operations if whole else findings.operations.taken(rows))
 
     def _rows(self) -> tuple[Longs, Octets]:
-        """Number the elements that are rows, and return the operation type of each row.
+        """Find the elements that are rows.
+
+        Return each element's row number and each row's operation type.
 
         The number is -1 for elements of other messages. Unknown row elements become errors.
         """
