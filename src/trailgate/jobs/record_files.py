@@ -41,7 +41,7 @@ from trailgate.cobol.records.record_ids import ID_COLUMN, is_level_column
 from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
 from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import ValueOptions
-from trailgate.cobol.values.text import has_pages_of_its_own
+from trailgate.cobol.values.text import has_own_code_pages
 from trailgate.errors import (
     OptionError,
     TrailgateError,
@@ -329,7 +329,7 @@ def _known_counts(
 
 def _with_code_page(field: Field, pages: Mapping[str, str], around: str | None) -> Field:
     page = pages.get(field.name.upper())
-    if page is None and around is not None and not has_pages_of_its_own(field, around):
+    if page is None and around is not None and not has_own_code_pages(field, around):
         page = around
     children = tuple(_with_code_page(child, pages, page) for child in field.children)
     return replace(field, children=children, code_page=page)
