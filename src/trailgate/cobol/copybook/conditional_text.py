@@ -233,9 +233,9 @@ class _Directives:
 
     def obey(self, line: SourceLine) -> None:
         """Obey one directive. Raises DefinitionError with its line."""
-        found = _DIRECTIVE.match(line.text)
-        mark, name, rest = (found[1], found[2].upper(), found.end()) if found else (">>", "", 0)
-        column = line.column + (found.start(1) if found else 0)
+        match = _DIRECTIVE.match(line.text)
+        mark, name, rest = (match[1], match[2].upper(), match.end()) if match else (">>", "", 0)
+        column = line.column + (match.start(1) if match else 0)
         token = Token(TokenKind.WORD, mark + name, self._source, line.number, column)
         name = {"ELSEIF": "ELIF", "ELSE-IF": "ELIF"}.get(name, name)
         obeys = _OBEYED.get(name)
@@ -343,15 +343,15 @@ class _Expression:
             if text[offset] in " ,;":
                 offset += 1
                 continue
-            found = _WORD.match(text, offset, end)
-            if found is None:
+            match = _WORD.match(text, offset, end)
+            if match is None:
                 self._kinds.append("bad")
                 self._words.append(replace(token, text=text[offset], column=line.column + offset))
                 offset += 1
                 continue
-            self._kinds.append(str(found.lastgroup))
-            self._words.append(replace(token, text=found[0], column=line.column + offset))
-            offset = found.end()
+            self._kinds.append(str(match.lastgroup))
+            self._words.append(replace(token, text=match[0], column=line.column + offset))
+            offset = match.end()
         self._position = 0
 
     @property

@@ -109,7 +109,7 @@ def _find_counters(record: Entry) -> None:
         if len(named) > 1:
             if len(matches) != 1:
                 problem = (
-                    f"{path[-1].name} depends on {occurs.counter}, which several items are named"
+                    f"{path[-1].name} depends on {occurs.counter}, which does not identify one item"
                 )
                 hint = "Qualify it by its group: OF GROUP"
                 raise path[-1].token.error(problem, hint)

@@ -77,9 +77,9 @@ def _format_parts(lines: list[str]) -> list[tuple[str | None, list[str]]]:
     """Split the lines before each directive that changes the source format."""
     parts: list[tuple[str | None, list[str]]] = [(None, [])]
     for line in lines:
-        found = _FORMAT_DIRECTIVE.match(line) or _FORMAT_DIRECTIVE.match(line[INDICATOR:])
-        if found is not None:
-            parts.append((found[1].upper(), []))
+        match = _FORMAT_DIRECTIVE.match(line) or _FORMAT_DIRECTIVE.match(line[INDICATOR:])
+        if match is not None:
+            parts.append((match[1].upper(), []))
         parts[-1][1].append(line)
     return parts
 
@@ -289,19 +289,19 @@ def _text_word(
 
 def join_words(tokens: Sequence[Token]) -> list[Token]:
     """Join text words without blanks between them: ``9``, ``(``, ``2``, ``)`` become ``9(2)``."""
-    found: list[Token] = []
+    joined: list[Token] = []
     parts: list[str] = []  # of the last token
     for token in tokens:
         if token.glued and token.kind is TokenKind.WORD and parts:
             parts.append(token.text)
             continue
         if len(parts) > 1:
-            found[-1] = replace(found[-1], text="".join(parts))
+            joined[-1] = replace(joined[-1], text="".join(parts))
         parts = [token.text] if token.kind is TokenKind.WORD else []
-        found.append(token)
+        joined.append(token)
     if len(parts) > 1:
-        found[-1] = replace(found[-1], text="".join(parts))
-    return found
+        joined[-1] = replace(joined[-1], text="".join(parts))
+    return joined
 
 
 def join_lines(lines: Sequence[SourceLine]) -> Iterator[SourceLine]:

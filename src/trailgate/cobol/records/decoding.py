@@ -548,12 +548,12 @@ def _counter(field: Field, options: RecordOptions) -> Decoder:
     if counts is not None:
 
         def decode_counts(matrix: Octets) -> Decoded:
-            found = decode(matrix)
-            return found._replace(values=counts_of(found.values, counts))
+            decoded = decode(matrix)
+            return decoded._replace(values=counts_of(decoded.values, counts))
 
         return decode_counts
     if not pa.types.is_int64(decode(np.zeros((0, field.size), np.uint8)).values.type):
-        problem = "a field that states how often others occur must be a as_integer number"
+        problem = "the counter of an OCCURS must be a whole number"
         raise DefinitionError(problem, where=Where(field=field.name))
     return decode
 

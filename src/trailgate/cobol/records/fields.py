@@ -260,7 +260,7 @@ CUT_REDEFINED: Final = Reason(
 )
 SURPLUS: Final = Reason(
     "the record has more bytes than the copybook describes",
-    "Is it the right copybook, or depending=most? With trailing_fault=drop they are left out, with trailing_fault=padding if they are blanks",
+    "Is the copybook, or depending=most, wrong? surplus=drop drops the bytes, surplus=padding if they are blanks",
 )
 SHOWN: Final = 64  # the most trailing bytes shown in an error
 

@@ -68,7 +68,7 @@ def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[Item,
     items = list(columns_below(placed.root))
     items_by_name = {(item.field.name.upper(), item.indexes): item for item in items}
     indicator_names = {name.upper(): indicator.upper() for name, indicator in names.items()}
-    found = {}
+    indicators = {}
     for item in items:
         name = indicator_names.get(item.field.name.upper())
         if name is None:
@@ -81,8 +81,12 @@ def find_indicators(placed: PlacedItems, names: Mapping[str, str]) -> dict[Item,
             problem = f"indicators: {item.name} needs an item {name}, which does not exist"
             hint = did_you_mean(name, [one.field.name for one in items])
             raise OptionError(problem, where=Where(field=item.name), hint=hint)
-        found[item] = Indicator(indicator_item)
-    return _find_bits(items, indicator_names[BITS]) | found if BITS in indicator_names else found
+        indicators[item] = Indicator(indicator_item)
+    return (
+        _find_bits(items, indicator_names[BITS]) | indicators
+        if BITS in indicator_names
+        else indicators
+    )
 
 
 def _find_bits(items: list[Item], name: str) -> dict[Item, Indicator]:

@@ -368,8 +368,8 @@ def _number(data: Octets, at: int, width: int, little: bool) -> int:
 @inner
 def _record_length(data: Octets, offset: int, words: Longs) -> int:
     """Return the length that an RDW states, including the descriptor word."""
-    found: int = _number(data, offset + 2 * words[1], 2, words[0] != 0) + words[2]
-    return found
+    length: int = _number(data, offset + 2 * words[1], 2, words[0] != 0) + words[2]
+    return length
 
 
 @inner
@@ -407,20 +407,22 @@ def descriptor_chains(
     ``last`` all others are -1.
     """
     size = len(data)
-    for place in range(size - 1, -1, -1):
-        following[place] = -1
-        if place + DESCRIPTOR > size:
-            following[place] = -1 if last else size
+    for offset in range(size - 1, -1, -1):
+        following[offset] = -1
+        if offset + DESCRIPTOR > size:
+            following[offset] = -1 if last else size
             continue
-        length = _block_length(data, place, words) if blocks else _record_length(data, place, words)
+        length = (
+            _block_length(data, offset, words) if blocks else _record_length(data, offset, words)
+        )
         if length < DESCRIPTOR or length > longest:
             continue
-        if not blocks and _flagged(data, place, words):
+        if not blocks and _flagged(data, offset, words):
             continue
-        end = place + length
+        end = offset + length
         if (end > size and last) or (end < size and following[end] < 0):
             continue
-        inside = place + DESCRIPTOR if blocks else end
+        inside = offset + DESCRIPTOR if blocks else end
         while inside + DESCRIPTOR <= min(end, size):
             record_length = _record_length(data, inside, words)
             if (
@@ -431,7 +433,7 @@ def descriptor_chains(
                 break
             inside += record_length
         if inside == end or inside + DESCRIPTOR > size:
-            following[place] = end
+            following[offset] = end
 
 
 @kernel(writes=("marks",))

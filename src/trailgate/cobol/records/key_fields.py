@@ -21,10 +21,10 @@ _SAME_PLACE: Final = "A field that chooses kinds must occur once in each record,
 
 def key_fields(layouts: Sequence[Layout], names: Sequence[str]) -> tuple[Field, ...]:
     """Return the fields of these names, with their offsets. Raises OptionError if one is not suitable."""
-    found = tuple(_key_field(layouts, name) for name in names)
-    if len({field.name.upper() for field in found}) < len(found):
+    fields = tuple(_key_field(layouts, name) for name in names)
+    if len({field.name.upper() for field in fields}) < len(fields):
         raise OptionError(f"kinds: a field is named twice: {' + '.join(names)}")
-    return found
+    return fields
 
 
 def _key_field(layouts: Sequence[Layout], name: str) -> Field:

@@ -160,11 +160,11 @@ class RecordKinds:
 
         def record_of(values: Sequence[Any]) -> str | None:
             texts = ["" if value is None else str(value).strip(PADDING) for value in values]
-            held = [
+            keys = [
                 order(text) if text else None for order, text in zip(orders, texts, strict=True)
             ]
-            for own, record in tests:
-                if all(test(value) for test, value in zip(own, held, strict=True)):
+            for tests_of_rule, record in tests:
+                if all(test(value) for test, value in zip(tests_of_rule, keys, strict=True)):
                     return record
             return self.rest
 

@@ -59,44 +59,44 @@ class NestedEncoder(KindsEncoder):
         # is unknown, 1 if its original bytes are kept.
         self._last: Longs = np.zeros((5, 0), np.int64)
 
-    def _parts(self, given: Mapping[str, pa.Array], rows: int) -> list[KindRows]:
+    def _parts(self, columns: Mapping[str, pa.Array], rows: int) -> list[KindRows]:
         """Return the records of each kind, including those in lists, with their numbers in the file."""
         column = OFFSET_COLUMN if OFFSET_COLUMN in self._added else ID_COLUMN
-        offsets = _offsets(given.get(column), rows)
-        found: list[_Branch] = []
-        for part in super()._parts(given, rows):
+        offsets = _offsets(columns.get(column), rows)
+        branches: list[_Branch] = []
+        for part in super()._parts(columns, rows):
             none = np.zeros(len(part.rows), bool)
             self._walk(
-                found,
+                branches,
                 _Branch(part.name, part.columns, part.rows[:, None], offsets[part.rows], none),
             )
-        order = _order(found)
+        order = _order(branches)
         numbers = np.empty(len(order), np.int64)
         numbers[order] = np.arange(len(order))
-        ends = np.cumsum([len(one.path) for one in found])
-        numbers_ = np.split(numbers, ends[:-1]) if found else []
-        self._check_order(found, numbers_)
-        self._check_between(found, numbers_, offsets)
+        ends = np.cumsum([len(branch.path) for branch in branches])
+        numbers_ = np.split(numbers, ends[:-1]) if branches else []
+        self._check_order(branches, numbers_)
+        self._check_between(branches, numbers_, offsets)
         return [
             KindRows(
-                one.name,
-                one.columns,
+                branch.name,
+                branch.columns,
                 own_numbers,
-                numbers_[one.parent][one.above]
-                if one.parent >= 0
+                numbers_[branch.parent][branch.above]
+                if branch.parent >= 0
                 else np.full(len(own_numbers), -1),
             )
-            for one, own_numbers in zip(found, numbers_, strict=True)
+            for branch, own_numbers in zip(branches, numbers_, strict=True)
         ]
 
-    def _walk(self, found: list[_Branch], one: _Branch) -> None:
+    def _walk(self, branches: list[_Branch], branch: _Branch) -> None:
         """Add a branch, and the branches of the lists in its records."""
-        children = self._decoder.children_of(one.name)
-        columns = dict(one.columns)
-        lists = [_list_of(child, columns.pop(child, None), one.name) for child in children]
-        parent = len(found)
-        found.append(one._replace(columns=columns))
-        filled = np.zeros(len(one.path), np.int64)
+        children = self._decoder.children_of(branch.name)
+        columns = dict(branch.columns)
+        lists = [_list_of(child, columns.pop(child, None), branch.name) for child in children]
+        parent = len(branches)
+        branches.append(branch._replace(columns=columns))
+        filled = np.zeros(len(branch.path), np.int64)
         for values in lists:
             filled += pc.list_value_length(values).fill_null(0).to_numpy(zero_copy_only=False) > 0
         for number, (child, values) in enumerate(zip(children, lists, strict=True)):
@@ -109,28 +109,28 @@ class NestedEncoder(KindsEncoder):
                 inner.get(OFFSET_COLUMN) if OFFSET_COLUMN in self._added else None, len(above)
             )
             steps = np.column_stack([np.full(len(above), number), np.arange(len(above))])
-            path = np.hstack([one.path[above], steps])
+            path = np.hstack([branch.path[above], steps])
             lost = self._kept(inner, len(above)) & (offsets == UNKNOWN)
             unsure = lost & (filled[above] > 1)
-            self._walk(found, _Branch(child, inner, path, offsets, unsure, parent, above))
+            self._walk(branches, _Branch(child, inner, path, offsets, unsure, parent, above))
 
     def _kept(self, columns: Mapping[str, pa.Array], rows: int) -> Mask:
         """Return a mask of the records that have their original bytes."""
         if RAW_COLUMN not in self._added or RAW_COLUMN not in columns:
             return np.zeros(rows, bool)
-        found: Mask = columns[RAW_COLUMN].is_valid().to_numpy(zero_copy_only=False)
-        return found
+        branches: Mask = columns[RAW_COLUMN].is_valid().to_numpy(zero_copy_only=False)
+        return branches
 
-    def _check_order(self, found: Sequence[_Branch], numbers_: Sequence[Longs]) -> None:
+    def _check_order(self, branches: Sequence[_Branch], numbers_: Sequence[Longs]) -> None:
         """Raise EncodeError if the order of a record among its siblings is unknown."""
-        for one, numbers in zip(found, numbers_, strict=True):
-            if one.unsure.any():
-                first = int(numbers[one.unsure].min())
-                problem = f"the order of {one.name} and of other records below one {found[one.parent].name} is not known"
+        for branch, numbers in zip(branches, numbers_, strict=True):
+            if branch.unsure.any():
+                first = int(numbers[branch.unsure].min())
+                problem = f"the order of {branch.name} among the records below {branches[branch.parent].name} is unknown"
                 raise EncodeError(problem, where=Where(record=first + 1), hint=_KNOWN)
 
     def _check_between(
-        self, found: Sequence[_Branch], numbers_: Sequence[Longs], offsets: Longs
+        self, branches: Sequence[_Branch], numbers_: Sequence[Longs], offsets: Longs
     ) -> None:
         """Raise EncodeError for a row without children that was inside the tree before it.
 
@@ -139,7 +139,7 @@ class NestedEncoder(KindsEncoder):
         """
         if not len(offsets):
             return
-        facts = np.hstack([self._last, self._facts(found, offsets)])
+        facts = np.hstack([self._last, self._facts(branches, offsets)])
         offsets, last, begins, unknown, kept = facts
         # An offset that is not larger than the one before belongs to another file.
         another_file = np.append(False, (offsets[1:] >= 0) & (offsets[1:] <= offsets[:-1]))
@@ -155,26 +155,30 @@ class NestedEncoder(KindsEncoder):
         if not (inside | unsure)[new].any():
             return
         row = int(np.argmax((inside | unsure)[new]))
-        pairs = zip(found, numbers_, strict=True)
-        one, numbers = next(pair for pair in pairs if row in pair[0].path[:, 0])
-        problem = f"a record {one.name} that was among those of the tree before it"
-        hint = "Such records keep their order with children=ids"
+        pairs = zip(branches, numbers_, strict=True)
+        branch, numbers = next(pair for pair in pairs if row in pair[0].path[:, 0])
+        problem = (
+            f"a record {branch.name} was inside the tree before it, and would be moved after it"
+        )
+        hint = "Read with children=ids, which keeps the order of such records"
         if not inside[new][row]:
-            problem = f"the order of {one.name} and of records below the one before it is not known"
+            problem = (
+                f"the order of {branch.name} and the records below the previous one is unknown"
+            )
             hint = _KNOWN
-        number = int(numbers[one.path[:, 0] == row][0])
+        number = int(numbers[branch.path[:, 0] == row][0])
         raise EncodeError(problem, where=Where(record=number + 1), hint=hint)
 
-    def _facts(self, found: Sequence[_Branch], offsets: Longs) -> Longs:
+    def _facts(self, branches: Sequence[_Branch], offsets: Longs) -> Longs:
         """Return the facts of each row that ``_last`` stores for two of them."""
         last, begins, unknown, kept = np.zeros((4, len(offsets)), np.int64)
-        for one in found:
-            rows, has_bytes = one.path[:, 0], self._kept(one.columns, len(one.path))
-            if one.parent < 0:
-                begins[rows], kept[rows] = self._decoder.has_trees(one.name), has_bytes
+        for branch in branches:
+            rows, has_bytes = branch.path[:, 0], self._kept(branch.columns, len(branch.path))
+            if branch.parent < 0:
+                begins[rows], kept[rows] = self._decoder.has_trees(branch.name), has_bytes
             else:
-                np.maximum.at(last, rows, one.offsets)
-                unknown[rows[has_bytes & (one.offsets == UNKNOWN)]] = 1
+                np.maximum.at(last, rows, branch.offsets)
+                unknown[rows[has_bytes & (branch.offsets == UNKNOWN)]] = 1
         return np.array([offsets, last, begins, unknown, kept])
 
     def _check(self, records: RecordBytes, kind: Longs, parts: Sequence[KindRows]) -> None:
@@ -194,20 +198,22 @@ class NestedEncoder(KindsEncoder):
             raise EncodeError(problem, where=Where(record=row + 1, field=OFFSET_COLUMN), hint=hint)
 
 
-def _order(found: Sequence[_Branch]) -> Longs:
+def _order(branches: Sequence[_Branch]) -> Longs:
     """Return the records of all branches, concatenated, in the order in which they are written."""
-    width = max((one.path.shape[1] for one in found), default=1)
-    if not found:
+    width = max((branch.path.shape[1] for branch in branches), default=1)
+    if not branches:
         return np.zeros(0, np.int64)
     paths = np.concatenate(
         [
-            np.pad(one.path, ((0, 0), (0, width - one.path.shape[1])), constant_values=-1)
-            for one in found
+            np.pad(branch.path, ((0, 0), (0, width - branch.path.shape[1])), constant_values=-1)
+            for branch in branches
         ]
     )
     order = np.lexsort(paths.T[::-1])
-    offsets = np.concatenate([one.offsets for one in found])[order]
-    roots = np.concatenate([np.full(len(one.path), one.parent < 0) for one in found])[order]
+    offsets = np.concatenate([branch.offsets for branch in branches])[order]
+    roots = np.concatenate([np.full(len(branch.path), branch.parent < 0) for branch in branches])[
+        order
+    ]
     # A new record without an offset takes the offset of the record before it in list order.
     stated = np.where(roots | (offsets != UNKNOWN), np.arange(len(order)), 0)
     offsets = offsets[np.maximum.accumulate(stated)] if len(order) else offsets
@@ -217,8 +223,8 @@ def _order(found: Sequence[_Branch]) -> Longs:
 def _offsets(column: pa.Array | None, rows: int) -> Longs:
     if column is None:
         return np.full(rows, UNKNOWN)
-    found: Longs = pc.cast(column, pa.int64()).fill_null(UNKNOWN).to_numpy(zero_copy_only=False)
-    return found
+    branches: Longs = pc.cast(column, pa.int64()).fill_null(UNKNOWN).to_numpy(zero_copy_only=False)
+    return branches
 
 
 def _list_of(child: str, values: pa.Array | None, name: str) -> pa.Array:

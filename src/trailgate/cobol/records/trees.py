@@ -83,14 +83,14 @@ class TreeColumns:
                 raise EncodeError(problem, where=Where(record=row + 1, field=node.field.name))
 
 
-def tree_columns(root: ItemNode, given: Mapping[str, pa.Array]) -> TreeColumns:
+def tree_columns(root: ItemNode, columns: Mapping[str, pa.Array]) -> TreeColumns:
     """Return the flat columns of a record's tree. Raises EncodeError if a column has the wrong shape."""
-    found = TreeColumns()
+    tree = TreeColumns()
     if isinstance(root, GroupItem):
-        found.add_members(root, given)
+        tree.add_members(root, columns)
     else:
-        found.add(root, given.get(root.field.name))
-    return found
+        tree.add(root, columns.get(root.field.name))
+    return tree
 
 
 def names_of(

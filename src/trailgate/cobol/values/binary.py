@@ -153,8 +153,8 @@ def _above(pairs: npt.NDArray[np.uint64], bound: int, *, signed: bool) -> Mask:
     """Return a mask of the rows above ``bound``: the high words decide, or the low words if equal."""
     high = pairs[:, 1].view(np.int64) if signed else pairs[:, 1]
     top = high.dtype.type(bound >> 64)
-    found: Mask = (high > top) | ((high == top) & (pairs[:, 0] > np.uint64(bound & (2**64 - 1))))
-    return found
+    above: Mask = (high > top) | ((high == top) & (pairs[:, 0] > np.uint64(bound & (2**64 - 1))))
+    return above
 
 
 def _exceeds_int64(field: Field, form: NumberForm) -> bool:

@@ -69,10 +69,10 @@ def national(codec: ValueCodec) -> ValueCodec:
         encode = codec.encoder(_narrow(field), options)
 
         def encode_pairs(values: pa.Array) -> Octets:
-            made = encode(values)
-            found = np.zeros((len(made), field.size), np.uint8)
-            found[:, options.national is Endian.BIG :: 2] = made
-            return found
+            narrow = encode(values)
+            wide = np.zeros((len(narrow), field.size), np.uint8)
+            wide[:, options.national is Endian.BIG :: 2] = narrow
+            return wide
 
         return encode_pairs
 

@@ -28,10 +28,10 @@ def classifier(field: Field, options: ValueOptions) -> Classify:
     blank = np.resize(np.frombuffer(page_of(field, options).blank, np.uint8), field.size)
 
     def classify(matrix: Octets) -> Octets:
-        found = inner(matrix)
-        found[(matrix == blank).all(axis=1)] = _CODES[Why.BLANK]
-        found[(matrix == 0).all(axis=1)] = _CODES[Why.LOW_VALUES]
-        return found
+        codes = inner(matrix)
+        codes[(matrix == blank).all(axis=1)] = _CODES[Why.BLANK]
+        codes[(matrix == 0).all(axis=1)] = _CODES[Why.LOW_VALUES]
+        return codes
 
     return classify
 
