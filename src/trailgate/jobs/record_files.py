@@ -482,7 +482,7 @@ def records_of_split(
 
 
 def _batches(decoder: Decoder, records: RecordBytes, first: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of records, so that the ``first`` rows are yielded before later records are decoded.
+    """Yield batches of records, so that the ``first`` rows come before later records are decoded.
 
     Pieces start with ``first`` records and double while they contain no rows. If a larger piece has
     an error, it is decoded again in smaller ones.
