@@ -67,7 +67,7 @@ def other_number(header: FileHeader | None, number: int) -> int | None:
 def _problem(read: Read, offset: int, size: int, order: ByteOrder, is_followed: bool) -> str:
     data = read(offset, LONGEST)
     try:
-        length_at(data, place=0, order=order)
+        length_at(data, 0, order)
     except DecodeError as error:
         return error.problem
     if is_followed and len(data) >= FRAME:
