@@ -117,11 +117,12 @@ def _tile(names: Sequence[str], rows: int) -> pa.StringArray:
 def columns_from_map(
     maps: pa.MapArray, names: Sequence[str]
 ) -> list[tuple[pa.StringArray | None, Mask | None]]:
-    """Return each named column's values and the mask of the rows that miss it.
+    """For each named column, return its values and a boolean mask of the rows in which the column is missing.
 
-    Values are None where every row misses the column, the mask is None where none does. A null
-    map misses every column. Names are compared without case. Raises DecodeError, with the row as
-    its record, for a key that is not among the names or occurs twice in one map.
+    The values are None if the column is missing in every row, and the mask is None if it is missing
+    in none. In a null map every column is missing. Names are compared ignoring case. Raises
+    DecodeError, with the row as its record, for a key that is not among the names or occurs twice
+    in one map.
     """
     rows = len(maps)
     keys, items, row_of = map_entries(maps)
