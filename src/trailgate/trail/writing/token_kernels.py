@@ -1,7 +1,8 @@
-"""Compiled loops that write the tokens of records, in the way of ``kernels``: each one part of many records.
+"""The loops that write the tokens of records, each one part of many records (see ``trail.writing.kernels``).
 
-Tokens come from columns of operations, and from the entries of their maps: those of row i are ``entries[i]`` to
-``entries[i + 1]``, each with a code: the id of a GGS token, ``USER_TOKEN``, ``CARRIED_TOKEN`` or ``LENGTH_TOKEN``.
+Tokens come from columns of the operations and from the entries of their maps. The entries of row i
+are ``entries[i]`` to ``entries[i + 1]``. Each has a code: the id of a GGS token, ``USER_TOKEN``,
+``CARRIED_TOKEN`` or ``LENGTH_TOKEN``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ZERO: Final = ord("0")
 
 @kernel(writes=("body", "places"))
 def write_area_frames(body: Octets, places: Longs, code: int, sizes: Longs, big: bool) -> None:
-    """Write the frame of an area in the records in which it has bytes."""
+    """Write the frame of a token area in the records in which the area is not empty."""
     for record in range(len(places)):
         if sizes[record] > 0:
             write_frame(body, places[record], code, NORMAL, sizes[record], big)
@@ -33,7 +34,7 @@ def write_area_frames(body: Octets, places: Longs, code: int, sizes: Longs, big:
 
 @kernel(writes=("sizes",))
 def add_token_sizes(rows: Longs, shown: Mask, offsets: Offsets, sizes: Longs) -> None:
-    """Add the bytes of one token in the records in which it is ``shown``."""
+    """Add the size of one token to the records in which it is ``shown``."""
     for record in range(len(rows)):
         if shown[record]:
             row = rows[record]
@@ -75,11 +76,12 @@ def add_entry_sizes(
     ggs_sizes: Longs,
     user_sizes: Longs,
 ) -> int:
-    """Add the bytes of the tokens of each row's map, from ``entries[row]`` on; return the first bad record or -1.
+    """Add the sizes of the tokens in each row's map. Return the first bad record, or -1.
 
-    ``lengths`` are those of the records' data, which the values of length tokens state.
+    ``lengths`` are the lengths of the records' data, the values of length tokens.
 
-    A record is bad whose user tokens have a NUL, a name too long or empty, or too many bytes in all.
+    A record is bad if its user tokens contain a NUL, have an empty or too long name, or are too
+    long in total.
     """
     for record in range(len(rows)):
         row = rows[record]
@@ -156,7 +158,7 @@ def write_user_entries(
 
 @inner
 def _write_ended(body: Octets, at: int, offsets: Offsets, data: Octets, entry: int) -> int:
-    """Write a text and a NUL; return their end."""
+    """Write a text and a NUL. Return the offset after them."""
     start = np.int64(offsets[entry])
     size = np.int64(offsets[entry + 1]) - start
     copy_bytes(body, at, data, start, size)
