@@ -7,20 +7,14 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.cli.layout import print_rows
-from trailgate.cli.output import painter, printable, say, terminal_width
+from trailgate.terminal.counts import counts_table, many
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.output import painter, printable, say, terminal_width
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureSummary
     from trailgate.jobs.capture.loading import Loaded
 
-KINDS: Final = {
-    "I": "inserts",
-    "U": "updates",
-    "K": "key updates",
-    "D": "deletes",
-    "T": "truncates",
-}
 # The counts of what was captured before, by the summary's names, each with its sentence.
 BEFORE: Final = {
     "skipped_files": "skipped: captured before (--again captures them once more)",
@@ -111,19 +105,6 @@ def _print_reasons(reasons: Mapping[str, int]) -> None:
         print("\n".join(painter()(one, "bold") if count == "bad" else one for one in lines))
 
 
-def counts_table(
-    operations: Mapping[str, Mapping[str, int]],
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Arrange operation counts by table and type: the headings, and one row per table."""
-    present = {kind for counts in operations.values() for kind in counts}
-    kinds = {kind: name for kind, name in KINDS.items() if kind in present}
-    rows = [
-        (name, *(counts.get(kind, 0) for kind in kinds), sum(counts.values()))
-        for name, counts in operations.items()
-    ]
-    return ("table", *kinds.values(), "all"), rows
-
-
 def _sentences(summary: CaptureSummary) -> Iterator[str]:
     yield (
         f"{many(summary.messages, 'message')}, {many(summary.transactions, 'transaction')}, "
@@ -158,16 +139,3 @@ def _bad_messages(summary: CaptureSummary) -> str:
     if summary.quarantined < summary.messages:
         return f"{summary.quarantined:,} of {total}, which is most of them"
     return f"{total}, which is all"
-
-
-def age_text(seconds: float) -> str:
-    """Format an age in the largest unit that gives a number of at least 2, for example "90 min"."""
-    for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{int(seconds / size):,} {name}"
-    return f"{seconds:.1f} s"
-
-
-def many(count: int, name: str, plural: str = "") -> str:
-    """Return a count with its noun, which gets an s in the plural unless ``plural`` is set."""
-    return f"{count:,} {name if count == 1 else plural or f'{name}s'}"

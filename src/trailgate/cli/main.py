@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trailgate
-from trailgate.cli.output import quiet_pipe, say
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
+from trailgate.terminal.output import quiet_pipe, say
 
 # The commands with their summaries. The module cli/commands/NAME.py has the function ``command``.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""Read trails, messages and files of records as DataFrames by ``mapInArrow``, and decode binary columns.
+"""Read trails and messages as DataFrames by ``mapInArrow``.
 
 The rows are the same as those of the formats. Spark plans one projection less for them;
 docs/spark.md explains which way to choose. Only the DataFrame API is used, so it also works over
@@ -8,24 +8,17 @@ Spark Connect.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
-import numpy as np
 import pyarrow as pa
 from pyspark import Accumulator
-from pyspark.accumulators import AccumulatorParam
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import arrow_udf, col
+from pyspark.sql import DataFrame, SparkSession
 
-from trailgate.cobol.records.fields import Tally, records_at
-from trailgate.errors import OptionError
-from trailgate.jobs.record_files import CopybookOptions
-from trailgate.jobs.record_options import OPTIONS, CopybookKeywords, RecordKeywords
-from trailgate.options import check_arguments, list_names
-from trailgate.spark.errors import arrow_schema, as_expected, brief_errors
+from trailgate.cobol.records.fields import Tally
+from trailgate.options import check_arguments
+from trailgate.spark.errors import as_expected
 from trailgate.spark.options import checked_session
-from trailgate.spark.sources import Source, map_parts, spark_schema
+from trailgate.spark.sources import Source, map_parts
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
 
@@ -56,7 +49,7 @@ def read_trail(  # noqa: PLR0913  one parameter an option
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.trail import TrailSource  # noqa: PLC0415  what is not read is not loaded
 
-    return _frame(spark, TrailSource, path, options)
+    return frame_of(spark, TrailSource, path, options)
 
 
 @check_arguments
@@ -80,69 +73,17 @@ def read_messages(  # noqa: PLR0913  one parameter an option
     options = {name: value for name, value in locals().items() if name not in ("spark", "path")}
     from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
 
-    return _frame(spark, MessageCaptureSource, path, options)
+    return frame_of(spark, MessageCaptureSource, path, options)
 
 
-@check_arguments
-@list_names(RecordKeywords, OPTIONS)
-def read_records(
-    spark: SparkSession,
-    path: Addresses,
-    copybook: Addresses | None = None,
-    *,
-    base: Address | None = None,
-    counts: Accumulator[Tally] | None = None,
-    **options: Unpack[RecordKeywords],
-) -> DataFrame:
-    """Return the records of files. The options are those of the format ``copybook``.
-
-    ``counts`` comes from ``record_counts``. Whenever the DataFrame is read, the values that options
-    changed or accepted are counted there.
-    """
-    from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
-
-    named = {"copybook": copybook, "base": base, **options}
-    return _frame(spark, CopybookSource, path, named, counts)
-
-
-class _Sums(AccumulatorParam[Tally]):  # type: ignore[misc]  # pyspark's types are not followed
-    """Adds up the counts of tasks."""
-
-    def zero(self, value: Tally) -> Tally:
-        """Return the value with which tasks start."""
-        del value
-        return Tally()
-
-    def addInPlace(self, value1: Tally, value2: Tally) -> Tally:  # noqa: N802  Spark's name
-        """Add the second counts to the first, and return these."""
-        value1.update(value2)
-        return value1
-
-
-@check_arguments
-def record_counts(spark: SparkSession) -> Accumulator[Tally]:
-    """Return an accumulator for ``read_records``: counts by option, record and field.
-
-    A key is for example ``("padding=left", "ACCOUNT", "AMOUNT")``. Like every accumulator of Spark
-    it counts what tasks read, so values are counted again if a DataFrame is read again or a task is
-    repeated. Raises OptionError over Spark Connect, which has no accumulators.
-    """
-    try:
-        context = checked_session(spark).sparkContext
-    except PySparkException as error:
-        problem = "Spark Connect has no accumulators"
-        hint = "Observe the column _errors, or let trailgate.verify_records count"
-        raise OptionError(problem, hint=hint) from error
-    return context.accumulator(Tally(), _Sums())
-
-
-def _frame(
+def frame_of(
     spark: SparkSession,
     kind: type[Source],
     path: Addresses,
     options: Mapping[str, Any],
     counts: Accumulator[Tally] | None = None,
 ) -> DataFrame:
+    """Return the rows of a format as a DataFrame. ``counts`` gets the policy counts."""
     checked_session(spark)
     # The reader is planned in this process, so relative paths start at its working folder, over
     # Spark Connect too.
@@ -152,50 +93,7 @@ def _frame(
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
 
     def rows(_: int, part: Any) -> Iterator[pa.RecordBatch]:
-        # runs in a task, with the pickled reader and part
         found = reader.rows(part) if counts is None else reader.counted_rows(part, counts)
         return as_expected(found, schema, zone)
 
     return map_parts(spark, [part.value for part in reader.partitions()], rows, schema)
-
-
-@check_arguments
-@list_names(CopybookKeywords, OPTIONS)
-def decode_copybook(
-    column: Column | str, copybook: Addresses | None = None, **options: Unpack[CopybookKeywords]
-) -> Column:
-    """Return a struct column with the record in each row of a binary column.
-
-    The options are those of the format ``copybook`` that do not concern files (docs/copybook.md). A
-    null row becomes a null struct.
-    """
-    chosen = CopybookOptions.of_column({"copybook": copybook, **options})
-    schema = spark_schema(chosen.decoder().schema)
-    exact = arrow_schema(schema)
-
-    @arrow_udf(schema)  # type: ignore[untyped-decorator]  # pyspark's types are not followed
-    def decode(values: pa.Array) -> pa.Array:
-        with brief_errors():
-            return _decode(values, chosen, exact)
-
-    return decode(col(column) if isinstance(column, str) else column)
-
-
-def _decode(values: pa.Array, options: CopybookOptions, schema: Any) -> pa.Array:
-    rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    bodies = values.take(pa.array(rows)).cast(pa.large_binary())
-    _, offsets, data = bodies.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[bodies.offset : bodies.offset + len(bodies) + 1]
-    records = records_at(data or pa.py_buffer(b""), bounds[:-1], bounds[1:], first=None)
-    table = pa.Table.from_batches(list(options.decoder().batches(records))).select(schema.names)
-    batch = table.cast(schema).combine_chunks().to_batches(max_chunksize=None)
-    columns = batch[0].columns if batch else [pa.nulls(0, field.type) for field in schema]
-    struct = pa.StructArray.from_arrays(columns, fields=list(schema))
-    if len(rows) == len(values):
-        return struct
-    # Spread the decoded records over all rows: row i gets record slots[i], and null rows are masked
-    slots = np.zeros(len(values), np.int64)
-    slots[rows] = np.arange(len(rows))
-    mask = np.ones(len(values), bool)
-    mask[rows] = False
-    return struct.take(pa.array(slots, mask=mask))

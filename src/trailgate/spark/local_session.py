@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import importlib
 import importlib.util
 import os
 import pwd
@@ -36,7 +37,6 @@ UNIX_SYSTEM: Final = Path(__file__).parent / "unix_system"
 OLDEST: Final = 17  # the oldest Java for Spark 4
 
 NO_VECTOR: Final = "--add-modules=jdk.incubator.vector"
-
 # Spark opens this package, which Java 24 removed. There the argument only causes a warning.
 NO_ACTION: Final = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 
@@ -52,30 +52,15 @@ for argument do
 done
 exec {program} "$@"
 """
-
-# The forms of Spark's masters. For anything else Spark would end the process with a page of text.
-MASTER: Final = re.compile(
-    r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn|(spark|k8s)://\S+"
+# The modules and classes of the formats. They are named and not imported, because features above
+# this package have formats too.
+FORMATS: Final = (
+    ("trailgate.spark.trail", "TrailSource"),
+    ("trailgate.spark.messages", "MessageCaptureSource"),
+    ("trailgate.spark.copybook", "CopybookSource"),
+    ("trailgate.spark.apply_sink", "ApplySink"),
 )
-LOGGING: Final = """\
-rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = stderr
-appender.stderr.type = Console
-appender.stderr.name = stderr
-appender.stderr.target = SYSTEM_ERR
-appender.stderr.layout.type = PatternLayout
-appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
-# Spark prints a remark unless this logger's level is set explicitly.
-logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
-logger.gateway.level = error
-# A failed task also raises an exception in the driver, which reports it.
-logger.executor.name = org.apache.spark.executor
-logger.executor.level = off
-logger.scheduler.name = org.apache.spark.scheduler
-logger.scheduler.level = off
-logger.writing.name = org.apache.spark.sql.execution.datasources.v2
-logger.writing.level = off
-"""
+STREAMED: Final = (("trailgate.spark.jms", "JmsSource"),)  # where Spark can limit batches
 
 
 class Java(NamedTuple):
@@ -171,6 +156,31 @@ def _write_whole(path: Path, text: str) -> None:
     Path(name).replace(path)
 
 
+# The forms of Spark's masters. For anything else Spark would end the process with a page of text.
+MASTER: Final = re.compile(
+    r"local(\[(\*|\d+)(, *\d+)?\])?|local-cluster\[ *\d+ *, *\d+ *, *\d+ *\]|yarn|(spark|k8s)://\S+"
+)
+LOGGING: Final = """\
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+# Spark prints a remark unless this logger's level is set explicitly.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+# A failed task also raises an exception in the driver, which reports it.
+logger.executor.name = org.apache.spark.executor
+logger.executor.level = off
+logger.scheduler.name = org.apache.spark.scheduler
+logger.scheduler.level = off
+logger.writing.name = org.apache.spark.sql.execution.datasources.v2
+logger.writing.level = off
+"""
+
+
 @check_arguments
 def session(master: str = "local[*]", app: str = "trailgate", **conf: str) -> SparkSession:
     """Create a session: quiet, in UTC, with this Python for the workers, and with a Java found by itself.
@@ -245,19 +255,11 @@ def register(spark: SparkSession) -> None:
     Spark Connect it would be a folder of Spark's own. This call is also needed if a broken
     ``pyspark_*`` package on the path keeps Spark from finding our formats.
     """
-    from trailgate.spark.apply_sink import ApplySink  # noqa: PLC0415
-    from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
-    from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
     from trailgate.spark.options import checked_session  # noqa: PLC0415
     from trailgate.spark.sources import HAS_LIMITS  # noqa: PLC0415
-    from trailgate.spark.trail import TrailSource  # noqa: PLC0415
 
     checked_session(spark)
-    sources: list[type] = [TrailSource, MessageCaptureSource, CopybookSource, ApplySink]
-    if HAS_LIMITS:
-        from trailgate.spark.jms import JmsSource  # noqa: PLC0415
-
-        sources.append(JmsSource)
-    for source in sources:
+    for module, name in (*FORMATS, *(STREAMED if HAS_LIMITS else ())):
+        source: type = getattr(importlib.import_module(module), name)
         # cloudpickle sends a class by value if no module contains it. So the folder goes along.
         spark.dataSource.register(type(source.__name__, (source,), {"folder": str(Path.cwd())}))

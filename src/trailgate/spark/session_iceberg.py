@@ -92,7 +92,11 @@ class SessionTarget:
             if not self._spark.catalog.tableExists(name):
                 return None
         last = self._last(name)[0]
-        return None if last is None else Position("", last)
+        if last is None:
+            return None
+        # a run that was killed has not listed the table
+        self._names.add("/".join(table.name))
+        return Position("", last)
 
     def _last(self, name: str) -> tuple[str | None, int | None]:
         """Return the last position in the snapshots of the table's history, and the current snapshot."""

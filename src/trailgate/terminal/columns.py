@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.cli.layout import GAP
 from trailgate.columnar.kernels.strings import DIGITS, flow_strings, measure_ascii
 from trailgate.columnar.maps import map_entries
 from trailgate.columnar.rows import octets
+from trailgate.terminal.layout import GAP
 
 # Printable characters that take one column of a terminal, beside ASCII: Latin, Greek, Cyrillic. And
 # those that take two: kana, CJK, Hangul, full-width forms.

@@ -18,12 +18,12 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from trailgate.cli.output import painter, printable, terminal_width
+from trailgate.terminal.output import painter, printable, terminal_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from trailgate.cli.columns import RowParts
+    from trailgate.terminal.columns import RowParts
 
 GAP: Final = "  "  # between two cells, or two parts of data
 INDENT: Final = "    "  # of the lines that continue a row
@@ -103,7 +103,7 @@ class RowLayout:
         """Return the lines of each row as one text, or null if ``lines`` must format it."""
         import pyarrow as pa  # noqa: PLC0415  not for a few rows
 
-        from trailgate.cli.columns import laid_out  # noqa: PLC0415  as above
+        from trailgate.terminal.columns import laid_out  # noqa: PLC0415  as above
 
         # without columns, each row is printed as names with values
         if not self._widths:
