@@ -45,6 +45,7 @@ from trailgate.targets.target import (
     Position,
     RowRefusedError,
     TablePosition,
+    ValuesRefusedError,
     moved_on,
 )
 
@@ -146,6 +147,23 @@ SELECT a.attname, b.type::regtype::text, b.modifier, format_type(b.type, b.modif
 FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd' JOIN pg_class r ON true
 JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = b.attnum LEFT JOIN pg_collation c ON c.oid = a.attcollation
 WHERE r.oid = %s ORDER BY a.attnum
+"""
+HAS_PLPGSQL: Final = (
+    "SELECT 1 FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')"
+)
+CASTING: Final = """
+CREATE OR REPLACE FUNCTION pg_temp.trailgate_cast(own text, OUT printed text, OUT state text, OUT problem text) LANGUAGE plpgsql AS $trailgate$
+BEGIN
+  printed := {};
+EXCEPTION WHEN others THEN
+  state := SQLSTATE;
+  problem := SQLERRM;
+END $trailgate$
+"""
+CASTS: Final = f"""
+SELECT own, (cast_).state, (cast_).problem FROM (
+  SELECT own, pg_temp.trailgate_cast(own) AS cast_ FROM (SELECT DISTINCT {{0}} AS own FROM {{1}} WHERE {{0}} IS NOT NULL) AS values_ OFFSET 0
+) AS tried WHERE (cast_).state IS NOT NULL LIMIT {sql.MOST_REFUSED}
 """
 DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this order: make foreign keys and further unique constraints DEFERRABLE"
 
@@ -353,12 +371,42 @@ class TableTarget:
         self._check_printed(table, STAGING, columns)
 
     def _check_printed(self, table: TargetTable, staging: str, columns: Iterable[int]) -> None:
-        """Raise ValuesRefusedError for staged values that PostgreSQL prints in another way than the trail."""
-        for column, text in DIALECT.printed_values(table, staging, columns):
-            with sql.refusing_values(column):
-                rows = self._execute(text, table=table)
-            if rows:
-                raise sql.refused_values(table, column, rows)
+        """Raise ValuesRefusedError for staged values that PostgreSQL does not take, or prints in another way than the trail."""
+        for at in columns:
+            for column, text in DIALECT.printed_values(table, staging, [at]):
+                self._execute(f"SAVEPOINT {STAGING}")
+                try:
+                    with sql.refusing_values(column):
+                        rows = self._execute(text, table=table)
+                except RowRefusedError as error:
+                    self._execute(f"ROLLBACK TO SAVEPOINT {STAGING}")
+                    raise self._refused_casts(table, staging, at, error) from None
+                if rows:
+                    raise sql.refused_values(table, column, rows)
+
+    def _refused_casts(
+        self, table: TargetTable, staging: str, at: int, first: RowRefusedError
+    ) -> RowRefusedError:
+        """Return the error of all staged values of a column that PostgreSQL does not cast, if it can find them by one statement, else that of the first one.
+
+        A statement ends at its first error, which only a function in PL/pgSQL catches. It goes with the transaction, which is rolled back after this error.
+        """
+        column = table.columns[at]
+        assert column.stored is not None
+        if not self._execute(HAS_PLPGSQL):
+            return first
+        printed = DIALECT.printed.format(f"CAST(own AS {column.stored.name})")
+        self._execute(CASTING.format(printed))
+        errors: dict[str, RowRefusedError] = {}
+        for own, state, problem in self._execute(CASTS.format(f"c{at}", staging), table=table):
+            text = mask_logins(" ".join(problem.split()))
+            error = RowRefusedError(f"PostgreSQL refuses: {text}", where=first.where)
+            errors[own] = error.numbered(REFUSALS.get(state, ()))
+        if not errors:
+            return first
+        found = ValuesRefusedError(first.problem, where=first.where)
+        found.errors = errors
+        return found.numbered(first.numbers)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows, which are fetched in parts."""
@@ -594,9 +642,12 @@ def _types_of(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
         most = UNCONSTRAINED if size == UNCONSTRAINED else size - HEADER
         return pa.string(), StoredType(one.written, Rule.PADDED, most)
     rule = RULES_OF_TYPES.get(one.base, Rule.PRINTED_KEY if one.kind == ENUM else Rule.PRINTED)
+    most = UNCONSTRAINED
     if one.base in ("text", "character varying", "character"):
         rule = Rule.UNCASED
-    return pa.string(), StoredType(one.written, rule)
+    if one.base == "character varying" and size != UNCONSTRAINED:
+        most = size - HEADER
+    return pa.string(), StoredType(one.written, rule, most)
 
 
 def _numeric(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
