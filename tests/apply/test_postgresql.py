@@ -293,3 +293,64 @@ def test_all_values_that_a_type_refuses_are_found_at_once(
     )
     assert any(problem in line["reason"] for line in lines)
     assert len(written) <= 3
+
+
+TRIGGERS = {
+    "changes a value": ("BEFORE INSERT OR UPDATE", "NEW.b := 7; RETURN NEW;", "field b"),
+    "changes an update": ("BEFORE UPDATE", "NEW.b := 7; RETURN NEW;", "field b"),
+    "changes a key": ("BEFORE INSERT", "NEW.id := NEW.id + 100; RETURN NEW;", "not there after"),
+    "leaves a row out": ("BEFORE INSERT", "RETURN NULL;", "rows changed where"),
+    "changes it later": ("AFTER INSERT", "UPDATE hr.t SET b = 7; RETURN NEW;", "field b"),
+}
+HARMLESS = {
+    "sets its own column": ("BEFORE INSERT OR UPDATE", "NEW.more := 7; RETURN NEW;"),
+    "writes elsewhere": ("AFTER INSERT", "INSERT INTO hr.log VALUES (NEW.id); RETURN NEW;"),
+    "is of other writers": (
+        "BEFORE INSERT OR UPDATE",
+        "IF current_setting('application_name') NOT LIKE 'trailgate%' THEN NEW.b := 7; END IF; RETURN NEW;",
+    ),
+}
+
+
+def with_trigger(database: str, when: str, body: str) -> None:
+    with psycopg.connect(database) as connection:
+        for text in (
+            "CREATE SCHEMA hr",
+            "CREATE TABLE hr.log (id bigint)",
+            "CREATE TABLE hr.t (id bigint PRIMARY KEY, a varchar(9), b bigint, c json, more bigint)",
+            f"CREATE FUNCTION hr.f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} END $$",
+            f"CREATE TRIGGER own {when} ON hr.t FOR EACH ROW EXECUTE FUNCTION hr.f()",
+        ):
+            connection.execute(text.encode())
+
+
+WRITTEN = [
+    Operation("I", 1, 1, FULL, 1),
+    Operation("I", 2, 2, FULL, 2),
+    Operation("U", 1, 1, {"a": 9}, 3),
+    Operation("U", 2, 2, {"b": 8}, 4),
+]
+
+
+@pytest.mark.parametrize("name", TRIGGERS)
+def test_a_trigger_that_changes_what_is_written_is_an_error(
+    database: str, tmp_path: Path, name: str
+) -> None:
+    when, body, says = TRIGGERS[name]
+    with_trigger(database, when, body)
+    write_log(tmp_path / "ot", WRITTEN[:2])
+    if name == "changes an update":
+        apply_trail(tmp_path / "ot", database)
+    write_log(tmp_path / "ot", WRITTEN[2:])
+    with pytest.raises(ApplyError, match=says):
+        apply_trail(tmp_path / "ot", database)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_other_triggers_are_none(database: str, tmp_path: Path, name: str) -> None:
+    with_trigger(database, *HARMLESS[name])
+    write_log(tmp_path / "ot", WRITTEN[:2])
+    apply_trail(tmp_path / "ot", database)
+    write_log(tmp_path / "ot", WRITTEN[2:])
+    apply_trail(tmp_path / "ot", database)
+    assert verify_tables(tmp_path / "ot", database).is_equal

@@ -148,6 +148,11 @@ FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd' JOIN pg_class 
 JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = b.attnum LEFT JOIN pg_collation c ON c.oid = a.attcollation
 WHERE r.oid = %s ORDER BY a.attnum
 """
+TRIGGERS_OF: Final = "SELECT tgname FROM pg_trigger WHERE tgrelid = %s AND NOT tgisinternal AND tgenabled IN ('O', 'A') ORDER BY 1"
+TRIGGERS: Final = (
+    "The table has triggers ({}): let them leave sessions alone whose application_name begins with 'trailgate apply', "
+    "or disable them, ALTER TABLE ... DISABLE TRIGGER"
+)
 HAS_PLPGSQL: Final = (
     "SELECT 1 FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')"
 )
@@ -177,6 +182,7 @@ class TableTarget:
     def __init__(self, rest: str, group: str) -> None:
         self._address, self._group = f"postgresql:{rest}", group
         self._types: dict[str, dict[str, str]] = {}
+        self._triggers: dict[str, str] = {}  # the names of a table's triggers
         self._connection = _connected(self._address, group)
         self._is_locked = False
         try:
@@ -268,6 +274,8 @@ class TableTarget:
         )
         held = replace(held, columns=columns).without_computed()
         self._types[str(held)] = {name: one.staged for name, one in types.items()}
+        triggers = self._execute(TRIGGERS_OF, [number])
+        self._triggers[str(held)] = ", ".join(name for (name,) in triggers)
         asked = sql.KNOWN_COLUMNS.format("%s", "%s")
         for (known,) in self._execute(asked, [self._group, str(held)]):
             sql.check_known_columns(table, held, known)
@@ -443,7 +451,25 @@ class TableTarget:
         for column, text in DIALECT.computed_values(table, STAGING):
             for own, theirs in self._execute(text, table=table):
                 raise sql.changed_value(table, column, own, theirs)
+        if (triggers := self._triggers.get(str(table))) and table.key:
+            self._check_stored(table, triggers)
         self._note(table, at)
+
+    def _check_stored(self, table: TargetTable, triggers: str) -> None:
+        """Raise RowRefusedError if triggers made other values of what was written."""
+        columns, text = DIALECT.stored_values(table, STAGING)
+        for *values, is_there in self._execute(text, table=table):
+            hint = TRIGGERS.format(triggers)
+            where = Where(source=self._shown, table=str(table))
+            if not is_there:
+                raise RowRefusedError(
+                    "a row is not there after it was written", where=where, hint=hint
+                )
+            for column, own, theirs in zip(columns, values[::2], values[1::2], strict=True):
+                if own != theirs:
+                    problem = f"the trail has {own!r}, and the target stored {theirs!r}"
+                    place = replace(where, field=column.name)
+                    raise RowRefusedError(problem, where=place, hint=hint)
 
     def commit(self, at: Position) -> None:
         """Make what was written since the last commit last, and with it the position."""
