@@ -16,7 +16,7 @@ from laws import chance, examples
 from oracles.apply_naive import COLUMNS, Operation, Source
 from received_messages import ListFeed
 from trailgate import verify_tables
-from trailgate.cli import apply_follow
+from trailgate.cli import applied_beside as beside_capture
 from trailgate.cli.live import LiveOutput, print_live
 from trailgate.cli.main import run
 from trailgate.jobs.apply_tables import TargetTables
@@ -117,7 +117,7 @@ class Capturing:
         with (
             TrailAppender(self.prefix, tables, LIVE.append) as appender,
             closing(ListFeed(bodies, sizes)) as feed,
-            apply_follow.applied_beside(self.prefix, self.to, output) as beside,
+            beside_capture.applied_beside(self.prefix, self.to, output) as beside,
         ):
             live = LiveCapture(self.capture, feed, appender, self.prefix, LIVE)
             print_live(live, output, beside)
@@ -155,7 +155,7 @@ def test_a_live_capture_applies_each_message_once(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is stopped between messages, and killed at its commits."""
-    monkeypatch.setattr(apply_follow, "PAUSE", 0.0)
+    monkeypatch.setattr(beside_capture, "PAUSE", 0.0)
     address, rows = TARGETS[name]
     kills = 0
     for number in range(examples(5)):
