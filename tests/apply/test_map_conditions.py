@@ -207,19 +207,20 @@ def write(prefix: Path, operations: Sequence[Logged], first: int) -> None:
     groups: dict[int, list[Logged]] = defaultdict(list)
     for one in operations:
         groups[one.transaction].append(one)
+    rows = []
+    for number, own in enumerate(groups.values(), first):
+        indicators = ["B", *("M" * (len(own) - 2)), "E"] if len(own) > 1 else ["W"]
+        rows += [
+            {
+                "table": TABLE.name, "op_type": one.kind, "op_ts": 0, "tx_ind": indicator,
+                "tx_id": str(number), "csn": str(number),
+                "before": {name.upper(): value for name, value in one.before.items()},
+                "after": {name.upper(): value for name, value in one.after.items()},
+            }
+            for one, indicator in zip(own, indicators, strict=True)
+        ]  # fmt: skip
     with TrailAppender(str(prefix), DEFINITIONS) as trail:
-        for number, own in enumerate(groups.values(), first):
-            indicators = ["B", *("M" * (len(own) - 2)), "E"] if len(own) > 1 else ["W"]
-            rows = [
-                {
-                    "table": TABLE.name, "op_type": one.kind, "op_ts": 0, "tx_ind": indicator,
-                    "tx_id": str(number), "csn": str(number),
-                    "before": {name.upper(): value for name, value in one.before.items()},
-                    "after": {name.upper(): value for name, value in one.after.items()},
-                }
-                for one, indicator in zip(own, indicators, strict=True)
-            ]  # fmt: skip
-            trail.append(batch_of(DEFINITIONS, rows))
+        trail.append(batch_of(DEFINITIONS, rows))
         trail.commit(str(first))
 
 
