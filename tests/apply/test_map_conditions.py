@@ -13,7 +13,7 @@ import duckdb
 
 from apply.naive_batches import TABLE
 from apply.test_net_effects import history
-from laws import chance, examples
+from laws import LONG, chance, examples, histories
 from oracles.apply_naive import COLUMNS, Operation, replayed
 from trail.batches import batch_of
 from trailgate import TrailAppender, apply_trail, verify_tables
@@ -224,9 +224,10 @@ def write(prefix: Path, operations: Sequence[Logged], first: int) -> None:
         trail.commit(str(first))
 
 
+@LONG
 def test_statements_are_obeyed_row_by_row(tmp_path: Path) -> None:
     tried = Counter[str]()
-    for number in range(examples(16)):
+    for number in range(histories(examples(16))):
         own = chance(f"map conditions {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
