@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from apply.postgresql_server import running
 from apply.test_redefinition import EVOLVED, write
 from apply.test_redefinition import rows as rows_of_t
-from laws import examples, one_of
+from laws import LONG, examples, histories, one_of
 from raw_trail import abend, inserts
 from sample_trail import DEFINITIONS
 from trailgate import ApplyReport, TrailgateError, apply_trail, verify_tables
