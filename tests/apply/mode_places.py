@@ -87,11 +87,12 @@ def _delta(folder: Path, mode: str, _: object) -> Place:
 
 def _parquet(folder: Path, mode: str, _: object) -> Place:
     to = f"parquet:{folder}/appended"
-    return Place(
-        to,
-        lambda group: open_target(to, group, mode),
-        lambda table: parquet_rows(to, table.lower()),
-    )
+
+    def rows(table: str) -> Rows:
+        own = folder / "appended" / table.lower().replace(".", "/")
+        return parquet_rows(to, table.lower()) if any(own.glob("*.parquet")) else []
+
+    return Place(to, lambda group: open_target(to, group, mode), rows)
 
 
 def _postgresql(folder: Path, mode: str, server: str) -> Place:
