@@ -364,6 +364,11 @@ def _suffix(item: Item) -> str:
 
 def distinct_names(names: list[str]) -> list[str]:
     """Return the names, whatever their case, with a number from the second one of the same name on."""
+    return list(_distinct(tuple(names)))
+
+
+@lru_cache(256)  # asked for each batch, of the groups of a record
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     taken: set[str] = set()
     numbers: dict[str, int] = {}
     found = []
@@ -375,7 +380,7 @@ def distinct_names(names: list[str]) -> list[str]:
         numbers[name.upper()] = number
         taken.add(free.upper())
         found.append(free)
-    return found
+    return tuple(found)
 
 
 def _unique(paths: list[tuple[str, ...]]) -> list[str]:

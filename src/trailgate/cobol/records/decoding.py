@@ -177,6 +177,7 @@ class RecordDecoder:
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
+        self._even_end, self._varies = _even_end(self._alike), layout.varies
         find_indicators(self._placed, self.options.indicators)  # raises
         self._decoders: dict[Field, tuple[Decoder, Explain, Classify]] = {}
         for item in columns_below(self._placed.root):
@@ -238,7 +239,7 @@ class RecordDecoder:
     def _found(self, records: RecordBytes) -> tuple[PlacedItems, Mapping[Item, pa.Array], Findings]:
         """Return where items are, the wanted columns, and what was found in them."""
         found, placed = Findings(len(records)), self._placed
-        if self.layout.varies:
+        if self._varies:
             placed = self._with_counts(records, found)
         self._check_surplus(records, placed, found)
         return placed, self._columns(records, placed, found), found
@@ -332,9 +333,23 @@ class RecordDecoder:
         columns: dict[Item, pa.Array] = {}
         indicators = find_indicators(placed, self.options.indicators)
         for kind, members in alike.items():
-            there = [self._not_null(records, item, found, indicators.get(item)) for item in members]
+            # Records may have thousands of columns, so nothing is asked for each of them that one comparison answers.
+            if placed is self._placed and not indicators and self._is_whole(records):
+                there = [(None, None)] * len(members)
+            else:
+                there = [
+                    self._not_null(records, item, found, indicators.get(item)) for item in members
+                ]
             columns.update(self._decode_alike(records, kind, members, there, found))
         return {item: columns[item] for item in columns_below(placed.root) if item in columns}
+
+    def _is_whole(self, records: RecordBytes) -> bool:
+        """Return whether every record has every wanted item, at the same offset."""
+        return (
+            self._even_end is not None
+            and records.step is not None
+            and self._even_end <= records.step
+        )
 
     def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
         """Return the wanted items by what their decoding depends on."""
@@ -365,6 +380,10 @@ class RecordDecoder:
             ):
                 self._copy_each(records, members, there, matrix)
             found = decode(matrix)
+        if found.bad is None and not found.notes and all(mask is None for mask, _ in there):
+            for index, item in enumerate(members):
+                yield item, found.values.slice(index * rows, rows)
+            return
         for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
             cut = slice(index * rows, (index + 1) * rows)
             values = found.values[cut] if len(members) > 1 else found.values
@@ -497,6 +516,16 @@ class RecordDecoder:
                 raise error.with_place(field=field.name) from None
             self._decoders[kind] = bound
         return self._decoders[kind]
+
+
+def _even_end(alike: Mapping[Field, list[Item]]) -> int | None:
+    """Return where the last of some items ends; None if records may lack one, or have it at another offset."""
+    end = 0
+    for item in (item for members in alike.values() for item in members):
+        if item.active is not None or not isinstance(item.offset, int):
+            return None
+        end = max(end, item.offset + item.field.size)
+    return end
 
 
 def _rows_of(size: int) -> int:

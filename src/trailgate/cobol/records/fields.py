@@ -379,7 +379,13 @@ def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, p
 
 
 def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
-    below = [pair for member in group.members for pair in members_of(member, columns, rows)]
+    below: list[tuple[str, pa.Array]] = []
+    for member in group.members:
+        if isinstance(member, Item):  # nearly all members are, and a list for each takes time
+            if member in columns:
+                below.append((member.field.name, columns[member]))
+        else:
+            below += members_of(member, columns, rows)
     names = distinct_names([name for name, _ in below])
     return list(zip(names, (array for _, array in below), strict=True))
 
