@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureSummary, capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.publishing import PublishSummary, publish_trail
-    from trailgate.jobs.query import query
     from trailgate.jobs.record_files import read_records
     from trailgate.jobs.record_verify import RecordsReport, verify_records
     from trailgate.jobs.record_writing import write_records
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from trailgate.messages.messages import MessageBatch
     from trailgate.model.changes import ChangeBatch
     from trailgate.model.tables import Column, Definitions, Table
+    from trailgate.sql.job import query
     from trailgate.storage.files.trail_files import TrailFiles, find_trail
     from trailgate.storage.live.appender import TrailAppender
     from trailgate.storage.live.live_trail import AppendOptions, Recovery
@@ -152,7 +152,7 @@ _MODULES = MappingProxyType(
         "publish_trail": "trailgate.jobs.publishing",
         "RedactSummary": "trailgate.jobs.redacting",
         "redact_trail": "trailgate.jobs.redacting",
-        "query": "trailgate.jobs.query",
+        "query": "trailgate.sql.job",
         "read_records": "trailgate.jobs.record_files",
         "RecordsReport": "trailgate.jobs.record_verify",
         "verify_records": "trailgate.jobs.record_verify",

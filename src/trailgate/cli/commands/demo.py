@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from trailgate.cli.capture_output import print_notes, print_summary
-from trailgate.cli.commands.sql import command as sql
 from trailgate.errors import OptionError, install_command
 from trailgate.options import Flag
+from trailgate.sql.command import command as sql
 from trailgate.terminal.options import takes
 from trailgate.terminal.output import progress_bar, say
 

@@ -97,7 +97,7 @@ class _Output:
 
     def answer(self, statement: str) -> None:
         """Run a statement, and print or write its rows."""
-        from trailgate.jobs.query import query
+        from trailgate.sql.job import query
         from trailgate.terminal.files import write_and_count
         from trailgate.terminal.rows import RowForm, print_batches
 
