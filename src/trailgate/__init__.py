@@ -31,12 +31,12 @@ from trailgate.errors import (
 )
 
 if TYPE_CHECKING:
+    from trailgate.apply.jobs.apply import apply_trail
+    from trailgate.apply.jobs.repaired import apply_repaired
+    from trailgate.apply.jobs.tables import ApplyReport
+    from trailgate.apply.jobs.verify import VerifyReport, verify_tables
     from trailgate.capture.capture import Capture, Parsed
     from trailgate.expressions.selection import CaptureRules
-    from trailgate.jobs.apply import apply_trail
-    from trailgate.jobs.apply_repaired import apply_repaired
-    from trailgate.jobs.apply_tables import ApplyReport
-    from trailgate.jobs.apply_verify import VerifyReport, verify_tables
     from trailgate.jobs.capture.job import CaptureSummary, capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
     from trailgate.jobs.publishing import PublishSummary, publish_trail
@@ -121,11 +121,11 @@ __all__ = [
 _MODULES = MappingProxyType(
     {
         "AppendOptions": "trailgate.storage.live.appender",
-        "ApplyReport": "trailgate.jobs.apply_tables",
-        "apply_repaired": "trailgate.jobs.apply_repaired",
-        "apply_trail": "trailgate.jobs.apply",
-        "VerifyReport": "trailgate.jobs.apply_verify",
-        "verify_tables": "trailgate.jobs.apply_verify",
+        "ApplyReport": "trailgate.apply.jobs.tables",
+        "apply_repaired": "trailgate.apply.jobs.repaired",
+        "apply_trail": "trailgate.apply.jobs.apply",
+        "VerifyReport": "trailgate.apply.jobs.verify",
+        "verify_tables": "trailgate.apply.jobs.verify",
         "ByteOrder": "trailgate.trail.format.tokens",
         "Capture": "trailgate.capture.capture",
         "CaptureRules": "trailgate.expressions.selection",

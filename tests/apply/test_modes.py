@@ -23,9 +23,9 @@ from laws import WHOLE, chance
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import KEPT, LAST, CurrentRows, kept
 from trailgate import ApplyError
-from trailgate.jobs.apply import ApplyRun, Reading
-from trailgate.jobs.apply_options import GROUP, ApplyOptions
-from trailgate.targets.target import Target, open_target
+from trailgate.apply.jobs.apply import ApplyRun, Reading
+from trailgate.apply.jobs.options import GROUP, ApplyOptions
+from trailgate.apply.targets.target import Target, open_target
 
 Rows = Sequence[Mapping[str, Any]]
 EVERY: Final = 5000  # histories of a class, with TRAILGATE_EVERY

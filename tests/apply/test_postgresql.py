@@ -22,8 +22,8 @@ from apply.test_soft_delete import marked, soft_deleted
 from laws import chance, examples, kills
 from oracles.apply_naive import COLUMNS, Operation, Source
 from trailgate import ApplyError, OptionError, TrailgateError, apply_trail, verify_tables
-from trailgate.apply.tables import TargetColumn, TargetTable
-from trailgate.targets.target import Position, open_target
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.targets.target import Position, open_target
 
 pytestmark = pytest.mark.servers
 
@@ -212,7 +212,7 @@ def test_rows_that_the_database_refuses_are_found(
 
 
 def test_a_name_that_would_be_cut_off_is_refused() -> None:
-    from trailgate.targets.postgresql import TableTarget  # noqa: PLC0415
+    from trailgate.apply.targets.postgresql import TableTarget  # noqa: PLC0415
 
     with pytest.raises(OptionError, match="has names of at most 63 bytes"):
         TableTarget.create(object.__new__(TableTarget), TargetTable(("s", "t" * 64), (), ()))

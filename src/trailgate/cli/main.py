@@ -48,6 +48,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 # Commands whose module is in the package of a feature; the others are in ``cli.commands``.
 MODULES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "apply": "trailgate.apply.commands.apply",
         "sql": "trailgate.sql.command",
     }
 )

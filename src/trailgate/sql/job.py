@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from trailgate.apply.targets.target import is_target, table_rows
 from trailgate.errors import OptionError, StorageError, TrailgateError
 from trailgate.options import check_arguments
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.reading.trail_file import find_table
 from trailgate.storage.reading.trails import read_trail
-from trailgate.targets.target import is_target, table_rows
 
 ROWS: Final = 16_384  # of a batch of the answer
 # DuckDB loads extensions when a statement needs one, for example sqlite_scanner for sqlite_scan(). It would download them, and

@@ -79,7 +79,7 @@ def _run_in_process() -> None:
 
 def _apply_twice(trail: str, target: str, session: Any = None, master: str = "") -> None:
     """Capture the first messages and apply them to tables, and then the others; query a table after each."""
-    from trailgate.cli.commands.apply import apply_captured
+    from trailgate.apply.commands.apply import apply_captured
 
     on_spark = f" --master '{master}'" if master else ""
     _say("\n# Messages come, and so do the changes of a table: first some, and then all others.")
