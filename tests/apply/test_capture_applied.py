@@ -16,10 +16,10 @@ from laws import chance, examples
 from oracles.apply_naive import COLUMNS, Operation, Source
 from received_messages import ListFeed
 from trailgate import verify_tables
+from trailgate.apply.jobs.tables import TargetTables
 from trailgate.cli import applied_beside as beside_capture
 from trailgate.cli.live import LiveOutput, print_live
 from trailgate.cli.main import run
-from trailgate.jobs.apply_tables import TargetTables
 from trailgate.jobs.capture.loading import load_capture
 from trailgate.jobs.receive.metrics import ReportOptions
 from trailgate.jobs.receive.run import LiveCapture, ReceiveOptions

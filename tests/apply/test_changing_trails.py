@@ -24,13 +24,13 @@ from laws import LONG, examples, histories, one_of
 from raw_trail import abend, inserts
 from sample_trail import DEFINITIONS
 from trailgate import ApplyReport, TrailgateError, apply_trail, verify_tables
-from trailgate.cli import apply_follow
+from trailgate.apply.commands import follow as apply_follow
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.targets.sql import ADDED_COLUMNS
 from trailgate.cli.main import run
 from trailgate.definitions.defgen import write_sourcedefs
-from trailgate.jobs.apply import ApplyRun
-from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.checking import check_trail
-from trailgate.targets.sql import ADDED_COLUMNS
 from trailgate.trail.format.file_header import FileHeader, TrailInfo, encode_header
 
 TARGETS: Final = ("duckdb:{}/x.duckdb", "delta:{}/lake")

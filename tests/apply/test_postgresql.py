@@ -30,12 +30,12 @@ from trailgate import (
     apply_trail,
     verify_tables,
 )
-from trailgate.apply.batch import Effects
-from trailgate.apply.tables import TargetColumn, TargetTable
+from trailgate.apply.effects.batch import Effects
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.targets.postgresql import TableTarget
+from trailgate.apply.targets.target import Position, open_target
 from trailgate.model.changes import INSERT, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.targets.postgresql import TableTarget
-from trailgate.targets.target import Position, open_target
 
 pytestmark = pytest.mark.servers
 

@@ -22,10 +22,10 @@ from trailgate import (
     apply_trail,
     verify_tables,
 )
-from trailgate.apply.mapping import Mapping
-from trailgate.apply.replicat_files import parse_replicat
+from trailgate.apply.jobs import parameters as apply_parameters
+from trailgate.apply.replicat.mapping import Mapping
+from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.cli.main import run
-from trailgate.jobs import apply_parameters
 
 FULL = {"a": 1, "b": 2, "c": 3}
 WAYS = {

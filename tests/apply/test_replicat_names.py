@@ -9,12 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from trailgate.apply.replicat_files import (
-    MAP_OBEYED,
-    OBEYED,
-    parse_replicat,
-)
-from trailgate.apply.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
+from trailgate.apply.replicat.replicat_files import MAP_OBEYED, OBEYED, parse_replicat
+from trailgate.apply.replicat.replicat_parameters import MAP_NOTED, MAP_REFUSED, NOTED, REFUSED
 from trailgate.errors import OptionError
 from trailgate.expressions import extract_files, extract_parameters
 from trailgate.expressions.extract_files import parse_extract

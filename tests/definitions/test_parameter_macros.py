@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws import examples
-from trailgate.apply.replicat_files import parse_replicat
+from trailgate.apply.replicat.replicat_files import parse_replicat
 from trailgate.definitions.parameter_files import statements
 from trailgate.errors import OptionError
 

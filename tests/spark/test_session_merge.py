@@ -17,9 +17,9 @@ from laws import WHOLE, one_of
 from oracles.apply_naive import Operation
 from spark.other_spark import run_tests
 from trailgate import ApplyError, OptionError, apply_trail
-from trailgate.apply.tables import TargetColumn, TargetTable
-from trailgate.spark.session_merge import match
-from trailgate.targets.delta_statistics import has_rounded_statistics
+from trailgate.apply.effects.tables import TargetColumn, TargetTable
+from trailgate.apply.spark.merge import match
+from trailgate.apply.targets.delta_statistics import has_rounded_statistics
 
 DELTA = ("4.2.0", "io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 ICEBERG = ("4.1.1", "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0")

@@ -17,7 +17,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from trailgate.errors import OptionError
-from trailgate.jobs.query import Cancellation
+from trailgate.sql.job import Cancellation
 
 PAGE_SECONDS: Final = 60.0  # of a statement whose answer is a page
 FILE_SECONDS: Final = 600.0  # of one whose answer is saved

@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trailgate.cli.apply_follow import PAUSE, labels_of, lag_bytes
-from trailgate.cli.apply_output import print_batch
+from trailgate.apply.commands.follow import PAUSE, labels_of, lag_bytes
+from trailgate.apply.commands.output import print_batch
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.metrics import ApplyStatistics, as_text
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.jobs.retries import LOG, Retries
+from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.cli.live import LiveOutput
 from trailgate.errors import TargetUnavailableError
-from trailgate.jobs.apply import ApplyRun
-from trailgate.jobs.apply_metrics import ApplyStatistics, as_text
-from trailgate.jobs.apply_options import ApplyOptions
-from trailgate.jobs.apply_retries import LOG, Retries
-from trailgate.jobs.apply_tables import ApplyReport
 from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.terminal.live_view import log_to_stderr
 

@@ -19,7 +19,7 @@ import trailgate
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
 from trailgate.terminal.output import quiet_pipe, say
 
-# Each command is the function ``command`` of a module here; only the given one is imported.
+# Each command is the function ``command`` of a module; only the given one is imported.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "init": "Propose the properties of a capture from messages.",
@@ -42,6 +42,14 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "records": "Show files of fixed-width records, convert, verify or edit them.",
         "demo": "Capture the sample messages into a trail and show it.",
         "warm": "Compile everything ahead of time, for this machine.",
+    }
+)
+
+# Commands whose module is in the package of a feature; the others are in ``cli.commands``.
+MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "apply": "trailgate.apply.commands.apply",
+        "sql": "trailgate.sql.command",
     }
 )
 
@@ -253,9 +261,14 @@ def _complete() -> list[str]:
     return line.split()[1:] if "_TRAILGATE_COMPLETE" in os.environ else []
 
 
+def import_command(name: str) -> Any:
+    """Import the module of a command."""
+    return importlib.import_module(MODULES.get(name, f"trailgate.cli.commands.{name}"))
+
+
 def _import(name: str) -> tuple[Callable[..., object], str]:
     """Return a command, and its exit codes and examples, one a line, which its help ends with."""
-    module = importlib.import_module(f"trailgate.cli.commands.{name}")
+    module = import_command(name)
     function: Callable[..., object] = module.command
     lines = [
         line

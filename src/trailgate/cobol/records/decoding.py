@@ -85,6 +85,9 @@ ERRORS_COLUMN = "_errors"
 # numpy does not matter; 3 MB was fastest for records of 27 to 1,300 bytes.
 CHUNK_BYTES: Final = 3 << 20
 CHUNK_ROWS: Final = (1 << 10, 1 << 14)
+# Masks of the records that have an item, and of the padded ones among them; None: all, and none.
+Presence = tuple[Mask | None, Mask | None]
+NO_MASKS: Final[Presence] = (None, None)
 LARGE_BYTES: Final = 64 << 20  # limits chunks of very long records, below the minimum of rows
 
 
@@ -347,7 +350,7 @@ class RecordDecoder:
         for kind, members in alike.items():
             # Records may have thousands of columns, so one comparison for all of them comes first.
             if placed is self._placed and not indicators and self._is_complete(records):
-                presence = [(None, None)] * len(members)
+                presence = [NO_MASKS] * len(members)
             else:
                 presence = [
                     self._not_null(records, item, found, indicators.get(item)) for item in members
@@ -376,7 +379,7 @@ class RecordDecoder:
         records: RecordBytes,
         kind: Field,
         members: list[Item],
-        presence: list[tuple[Mask | None, Mask | None]],
+        presence: list[Presence],
     ) -> Decoded:
         """Decode all values of items of one format in one call: the first item's of all records, then the second's."""
         rows, decode = len(records), self._decoder_of(kind)[0]
@@ -396,7 +399,7 @@ class RecordDecoder:
         records: RecordBytes,
         kind: Field,
         members: list[Item],
-        presence: list[tuple[Mask | None, Mask | None]],
+        presence: list[Presence],
         findings: Findings,
     ) -> Iterator[tuple[Item, pa.Array]]:
         """Decode all items of one format from one matrix: rows of the first item, then of the second, ...
@@ -433,7 +436,7 @@ class RecordDecoder:
         self,
         records: RecordBytes,
         members: list[Item],
-        presence: list[tuple[Mask | None, Mask | None]],
+        presence: list[Presence],
         matrix: Octets,
     ) -> None:
         """Copy the bytes of each item into its rows of the matrix, and pad those of short records."""
@@ -447,7 +450,7 @@ class RecordDecoder:
 
     def _not_null(
         self, records: RecordBytes, item: Item, found: Findings, indicator: Indicator | None
-    ) -> tuple[Mask | None, Mask | None]:
+    ) -> Presence:
         """Like ``_present``, but without the records whose indicator states that the item is NULL."""
         usable, filled = self._present(records, item, found)
         if indicator is None:
@@ -458,9 +461,7 @@ class RecordDecoder:
             None if filled is None else filled & present,
         )
 
-    def _present(
-        self, records: RecordBytes, item: Item, found: Findings
-    ) -> tuple[Mask | None, Mask | None]:
+    def _present(self, records: RecordBytes, item: Item, found: Findings) -> Presence:
         """Return a mask of the records that have a value for the item (None: all), and those to be padded.
 
         Other records are reported as too short. For example, with ``short=pad`` text that a record
