@@ -1,7 +1,16 @@
-"""Rules compiled to tables that the scanner follows: states over element names, and what is done in each.
+"""Compile rules into the tables of a finite automaton, which the scanner follows.
 
-The path of a rule's match is joined to those of the rules above it: a pattern of steps from the document. A state is
-the set of patterns' steps that an element has reached. Predicates of a tag choose among states once its attributes are known.
+The path of a rule's match is appended to those of the rules around it, which gives a *pattern*: a
+list of steps from the document. A state is the set of (pattern, number of steps done) that an
+element has reached. Each element name leads from one state to the next. When a pattern is complete,
+the actions of its rules are executed: open a record, store an attribute, store the text, and so on.
+
+Example: the rule tx matches `/all/tx`, and its column rule reads `id/text()`. There are two
+patterns, p = all/tx and q = all/tx/id. After `<all><tx><id>` the states are {p0, q0}, {p1, q1},
+{p2, q2}, {q3}: p2 opens a record, and q3 stores the text at the end tag.
+
+Predicates on a tag (`order[@type='new']`) choose among several next states, once its attributes are
+known.
 """
 
 from __future__ import annotations
@@ -46,16 +55,20 @@ from trailgate.formats.xml.rules import ANY, Name, Part, Path, Predicate, Rule, 
 from trailgate.messages.properties import ValueSource
 
 _MOST_STATES: Final = 1 << 16
-_MOST_CELLS: Final = 1 << 24  # of the step table: different rows by names
-_MOST_OUTCOMES: Final = 1 << 14  # of the predicates of one tag
+_MOST_CELLS: Final = 1 << 24  # elements of the step table: different rows times names
+_MOST_OUTCOMES: Final = 1 << 14  # combinations of the predicates' values on one tag
 KINDS: Final = 4
 
 Pattern = tuple[Step, ...]
-State = frozenset[tuple[int, int]]  # patterns, and how many of its steps are done
+State = frozenset[tuple[int, int]]  # (pattern, number of its steps that are done)
 
 
 class Group(NamedTuple):
-    """What predicates compare: an attribute, the text, or the number among elements of a name that meet those ``before``. One value of a group holds at most."""
+    """Predicates that compare the same thing, so that at most one of their values is true.
+
+    They compare an attribute, the text, or the position among the elements that satisfy the
+    predicates `before`.
+    """
 
     part: Part
     name: Name
@@ -66,11 +79,11 @@ Condition = tuple[Group, str]
 
 
 class NotForScannerError(Exception):
-    """Rules that only the general way applies; the text names the construct."""
+    """The rules need the general engine. The text names the unsupported construct."""
 
 
 class Phase(IntEnum):
-    """When an action is done: at a start tag in this order, or at the end tag."""
+    """When an action is executed: at a start tag, in this order, or at the end tag."""
 
     OPEN = 0
     START = 1
@@ -80,9 +93,11 @@ class Phase(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Anchored:
-    """A value that is found from an element around the rule's: in the slot ``theirs`` of the anchor that ``pointer`` of a record names.
+    """A value found from an element around the rule's element, such as `../id/text()`.
 
-    ``again`` is where the anchor notes further values of a path, -1 where nobody asks.
+    That element has a record of its own, the anchor. `pointer` is the field of the rule's record
+    with the number of the anchor, and `theirs` the anchor's slot with the value. `again` is the
+    anchor's field that marks repeated values, or -1.
     """
 
     kind: int
@@ -95,12 +110,12 @@ class Anchored:
 
 @dataclass(frozen=True, slots=True)
 class Automaton:
-    """The tables of rules; ``kernels.names`` describes their rows.
+    """The tables of the rules. `kernels/names.py` describes their rows.
 
-    ``slots`` are the properties that records of each kind have places for, and the fields of these; ``widths`` are how many fields
-    each kind has.
-    ``letters`` is how many names of elements there are in each namespace, ``spaces`` are the namespaces of the rules. ``groups`` is how many of them one choice has at most.
-    ``nests`` states that matches may lie within others, so that records do not come in the order of operations.
+    For each record type, `slots` maps properties to fields, and `widths` is the number of fields.
+    `letters` is the number of element names per namespace, and `spaces` are the namespaces in the
+    rules. `groups` is the largest number of groups in one choice. `nests` is set if matches may be
+    nested, so that records are not in the order of operations.
     """
 
     elements: tuple[str, ...]
@@ -125,14 +140,17 @@ class Automaton:
 
 @dataclass(slots=True, eq=False)
 class _Placed:
-    """A rule with the pattern of its elements, and its record of each kind."""
+    """A rule with the pattern of its elements, and its instance for each record type."""
 
     pattern: Pattern
     instances: dict[int, int]
 
 
 def compile_rules(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automaton:
-    """Return the tables of rules, with the namespaces of their prefixes; raises NotForScannerError for what the scanner does not follow."""
+    """Compile rules.
+
+    `namespaces` maps their prefixes. Raises NotForScannerError for unsupported constructs.
+    """
     actions = _Actions(namespaces)
     for rule in rules:
         actions.add(rule, _Placed((), {}))
@@ -140,7 +158,7 @@ def compile_rules(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Autom
 
 
 def _may_nest(rules: Sequence[Rule]) -> bool:
-    """Return whether operations may begin within others that their rules list before them."""
+    """Return whether operations may begin inside other operations whose rules come first."""
     makers = [rule for rule in rules if rule.type is not RuleType.COLUMN]
     over = [rule for rule in makers if any(r.type is RuleType.OPERATION for r in rule.subrules)]
     if over and len(makers) > 1:
@@ -155,24 +173,23 @@ def _steps(rule: Rule) -> Pattern:
 
 @dataclass(slots=True)
 class _Actions:
-    """The actions of rules, by the pattern of the elements that they are done at."""
+    """The actions of the rules, by the pattern of the elements at which they are executed."""
 
     namespaces: Mapping[str, str]
     spaces: dict[str, int] = field(default_factory=dict)
     rows: dict[Pattern, list[tuple[Phase, tuple[int, ...]]]] = field(default_factory=dict)
     slots: list[dict[object, int]] = field(default_factory=lambda: [{} for _ in range(KINDS)])
-    kinds: list[int] = field(default_factory=list)  # of each instance
+    kinds: list[int] = field(default_factory=list)  # the record type of each instance
     anchors: dict[tuple[Pattern, ...], int] = field(default_factory=dict)
     pointers: list[int] = field(default_factory=lambda: [0] * KINDS)
     anchored: list[Anchored] = field(default_factory=list)
-    loose: set[int] = field(
-        default_factory=set
-    )  # instances that may have their values anywhere below
+    # Instances whose values may be at any depth below them (`//`).
+    loose: set[int] = field(default_factory=set)
     attributes: dict[str, int] = field(default_factory=dict)
     literals: bytearray = field(default_factory=bytearray)
 
     def add(self, rule: Rule, above: _Placed) -> None:
-        """Add the actions of a rule and of those below it."""
+        """Add the actions of a rule and its subrules."""
         own = _steps(rule)
         if rule.match is not None and rule.match.up:
             raise NotForScannerError("a match that begins with ..")
@@ -211,9 +228,9 @@ class _Actions:
 
     @staticmethod
     def _level(over: Pattern, steps: Pattern) -> int:
-        """Return where the element of ``over`` is, seen from one that steps lead to from it.
+        """Return the level of the element of `over`, relative to an element that `steps` lead to from it.
 
-        That is so many levels up, a fixed depth as ``DOCUMENT`` - depth, or ``LOOSE``.
+        It is a number of levels up, a fixed depth as `DOCUMENT` - depth, or `LOOSE`.
         """
         if not any(step.anywhere for step in steps):
             return len(steps)
@@ -233,13 +250,13 @@ class _Actions:
         return self.slots[kind].setdefault(name, len(self.slots[kind]))
 
     def _value(self, rule: Rule, placed: _Placed, name: str, path: Path) -> None:
-        """Add what finds a value: for the rule's own records, or for the anchor that a path begins at."""
+        """Add the action that stores a value: in the rule's records, or in the anchor at which the path begins."""
         self._check(path.steps)
         for kind in placed.instances:
             self._slot(kind, name)
         if path.absolute or path.up:
             around = ((),) if path.absolute else _around(placed.pattern, path.up)
-            if around:  # else it is above the document
+            if around:  # otherwise the path leads above the document
                 self._value_around(rule, placed, name, path, around)
             return
         level = self._level(placed.pattern, path.steps)
@@ -252,7 +269,10 @@ class _Actions:
     def _value_around(
         self, rule: Rule, placed: _Placed, name: str, path: Path, around: tuple[Pattern, ...]
     ) -> None:
-        """Add what finds a value from the element around the rule's that has one of the patterns ``around``."""
+        """Add the actions for a value found from an element around the rule's.
+
+        `around` are the patterns of that element.
+        """
         anchor = self._anchor(around)
         own = (rule.number, name)
         slot, again = self._slot(ANCHORS, own), (-1, 0)
@@ -275,7 +295,7 @@ class _Actions:
             self._act(placed.pattern, Phase.START, row)
 
     def _again(self, kind: int, name: str) -> tuple[int, int]:
-        """Return the slot of further values and the bit of a property's path there."""
+        """Return the slot that marks repeated values, and the bit of this property in it."""
         return (self._slot(kind, AGAIN), 1 << PATHS.index(name)) if name in PATHS else (-1, 0)
 
     def _anchor(self, patterns: tuple[Pattern, ...]) -> int:
@@ -286,9 +306,12 @@ class _Actions:
         return self.anchors[patterns]
 
     def _found(self, pattern: Pattern, path: Path, place: tuple[int, ...], name: object) -> None:
-        """Add the action that stores what a path's accessor gives; ``place`` is the rest of its row, from the instance on.
+        """Add the action that stores a path's value.
 
-        Elements that ``//`` finds may be in each other, and end in another order than they begin: the place of the first is kept too.
+        `place` is the rest of its row, from the instance on.
+
+        Elements found with `//` may be nested, and then end in another order than they begin. The
+        offset of the element that supplied the value is therefore stored too.
         """
         part = None if path.accessor is None else path.accessor.part
         if part is Part.ATTRIBUTE:
@@ -307,11 +330,11 @@ class _Actions:
             self._act(pattern, Phase.START, (_STARTING[part], *place[:KIND]))
 
     def field(self, kind: int, slot: int) -> int:
-        """Return the field of a record that a slot begins at."""
+        """Return the field at which a slot begins in a record."""
         return HEADS[kind] + self.pointers[kind] + 2 * slot
 
     def placed(self, phase: Phase, row: tuple[int, ...]) -> tuple[int, ...]:
-        """Return an action with the field of a record for its slot or pointer."""
+        """Return an action with fields of the record in place of its slots and pointers."""
         what, slot, kind = row[0], row[FIELD], row[KIND]
         if phase is not Phase.ATTRIBUTE:
             if what == What.RECORD:
@@ -327,7 +350,7 @@ class _Actions:
         return *row[:FIELD], self.field(kind, slot), *row[FIELD + 1 :]
 
     def attribute(self, name: Name) -> int:
-        """Return the number of an attribute's name, from 1, with its namespace above ``SPACE`` bits."""
+        """Return the number of an attribute name, from 1, with its namespace in the bits above `SPACE`."""
         number = self.attributes.setdefault(name.local, len(self.attributes) + 1)
         return number + (self.space(name) << SPACE)
 
@@ -339,17 +362,20 @@ class _Actions:
 
 
 def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
-    """Return the patterns of the elements so many levels above those of a pattern; none where that is above the document."""
-    found: dict[Pattern, None] = {pattern: None}
+    """Return the patterns of the elements `up` levels above those of a pattern, or () if that is above the document.
+
+    Example: one level above `a//b` is `a` or any element below it, `a//*`.
+    """
+    patterns: dict[Pattern, None] = {pattern: None}
     for _ in range(up):
         above: dict[Pattern, None] = {}
-        for steps in found:
+        for steps in patterns:
             if steps:
                 above[steps[:-1]] = None
             if steps and steps[-1].anywhere:
                 above[*steps[:-1], _ANYWHERE] = None
-        found = above
-    return tuple(found)
+        patterns = above
+    return tuple(patterns)
 
 
 _ANYWHERE: Final = Step(ANY, anywhere=True)
@@ -366,7 +392,7 @@ _STARTING: Final[dict[Part | None, What]] = {
 
 
 def _kinds(rule: Rule) -> Iterator[int]:
-    """Yield the kinds of records that a rule's match has."""
+    """Yield the record types of a rule's matches."""
     if rule.type is RuleType.COLUMN:
         yield COLUMNS
     elif rule.type is RuleType.OPERATION and not rule.groups:
@@ -379,7 +405,7 @@ def _kinds(rule: Rule) -> Iterator[int]:
 
 
 class _Tables:
-    """Makes states of the patterns that actions have."""
+    """Builds the states that the patterns of actions need."""
 
     def __init__(self, actions: _Actions) -> None:
         self.actions = actions
@@ -389,7 +415,7 @@ class _Tables:
         self.letters = {name: i for i, name in enumerate(self.elements, 1)}
         self.count = (len(self.elements) + 1) * (len(actions.spaces) + 1)
         self.states: dict[State, int] = {}
-        self.left: list[State] = []  # in the order of their numbers
+        self.left: list[State] = []  # all states, in the order of their numbers
         self.choices: list[tuple[int, ...]] = []
         self.outcomes: list[int] = []
         self.predicates: list[int] = []
@@ -397,7 +423,7 @@ class _Tables:
         self.groups = 0
 
     def automaton(self, *, nests: bool) -> Automaton:
-        """Return the tables of all states that can be reached."""
+        """Build the tables of all reachable states."""
         self._state(frozenset((pattern, 0) for pattern in range(len(self.patterns))))
         rows: dict[tuple[int, ...], int] = {}
         own_rows: list[int] = []
@@ -406,6 +432,8 @@ class _Tables:
             own_rows.append(rows.setdefault(row, len(rows)))
             if len(rows) * self.count > _MOST_CELLS:
                 raise NotForScannerError("too many names")
+        # The first part of `step` has the offset of each state's row. States with equal rows share
+        # one.
         step = np.empty(len(own_rows) + len(rows) * self.count, np.int32)
         step[: len(own_rows)] = np.array(own_rows) * self.count + len(own_rows)
         step[len(own_rows) :] = np.array(list(rows), np.int32).reshape(-1)
@@ -453,14 +481,17 @@ class _Tables:
         return self.states[state]
 
     def _row(self, state: State) -> list[int]:
-        """Return the states after an element of each name, in each namespace; 0 is every other name, and every other namespace."""
+        """Return the next states for each element name in each namespace.
+
+        Name 0 is any other name, and namespace 0 any other namespace.
+        """
         next_steps = [self.patterns[p][i : i + 1] for p, i in state]
         names = {name for steps in next_steps for name in _names(steps)}
         spaces = {self.actions.space(step.name) for steps in next_steps for step in steps}
         size = len(self.elements) + 1
         row: list[int] = []
         for space in range(len(self.actions.spaces) + 1):
-            if space and space not in spaces:  # as any other
+            if space and space not in spaces:  # same as any other namespace
                 row += row[:size]
                 continue
             own = [self._after(state, None, space)] * size
@@ -470,7 +501,10 @@ class _Tables:
         return row
 
     def _after(self, state: State, name: str | None, space: int) -> int:
-        """Return the state after an element of a name and namespace, or -1 - the choice that predicates make."""
+        """Return the next state for an element of a name and namespace.
+
+        A negative value -1 - n is the choice n, if predicates decide.
+        """
         sure: set[tuple[int, int]] = set()
         chosen: list[tuple[tuple[int, int] | None, list[Condition]]] = []
         for pattern, done in sorted(state):
@@ -522,6 +556,8 @@ class _Tables:
             (to, conditions) for to, conditions in chosen if to is not None and len(conditions) > 1
         ]
         words = [[None, *known] for known in values.values()]
+        # All combinations of the groups' values. The first group varies fastest, as in
+        # `chosen_state`.
         for number, digits in enumerate(product(*reversed(words))):
             hold = {
                 (group, value)
@@ -535,7 +571,7 @@ class _Tables:
         return -len(self.choices)
 
     def _group(self, group: Group, values: Iterable[str], needed: Sequence[int]) -> list[int]:
-        """Return the row of a group, whose values and needs are added after all rows."""
+        """Return the row of a group. Its values and needs are appended after all rows."""
         by, what = BY_TEXT, 0
         if group.part is Part.POSITION:
             by, what = BY_POSITION, self.counters.setdefault(group, len(self.counters))
@@ -549,19 +585,19 @@ class _Tables:
         return [by, what, place, (after - place) // 2, after, len(needed) // 2]
 
     def _literal(self, text: str) -> tuple[int, int]:
-        """Add a literal; return where it begins and ends."""
+        """Append a literal, and return its bounds."""
         start = len(self.literals)
         self.literals += text.encode()
         return start, len(self.literals)
 
     def _acts(self) -> tuple[Longs, list[tuple[int, ...]]]:
-        """Return the bounds of each state's actions, by phase, and the actions."""
+        """Return the bounds of each state's actions by phase, and the actions."""
         bounds, rows = [0], []
         for state in self.states:
             ended = sorted(p for p, done in state if done == len(self.patterns[p]))
-            mine = [each for p in ended for each in self.actions.rows[self.patterns[p]]]
+            state_actions = [each for p in ended for each in self.actions.rows[self.patterns[p]]]
             for phase in Phase:
-                own = list(dict.fromkeys(row for when, row in mine if when is phase))
+                own = list(dict.fromkeys(row for when, row in state_actions if when is phase))
                 if phase is Phase.OPEN:
                     own.sort(key=lambda row: row[5])
                 elif phase is Phase.END:
@@ -573,7 +609,7 @@ class _Tables:
 
 
 def _names(steps: Iterable[Step]) -> Iterator[str]:
-    """Yield the names that steps compare elements with."""
+    """Yield the element names that steps mention."""
     for step in steps:
         if step.name.local != ANY.local:
             yield step.name.local
@@ -581,26 +617,26 @@ def _names(steps: Iterable[Step]) -> Iterator[str]:
 
 
 def _conditions(step: Step, name: str | None) -> tuple[list[Condition], bool]:
-    """Return what a tag of this name must meet, and whether a step can lead there.
+    """Return the conditions of a step on a tag with this name, and whether the step can succeed.
 
-    Where its name is another than a predicate's, positions before that are counted all the same.
+    If a name() predicate fails, the position predicates before it still count the element.
     """
-    found: list[Condition] = []
+    conditions: list[Condition] = []
     for number, predicate in enumerate(step.predicates):
         if predicate.part is Part.NAME:
             if predicate.value != name:
-                counted = any(group.part is Part.POSITION for group, _ in found)
-                return found if counted else [], False
+                counted = any(group.part is Part.POSITION for group, _ in conditions)
+                return conditions if counted else [], False
             continue
         counts = predicate.part is Part.POSITION
         compared = step.name if counts else predicate.attribute
         before = step.predicates[:number] if counts else ()
-        found.append((Group(predicate.part, compared, before), predicate.value))
-    return found, True
+        conditions.append((Group(predicate.part, compared, before), predicate.value))
+    return conditions, True
 
 
 def _table(rows: Sequence[tuple[int, ...]], width: int) -> Longs:
-    """Return rows as one array, each of the same width; an empty table has a row of zeros."""
+    """Return rows of the same width as one array. An empty table has one row of zeros."""
     table = np.zeros((max(1, len(rows)), width), np.int64)
     for number, row in enumerate(rows):
         table[number, : len(row)] = row

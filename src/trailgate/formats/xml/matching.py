@@ -1,7 +1,10 @@
-"""Rules applied to the tree of a document: the general way, for what the scanner does not follow, and for ``explain``.
+"""Apply rules to the tree of a document.
 
-A path is followed step by step, each from all elements that the one before leads to. A rule matches where its path leads to, and its subrules begin there; the
-matches of many messages are gathered as the same findings that the scanner gives.
+This is the general engine, for whatever the compiled scanner does not support, and for `explain`.
+
+A path is followed step by step; each step starts from all elements that the one before found. A
+rule matches the elements that its path finds, and its subrules start there. `Collector` gathers the
+matches of many messages as the same `Findings` that the scanner returns.
 """
 
 from __future__ import annotations
@@ -30,29 +33,29 @@ from trailgate.formats.xml.rules import (
 
 
 class Matcher:
-    """Follows paths; ``namespaces`` are those of the prefixes that paths may have.
+    """Follows paths in a tree. `namespaces` maps the prefixes in paths.
 
-    A name without a prefix matches elements and attributes of any namespace.
+    A name without a prefix matches any namespace.
     """
 
     def __init__(self, namespaces: Mapping[str, str]) -> None:
         self.namespaces = namespaces
 
     def elements(self, path: Path, here: Element) -> list[Element]:
-        """Return the elements that a path leads to from an element, in the document's order."""
-        found: list[Element] = [here]
+        """Return the elements that a path finds from an element, in document order."""
+        reached: list[Element] = [here]
         if path.absolute:
-            found = [_top(here)]
+            reached = [_top(here)]
         for _ in range(path.up):
-            found = [element.parent for element in found if element.parent is not None]
+            reached = [element.parent for element in reached if element.parent is not None]
         for step in path.steps:
-            found = self._step(step, found)
-        return found
+            reached = self._step(step, reached)
+        return reached
 
     def values(self, path: Path, here: Element, document: Document) -> Iterator[str]:
-        """Yield the values that a path leads to.
+        """Yield the values that a path finds.
 
-        A path without an accessor gives an empty text where it leads to an element.
+        A path without an accessor yields "" for each element.
         """
         for element in self.elements(path, here):
             value = self._access(path.accessor, element, document)
@@ -60,7 +63,7 @@ class Matcher:
                 yield value
 
     def finds_empty(self, path: Path, here: Element) -> bool:
-        """Return whether a path without a value leads to an element, which then has no content."""
+        """Return whether a path that yields no value finds an element nevertheless, which then has no content."""
         contents = path.accessor is not None and path.accessor.part in {Part.TEXT, Part.CONTENT}
         return contents and bool(self.elements(path, here))
 
@@ -106,9 +109,12 @@ class Matcher:
         return _PARTS[accessor.part](element, document)
 
     def _attribute(self, name: Name, element: Element) -> str | None:
-        """Return an attribute's value; without a prefix in the path, one that has none comes first."""
-        found: Iterable[Attribute] = (a for a in element.attributes if self._is(name, a))
-        first = next(iter(sorted(found, key=lambda a: bool(a.prefix))), None)
+        """Return an attribute's value.
+
+        If the path has no prefix, an attribute without one takes precedence.
+        """
+        candidates: Iterable[Attribute] = (a for a in element.attributes if self._is(name, a))
+        first = next(iter(sorted(candidates, key=lambda a: bool(a.prefix))), None)
         return None if first is None else first.value
 
 
@@ -134,10 +140,10 @@ Values = dict[str, str]
 
 @dataclass(slots=True, eq=False)
 class Match:
-    """A rule and an element that it matched, with the values found and the matches of its subrules.
+    """A rule and an element that it matched, with the values and the matches of its subrules.
 
-    ``empty`` are the properties whose paths find elements without content, ``again`` has a bit for each of ``PATHS`` that finds further
-    values.
+    `empty` are the properties whose paths find elements without content. `again` has a bit for each
+    property of `PATHS` whose path finds more than one value.
     """
 
     rule: Rule
@@ -149,12 +155,12 @@ class Match:
 
     @property
     def order(self) -> tuple[int, int]:
-        """Return what sorts matches as their elements come in the document, then as rules are listed."""
+        """The sort key of matches: document order, then the order of rules."""
         return self.element.start, self.rule.number
 
 
 def _is_stored_last(path: Path) -> bool:
-    """Return whether an element's value is more than that it is there, its name or its number."""
+    """Return whether a path yields more than the element's existence, name or position."""
     return path.accessor is not None and path.accessor.part not in {Part.NAME, Part.POSITION}
 
 
@@ -165,9 +171,9 @@ class RuleMatcher:
         self.rules, self.matcher = rules, matcher
 
     def matches(self, document: Document) -> list[Match]:
-        """Return the matches of the top rules in a document."""
-        found = [m for rule in self.rules for m in self._match(rule, document.top, document)]
-        return sorted(found, key=lambda match: match.order)
+        """Return the matches of the top-level rules in a document."""
+        top_matches = [m for rule in self.rules for m in self._match(rule, document.top, document)]
+        return sorted(top_matches, key=lambda match: match.order)
 
     def _match(self, rule: Rule, here: Element, document: Document) -> Iterator[Match]:
         elements = [here] if rule.match is None else self.matcher.elements(rule.match, here)
@@ -202,7 +208,10 @@ class Collector:
         self.operation: list[int] = []
 
     def add(self, message: int, matches: Sequence[Match], shift: int = 0) -> None:
-        """Add a message's matches; ``shift`` is how many of its bytes are not in the tree's text."""
+        """Add a message's matches.
+
+        `shift` is the number of bytes (a byte order mark) before the tree's text.
+        """
         for match in matches:
             if match.rule.type is RuleType.TRANSACTION:
                 number = self._outer(match, -1, message)
@@ -217,7 +226,10 @@ class Collector:
         return self.outer.add(match, self.text)
 
     def _operation(self, match: Match, place: tuple[int, int, int], shift: int) -> None:
-        """Add an operation of a message, outer record and transaction, with all below it."""
+        """Add an operation with everything below it.
+
+        `place` is its message, outer record and transaction.
+        """
         message, around, transaction = place
         below = sorted(match.below, key=lambda m: m.order)
         if not match.rule.groups:
@@ -235,7 +247,7 @@ class Collector:
             self._operation(each, (message, around, transaction), shift)
 
     def findings(self) -> Findings:
-        """Return what was found."""
+        """Return the findings."""
         places = np.array(self.places, np.int64).reshape(len(self.places), 5)
         message, around, transaction, start, end = np.ascontiguousarray(places.T)
         return Findings(
@@ -255,7 +267,7 @@ class Collector:
 
 
 class _Records:
-    """Records of one type of rules, while they are gathered."""
+    """The records of one rule type, while they are gathered."""
 
     def __init__(self) -> None:
         self.rules: list[int] = []

@@ -64,7 +64,9 @@ def word_ids(
     pool: Octets,
     used: Longs,
 ) -> int:
-    """Number the distinct words in a field of records. Return the number of words, or `NO_ROOM`.
+    """Assign numbers to the distinct words in a field of records.
+
+    Return the number of words, or `NO_ROOM`.
 
     `ids` gets each record's word number, or `NO_WORD` if the record has none. `firsts` gets the
     first record with each word. `NO_ROOM` is returned if there are too many words, or one is empty.

@@ -337,7 +337,7 @@ def open_frame(
 
 @inner
 def local_name(at: int, name: int, info: Longs) -> tuple[int, int]:
-    """Return the offset and size of a name's part after the prefix."""
+    """Return the offset and size of a name without its prefix."""
     prefix, size = info[name * INFO + PREFIX], info[name * INFO + SIZE]
     if prefix < 0:
         return at, size
@@ -401,7 +401,7 @@ def start_tag(
 
 @inner
 def is_bound(prefix: int, info: Longs) -> bool:
-    """Return whether an element may have this prefix; -1 is no prefix."""
+    """Return whether an element may have this prefix; -1 means none."""
     return prefix < 0 or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
 
 
