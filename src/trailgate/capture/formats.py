@@ -140,6 +140,7 @@ def parser_of(properties: Properties) -> ParserType:
 
 def row_of(options: MetadataOptions) -> ParserType:
     """Return the row whose options class is that of `options`."""
+    # The rows name classes as strings; compare the class's own address with them.
     address = f"{type(options).__module__}:{type(options).__qualname__}"
     return next(row for row in PARSERS if f"trailgate.formats.{row.options_at}" == address)
 

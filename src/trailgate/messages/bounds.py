@@ -100,10 +100,13 @@ class LastMessage:
     began: int
 
 
-def last_message(borders: Borders, opens: Mask, began: int) -> LastMessage:
+def last_message(boundaries: Borders, opens: Mask, began: int) -> LastMessage:
     """Return the last message, to which the next batch is compared."""
-    row = int(borders.rows[-1])
-    return LastMessage(int(borders.numbers[-1]), int(borders.digests[-1]), bool(opens[row]), began)
+    # The last element of `rows` is the batch's last operation.
+    row = int(boundaries.rows[-1])
+    return LastMessage(
+        int(boundaries.numbers[-1]), int(boundaries.digests[-1]), bool(opens[row]), began
+    )
 
 
 def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
@@ -167,7 +170,7 @@ class RawOperations:
     notes: frozenset[str] = frozenset()
     by_id: bool = False
     segments: Longs | None = None
-    borders: Borders | None = None
+    boundaries: Borders | None = None
 
     @staticmethod
     def join(
@@ -183,9 +186,9 @@ class RawOperations:
             none = np.zeros(0, np.int64)
             marked = np.zeros(0, np.uint8) if indicated else None
             return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
-        blocks, before, borders = [], 0, []
+        blocks, before, boundaries = [], 0, []
         for raw in parts:
-            borders += [] if raw.borders is None else [(raw.borders, before)]
+            boundaries += [] if raw.boundaries is None else [(raw.boundaries, before)]
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
@@ -202,7 +205,7 @@ class RawOperations:
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
             np.concatenate(segments) if segments else None,
-            Borders.join(borders) if borders else None,
+            Borders.join(boundaries) if boundaries else None,
         )
 
 
@@ -230,6 +233,8 @@ class UnitMarks:
 
     def is_broken(self, bad: Iterable[int], *, before: bool) -> bool:
         """Return whether the last unit is broken: one of its messages is `bad`, or it was broken `before`."""
+        # Example: starts [1, 0, 1] gives the units [1, 1, 2]; messages before the first start are
+        # in unit 0.
         unit = self.numbers
         last = int(unit[-1]) if len(unit) else 0
         return (last == 0 and before) or any(m >= 0 and unit[m] == last for m in bad)
@@ -386,6 +391,8 @@ def chain(
         # True for the first operation of each message. The slices with `[: len(...)]` cut the
         # arrays to length 0 if there are no operations.
         new = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
+        # Every message is a complete transaction: its first operation begins it, its last one ends
+        # it.
         letters = indicators(new, np.append(new[1:], True)[: len(new)])
         followed = follow(indicator_marks(letters))
         every = np.ones(messages, bool)
@@ -414,6 +421,7 @@ def check_lengths(
     if not len(raw.message):
         return length
     if raw.by_id and not operation_ids:
+        # Fast path: one kernel call checks that every id has a point at this width.
         width = raw.seq_id[0].as_py().find(POINT) if length is None else length
         if width >= 0 and starts_before(raw.seq_id, width, POINT) < 0:
             return int(width)
@@ -521,6 +529,7 @@ def _check_bounds(
     since = np.full(len(unit) + 1, len(unit_of))  # by unit: its first wrong operation
     since[unit_of[rows[::-1]]] = rows[::-1]
     wrong = np.arange(len(unit_of)) >= since[unit_of]
+    # Unit 0 is broken already, so its contradictions mean nothing.
     if state.broken:
         wrong &= unit_of != 0
     for i in np.flatnonzero(wrong).tolist():
@@ -542,6 +551,7 @@ def of_first(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
         # In most batches all values of a transaction are equal: then no copy is needed.
         alike = not values.null_count and first_other(values, begin) < 0
         return values if alike else take_text(values, begin)
+    # Rows of the transaction that was open before have begin -1: take null, then fill in its value.
     taken = values.take(pa.array(begin, mask=begin < 0))
     return taken if before is None else pc.fill_null(taken, before)
 
@@ -551,6 +561,7 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem])
     if raw.tx_ids_generated is True or raw.tx_id is tx_id:
         return
     hint = INTERLEAVED if raw.tx_ind is not None else ONE_MESSAGE
+    # A null id has nothing to compare. Generated ids differ by construction and are ignored.
     differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
     differs &= ~np.asarray(raw.tx_ids_generated)
     for i in np.flatnonzero(differs).tolist():
@@ -637,9 +648,12 @@ def check_segments(
         return 0 if len(unreadable) else state.segment
     before = np.append(state.segment, segments[:-1])
     ended = _ends(raw.tx_ind, len(segments))
+    # Whether a transaction with segments is open before each row.
     open_before = np.append(state.segment > 0, ~ended[:-1]) & (before > 0)
     first = np.append(True, message[1:] != message[:-1])
     expected = np.where(opens, 1, before + 1)
+    # Checked only at the first operation of a message: a new transaction begins with segment 1,
+    # others follow the segment before. A segment of 0 is not numbered.
     wrong = first & (segments > 0) & (segments != expected) & (opens | (before > 0))
     unended = first & opens & open_before
     last = np.append(-1, message[:-1])

@@ -66,6 +66,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         names, items = self._headers.keys, self._headers.items
         exact = np.asarray(pc.equal(names, name).to_numpy(zero_copy_only=False), bool)
         entries = self._places(exact)
+        # Some messages lack the exact name: look for another spelling, but keep exact matches.
         if (entries < 0).any():
             folded = name.casefold()
             coded = names.dictionary_encode()
@@ -173,6 +174,8 @@ class MessageBatch:
         for batch in batches:
             begin, end = (int(batch.starts[0]), int(batch.ends[-1])) if len(batch) else (0, 0)
             parts.append(memoryview(batch.data)[begin:end])
+            # Offset from each batch's old buffer to its place in the new one; +1 below is the line
+            # feed between.
             moved.append(size - begin)
             size += end - begin + 1
         times = [batch.received for batch in batches if batch.received is not None]
@@ -203,6 +206,8 @@ class MessageBatch:
         if not (data[starts] == codecs.BOM_UTF8[0]).any():
             return self
         marked = np.ones(len(filled), bool)
+        # The first byte EF alone does not make a mark: compare all three. `filled` has at least
+        # three bytes.
         for place, byte in enumerate(codecs.BOM_UTF8):
             marked &= data[starts + place] == byte
         moved = np.zeros(len(self), np.int64)

@@ -186,6 +186,7 @@ class MessageIds:
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
         sums = checksums(messages.data, messages.starts, messages.ends)
+        # The fast path for new, ascending ids: all are kept, without a loop in Python.
         if self._ascends(ids):
             self._known.update(zip(ids.to_pylist(), sums, strict=True))
             self._last = names[-1] if names else self._last
@@ -214,6 +215,8 @@ class MessageIds:
         kept, last = np.ones(len(names), bool), []
         problems: list[Problem] = []
         for at, (own, checksum) in enumerate(zip(names, sums, strict=True)):
+            # ANY_BODY matches a message whose body is unknown, such as the last one before a
+            # restart.
             if own is not None and self._known.get(own) in (checksum, ANY_BODY):
                 kept[at] = False
             else:
@@ -273,9 +276,9 @@ class MetadataValues:
         """Return a value for each record. Raises BadMessagesError if messages lack it."""
         values = self.optional(source, generated)
         assert values is not None
-        rows = self._blank(source, values, what)
+        rows = self._rows_without_value(source, values, what)
         if len(rows):
-            problem, hint = self._lack(source, what)
+            problem, hint = self._missing_problem(source, what)
             self.records.refuse(rows, lambda row: self.error(row, source, problem, hint))
         return values
 
@@ -292,7 +295,7 @@ class MetadataValues:
             )
         return error
 
-    def _blank(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
+    def _rows_without_value(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
         """Return the rows without a value.
 
         An empty id counts as no value, because all records with an empty id would be one
@@ -301,11 +304,11 @@ class MetadataValues:
         rows = np.zeros(0, np.int64)
         if values.null_count:
             rows = np.flatnonzero(np.asarray(values.is_null()))
-        elif source.kind in _READ and what in self._ids():
+        elif source.kind in _READ and what in self._required_ids():
             rows = np.flatnonzero(np.diff(text_view(values)[0]) == 0)
         return rows
 
-    def _ids(self) -> tuple[str, ...]:
+    def _required_ids(self) -> tuple[str, ...]:
         """Return the ids that are required.
 
         If transactions are known by their sequence ids, no transaction id is needed.
@@ -324,9 +327,9 @@ class MetadataValues:
                 return codes, values
         return distinct(self.text(source, None, what))
 
-    def _lack(self, source: ValueSource, what: str) -> tuple[str, str]:
+    def _missing_problem(self, source: ValueSource, what: str) -> tuple[str, str]:
         if source.kind is SourceKind.FIELD:
-            return self.records.lacking(source.name, what)
+            return self.records.missing_problem(source.name, what)
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
@@ -362,7 +365,7 @@ class MetadataValues:
         """Return each record's commit time in microseconds since 1970 UTC."""
         source = self.options.timestamp
         if source.kind is SourceKind.TIMESTAMP:
-            return self._receive()
+            return self._received_times()
         known = self.records.times()
         if known is not None:
             return known
@@ -375,13 +378,13 @@ class MetadataValues:
         if formats is None and generated is None:
             rows = np.arange(len(values))
             return self._format(values, rows, self.options.timestamp_format)
-        times = self._receive()
+        times = self._received_times()
         for rows, given in formats or [(np.arange(len(values)), self.options.timestamp_format)]:
             read = rows if generated is None else rows[~generated[rows]]
             times[read] = self._format(values.take(pa.array(read)), read, given)
         return times
 
-    def _receive(self) -> Longs:
+    def _received_times(self) -> Longs:
         """Return the time at which each record's message was received, or the time of the run if it is unknown."""
         message, received = self.records.message, self.records.messages.received
         if received is None:
@@ -417,6 +420,8 @@ class MetadataValues:
         if given:
             return self._times(values, rows, given)
         digits = self._in_digits(values, rows)
+        # Without a configured format, a time is either text or a number. Mixed batches are read in
+        # two parts.
         if digits.all() or not digits.any():
             return self._times(values, rows, DEFAULT_FORMAT if not digits.any() else None)
         times = np.empty(len(values), np.int64)
@@ -428,6 +433,8 @@ class MetadataValues:
     def _in_digits(self, values: pa.Array, rows: Longs) -> Mask:
         """Return the mask of records in whose message the first of these times consists of digits only."""
         message = self.records.message[rows]
+        # For each record, the index of the first record of its message: all records of a message
+        # are read in the same way.
         first = np.searchsorted(message, message)
         digits: Mask = pc.utf8_is_digit(values).to_numpy(zero_copy_only=False)[first]
         return digits

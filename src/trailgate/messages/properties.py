@@ -173,6 +173,7 @@ def _parser(found: dict[str, Entry]) -> str:
 def _stray_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     """Return notes on the properties of parsers other than the one in use."""
     own, row = _parser(found), row_of("parser.type")
+    # For example, `xml.rules` in a file with parser.type=json.
     others = {name for name in (row.choices if row else ()) if own and name != own}
     return [
         (entry.written, f"without effect: parser.type is {own}")
@@ -243,6 +244,7 @@ class Lookup(Mapping[K, V]):
     pairs: tuple[tuple[K, V], ...] = ()
 
     def __getitem__(self, key: K) -> V:
+        # Linear search is enough for about ten pairs.
         for known, value in self.pairs:
             if known == key:
                 return value
@@ -621,7 +623,7 @@ class MetadataOptions:
         return given and self.message_id != TIME
 
     @property
-    def gives_ids(self) -> bool:
+    def has_sequence_ids(self) -> bool:
         """Whether the messages provide sequence ids. Otherwise they are generated."""
         by_message = self.seqid.kind is SourceKind.MESSAGE_ID and self.message_id != TIME
         return by_message or self.seqid.kind in (SourceKind.FIELD, SourceKind.HEADER)

@@ -118,6 +118,7 @@ class WholeTransactions:
     def write(self, batch: ChangeBatch) -> Iterator[Messages]:
         """Yield the messages of transactions that have ended in this batch."""
         messages = self._writer.write(batch)
+        # Operations [0, stop) belong to transactions that have ended.
         stop = rows_to_last_end(batch.tx_indicators())
         if batch.rows:
             self._open = stop < batch.rows

@@ -31,7 +31,7 @@ def _captured(transactions: _Transactions, cuts: list[int]) -> tuple[str, list[i
             csn = pa.array([name for name, _, _ in part], pa.string())
             begins = np.array([first for _, first, _ in part], bool)
             numbers = np.array([own for _, _, own in part], np.int64)
-            keep = repeats.fresh(csn, begins, numbers)
+            keep = repeats.select_new(csn, begins, numbers)
             kept += [begin + int(at) for at in np.flatnonzero(keep)]
     except TransactionError:
         return "error", []

@@ -51,6 +51,7 @@ def timestamps(units: int) -> Decode:
 def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -> pa.Array:
     def convert(dense: pa.Array) -> pa.Array:
         numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
+        # The product may overflow 64 bits; `numbers` itself is checked against the range too.
         with np.errstate(over="ignore"):
             microseconds = micros(numbers)
         bad = (
@@ -103,6 +104,7 @@ def times_of_day(units: int) -> Decode:
         size = np.abs(numbers)
         hours = pc.utf8_lpad(pc.cast(pa.array(size // hour), pa.string()), 2, "0")
         signs = pc.if_else(pa.array(numbers < 0), "-", "")
+        # Replace the two digits of the hour, as `_clock` formats only the time within the hour.
         rest = pc.utf8_slice_codeunits(_clock(size % hour, units), 2)
         return pc.binary_join_element_wise(signs, hours, rest, "")
 

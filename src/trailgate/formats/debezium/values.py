@@ -70,6 +70,7 @@ def read_schema(text: bytes, *, rows: bool = False) -> Schema:
         raise DecodeError(f"the schema of the event cannot be read: {error}") from None
     if rows:
         return {kind.column.casefold(): kind for kind in map(_type, _fields(schema))}
+    # An envelope's schema describes both images by the same columns; the first one found is enough.
     for row in _fields(schema):
         if row.get("field") in ("after", "before"):
             types = map(_type, _fields(row))
@@ -437,6 +438,8 @@ def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
 def _bare_numbers(column: Column, mode: str) -> Decode:
     fraction = column.external_length - _SECONDS - 1
     units = {"connect": 1, "microseconds": 1000, "nanoseconds": 1_000_000}.get(mode)
+    # Adaptive modes choose the unit by the column's fraction: milliseconds up to 3 digits,
+    # microseconds up to 6, then nanoseconds.
     if mode.startswith("adaptive"):
         units = 1 if fraction <= 3 else 1000 if fraction <= 6 else 1_000_000
     if not mode or mode == "isostring":

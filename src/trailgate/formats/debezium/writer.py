@@ -103,6 +103,7 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     for block in batch.blocks:
         times[block.order] = block.op_ts
     names, of_table, every = _count_tables(batch, number, open_one)
+    # Transactions whose last operation is in this batch.
     ended = np.isin(every[0], number[ends])
     if batch.rows:
         left = every[:, (every[0] == number[-1]) & ~ended]
@@ -434,6 +435,8 @@ class DebeziumWriter:
         if not wanted:
             refuse_image(block, image, name.decode())
         missing = [state.is_missing(rows) for state in image]
+        # Rows whose image is written as null: all rows if the type has no such image, or updates in
+        # which every before value is missing.
         nothing: Mask = np.ones(rows, bool)
         if wanted:
             nothing = np.logical_and.reduce(missing) if missing else nothing

@@ -87,6 +87,7 @@ class FieldValues:
             return distinct(self.text(first, place))
         strings = self.text(first[known], place).to_pylist()
         numbers = {text: number for number, text in enumerate(dict.fromkeys(strings))}
+        # `numbers` maps each text to its code; map the codes of byte strings through it.
         if len(numbers) < len(known):  # the same text, once quoted and once not
             codes = np.array([numbers[text] for text in strings])[codes]
         return codes, list(numbers)
@@ -116,6 +117,7 @@ class FieldValues:
         """
         fields, options, rows = self.fields, self.options, len(first)
         quote = options.quote or b""
+        # Without an escaped form, a quote inside a quoted value is doubled.
         escaped = options.quote_escaped or quote * 2
         offsets = np.empty((len(places), rows + 1), np.int32)
         begins = np.empty(len(places) * rows, np.int32)
@@ -170,6 +172,7 @@ class FieldValues:
         if options.nullindicator_escaped and options.nullindicator:
             literal = pc.equal(plain, options.nullindicator_escaped.decode())
             plain = pc.if_else(literal, options.nullindicator.decode(), plain)
+        # With a quote property, only quoted values have escapes: keep the others as they were.
         if plain is values or not options.quote:
             return plain
         quoted = self.fields.flags[first + place] & kernels.QUOTED > 0
@@ -296,6 +299,7 @@ class ImageReader:
         _check_names(group, pairing)
 
         converters = self._converters_of(table)[: pairing.columns]
+        # An insert has no before image. A delete's only value may be written as its after value.
         wanted = [pairing.before, pairing.after]
         if kind == INSERT:
             wanted[0] = None
@@ -323,6 +327,7 @@ class ImageReader:
         options, table = self.options, group.table
         bounds, row = group.records.fields.bounds, group.rows[0]
         given = int(bounds[row + 1] - bounds[row]) - len(options.header)
+        # The fields of one column: its value, and if configured its name and before value.
         parts = 1 + options.hasbefores + options.hasnames
         columns, left = divmod(given, parts)
         if left:

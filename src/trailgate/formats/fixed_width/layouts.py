@@ -104,6 +104,7 @@ def from_table(table: Table) -> RecordLayout:
     """
     slots = tuple(_slot(column, column.fetch_offset) for column in table.columns)
     by_place = sorted(slots, key=lambda slot: slot.offset)
+    # Each column must end before the next one begins; `after` is None for the last column.
     for slot, after in zip_longest(by_place, by_place[1:]):
         limit = table.record_length if after is None else after.offset
         if slot.end > limit:
@@ -193,6 +194,7 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     if not layouts:
         raise read.error(f"{entry.value} has no record beside the header", "copybook")
     schema = read.text("schema").strip('"')
+    # Tables are named SCHEMA.RECORD, the header only by its record.
     prefix = f"{schema}." if schema else ""
     records = (_from_copybook(read, layouts[name], prefix + name, width) for name in layouts)
     return Schema(header, tuple(records), binds=name in userdefs)

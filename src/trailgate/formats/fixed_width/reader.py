@@ -66,6 +66,7 @@ class FixedWidthRecords(Records):
     def notes(self) -> frozenset[str]:
         """Warnings that a run reports once about such records."""
         units = self.units.units
+        # A record may end at the very end of the data, where no byte follows.
         inside = self.ends[self.ends < len(units)] if self.returns else self.ends[:0]
         return frozenset({RETURNS} if (units[inside] == _RETURN).any() else ())
 
@@ -160,6 +161,7 @@ class RecordPlan:
 
     def complete(self, lengths: Longs) -> Longs:
         """Return the number of complete columns in records of these lengths."""
+        # `ends` ascend, so the number of ends up to the length is the number of complete columns.
         counts: Longs = np.searchsorted(self.ends, lengths, side="right")
         return counts + self.carried
 
@@ -169,6 +171,7 @@ def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan
     begin, carried = options.header.size, options.carried
     slots = [slot.move(begin) for slot in layout.slots]
     readers = tuple(field_reader(slot, options.values) for slot in (*carried, *slots))
+    # maximum.accumulate: with REDEFINES a column may end before the one preceding it.
     ends = np.array([slot.end for slot in slots], np.int64)
     return RecordPlan(readers, len(carried), np.maximum.accumulate(ends), begin + layout.size)
 

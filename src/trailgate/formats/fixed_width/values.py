@@ -77,6 +77,7 @@ class MessageUnits:
         """
         full = np.flatnonzero(self.messages.ends > self.messages.starts)
         starts, ends = self.messages.starts[full], self.messages.ends[full]
+        # Delimiters are searched in bytes, but lengths count units.
         if framing is not None and framing.kind is FrameKind.LINE:
             run, starts, ends = frames_in(self.data, starts, ends, framing)
             return RunFrames(full[run], self.of_bytes(starts), self.of_bytes(ends))
@@ -232,6 +233,7 @@ def _cast_to(kind: pa.DataType) -> Convert:
         try:
             return convert(values)
         except pa.ArrowInvalid:
+            # Arrow's error does not name the row: find it.
             row = failing_row(convert, values)
         raise row_error(f"the number does not fit {kind}", _as_text(values), row)
 

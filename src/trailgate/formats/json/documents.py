@@ -103,6 +103,7 @@ class Nodes:
         """
         if not any(name in self.names for name in names):
             return [np.full(len(parents), NO_NODE)] * len(names)
+        # The output column of each name, -1 for names that are not wanted.
         slot = np.full(len(self.names), -1, np.int64)
         for number, name in enumerate(names):
             if name in self.names:
@@ -206,6 +207,7 @@ class Scanner:
 
     def _number(self, name: str) -> int:
         """Return the number of a name, by scanning a document that contains it."""
+        # The same layout as in `scan`: text, SPARE zeros, room for decoded strings.
         text = np.zeros(2 * (len(name) + 7) + 3 * SPARE, np.uint8)
         document = f'{{"{name}":0}}'.encode()
         text[: len(document)] = octets(document)
@@ -234,6 +236,7 @@ class Scanner:
         Raises BadMessagesError for messages that are not JSON or not UTF-8.
         """
         check_utf8(messages)
+        # Messages with data in their member names would otherwise let the table grow forever.
         if self.used[NAMES] > _MOST_NAMES:
             self._start_over()
         first, last = (int(messages.starts[0]), int(messages.ends[-1])) if len(messages) else (0, 0)

@@ -165,6 +165,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         begins = np.zeros(size, np.int64)
         unknown, again = np.full(rows, NO_NODE), np.full(rows, NO_NODE)
         numbers = self._columns_of(nodes.names, passed_over, prefix)
+        # One pass over all objects finds every column's value. A size of NO_NODE (-1) stays null.
         bad, nested = place_cells(
             np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
             numbers, len(columns), cells, begins, sizes, unknown, again,
@@ -242,6 +243,7 @@ class JsonImages(RecordGroup[JsonRecords]):
             self._refuse(np.array([at]), f"column {name} is found twice", name)
 
     def _column(self, i: int, values: Values, convert: ConvertValues) -> StateColumn:
+        # A member that is not there is missing; one that is null is NULL.
         missing: Mask = values.cells == NO_NODE
         if missing.all():
             return ABSENT

@@ -63,6 +63,8 @@ def measure(members: Sequence[Member], rows: int) -> MeasuredRows:
     fresh = np.zeros(rows, bool)  # rows in which nothing follows the opening brace yet
     some = False
     for member in members:
+        # Does this member come directly after an opening brace in some rows? Then it needs two
+        # forms.
         opened = some and member.literal.startswith(COMMA) and bool(fresh.any())
         pieces.append(_piece(member, fresh if opened else None, rows))
         begins = member.kind == NOTHING and member.literal.endswith(OPENING)
@@ -128,6 +130,7 @@ def map_members(maps: pa.MapArray) -> pa.Array:
     members = joined_members(entries, offsets - first)
     if not maps.null_count:
         return members
+    # Null maps were dropped: the index of each remaining map among the members.
     places = np.cumsum(np.asarray(maps.is_valid())) - 1
     return members.take(pa.array(places, mask=np.asarray(maps.is_null())))
 

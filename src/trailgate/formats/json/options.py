@@ -113,6 +113,7 @@ def json_options(properties: Properties) -> JsonOptions:
     images = {"op": (before, after), ROW_MODEL: (row,), FLAT_MODEL: ()}[model]
     paths = {*named, *images, tokens}
     within = f"{row}." if row else ""
+    # With row=payload, the member payload.op is "op" beside the columns.
     beside = {name.removeprefix(within).partition(".")[0] for name in {*named, tokens}}
     return JsonOptions(
         **common,

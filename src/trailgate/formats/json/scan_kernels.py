@@ -692,6 +692,7 @@ def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, know
         at = starts[row]
         if at < 0 or at + size > len(text):
             return MANY
+        # Most strings equal the one before them.
         code = last
         if (
             code == 0

@@ -6,7 +6,7 @@
 - Numbers may have another decimal point; before values of large objects are always NULL and mean
   nothing.
 - Messages of one transaction are numbered, so that missing and redelivered ones can be detected
-  (`borders`).
+  (`boundaries`).
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class PublicationRecords(DelimitedRecords):
             self.refuse(none, lambda row: self.error(row, _NO_IDS, field="commit_lsn"))
         return ids
 
-    def borders(self, ids: pa.Array) -> Borders:
+    def boundaries(self, ids: pa.Array) -> Borders:
         """Return the message numbers around each boundary inside a transaction.
 
         The first and the last record are included, because the transaction may continue in other
@@ -233,7 +233,9 @@ class PublicationRecords(DelimitedRecords):
         follow = rows < count - 1
         alone[follow] &= self.message[rows[follow] + 1] != self.message[rows[follow]]
         digests = np.zeros(len(rows), np.int64)
-        for at in np.flatnonzero(alone & (_beside(numbers) | (rows == 0) | (rows == count - 1))):
+        for at in np.flatnonzero(
+            alone & (_equals_neighbour(numbers) | (rows == 0) | (rows == count - 1))
+        ):
             digests[at] = hash(self._content_of(int(rows[at]))) or 1
         return Borders(self.content, rows, numbers, digests)
 
@@ -358,11 +360,13 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
             _refuse_keys(RecordGroup(records, table, rows, errors), pairing, values.undecodable)
             wanted = None if kind == INSERT else pairing.before
             before = tuple(
-                column if wanted is None else _unless(column, values.undecodable.get(wanted(i)))
+                column
+                if wanted is None
+                else _mark_missing(column, values.undecodable.get(wanted(i)))
                 for i, column in enumerate(before)
             )
             after = tuple(
-                _unless(column, values.undecodable.get(pairing.after(i)))
+                _mark_missing(column, values.undecodable.get(pairing.after(i)))
                 for i, column in enumerate(after)
             )
         return before, after
@@ -395,7 +399,7 @@ class _PublicationImages(ImageReader):
         return pointed
 
 
-def _beside(numbers: Longs) -> Mask:
+def _equals_neighbour(numbers: Longs) -> Mask:
     """Return the mask of numbers that equal the number before or after them."""
     same = np.zeros(len(numbers) + 1, bool)
     same[1:-1] = numbers[1:] == numbers[:-1]
@@ -495,10 +499,10 @@ def _known(column: StateColumn) -> StateColumn:
     """Return a column in which nulls are missing values."""
     if column.values is None or not column.values.null_count:
         return column
-    return _unless(column, column.values.is_null().to_numpy(zero_copy_only=False))
+    return _mark_missing(column, column.values.is_null().to_numpy(zero_copy_only=False))
 
 
-def _unless(column: StateColumn, missing: Mask | None) -> StateColumn:
+def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
     """Return a column in which the given rows are missing too."""
     if missing is None or column.values is None:
         return column

@@ -141,6 +141,7 @@ class RecordPieces:
         changes = ~(inserts | deletes)
         afters = []
         for column, before, after in zip(columns, block.before, block.after, strict=True):
+            # Before values of large objects are always NULL (IBM, structure of delimited messages).
             lob = column.column.lob_type > 0
             yield self._piece(block, column, StateColumn(None) if lob else before, inserts, lob=lob)
             afters.append((column, _fill(before, after, changes)))
@@ -320,7 +321,7 @@ class DelimitedWriter:
         for order, rows in measured:
             rows.write(starts[order], out)
         ended = self.options.content == ROW or bool(ends_of(marks[-1:])[0])
-        return self._taken(out, cut, starts, ended=ended)
+        return self._split_messages(out, cut, starts, ended=ended)
 
     def finish(self) -> Messages:
         """Return the message that was held back."""
@@ -347,12 +348,13 @@ class DelimitedWriter:
         if int(numbers.max()) >= MOST_SEGMENTS:
             problem = f"a transaction has more than {MOST_SEGMENTS} messages, whose numbers have {SEGMENT_DIGITS} digits"
             raise EncodeError(problem, hint="Set a higher max-message-bytes")
+        # Digits of each number, most significant first: 12 becomes 0, 0, 1, 2.
         powers = 10 ** np.arange(SEGMENT_DIGITS - 1, -1, -1)
         digits = (numbers[:, None] // powers % 10 + ord("0")).astype(np.uint8)
         for order, of_block in measured:
             of_block.fixed(SEGMENT, SEGMENT_DIGITS)[:] = digits[order]
 
-    def _taken(self, out: Octets, cut: Cut, starts: Longs, *, ended: bool) -> Messages:
+    def _split_messages(self, out: Octets, cut: Cut, starts: Longs, *, ended: bool) -> Messages:
         """Return the complete messages. The last one is held back if its transaction continues."""
         held = len(self._held) > 0
         begins = np.append(starts[cut.first], len(out))

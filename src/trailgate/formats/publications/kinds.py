@@ -90,6 +90,7 @@ def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:
     filled = np.flatnonzero(messages.ends > messages.starts)
     codes = _codes(data, messages, filled)
     known = codes[codes < len(_KINDS)]
+    # The first message that is recognized decides for all.
     kind = int(known[0]) if len(known) else 0
     wrong = np.flatnonzero(codes != kind)
     if len(wrong):

@@ -166,7 +166,7 @@ class Envelopes:
     def strings(self, name: str, which: Longs | None = None) -> pa.Array:
         """Return an attribute of envelopes without surrounding blanks, null if it is missing."""
         places = self.values[name]
-        found = (places if which is None else places.taken(which)).text(self.text)
+        found = (places if which is None else places.take(which)).text(self.text)
         return pc.utf8_trim(found, " \t\r\n")
 
     def of(self, *kinds: str) -> Mask:
@@ -186,6 +186,7 @@ def envelopes_of(
     count = np.bincount(message, minlength=len(messages))
     codes, words = values.words(text, "kind")
     numbers = [KINDS.index(word) if word in KINDS else -1 for word in words]
+    # The appended -1 is selected by code -1, an envelope without a name.
     kind = np.array([*numbers, -1], np.int64)[codes]
     place = np.full(len(messages), -1)
     place[message] = np.arange(len(message))
@@ -280,6 +281,7 @@ def _booleans(
         problem = f"{name} is {shown}, not 0, 1, true or false"
         add_errors(errors, message[[bad]], _always(problem), name)
         lengths = lengths.copy()
+        # Mark the value as missing, so that the next pass continues after it.
         lengths[bad] = -1
 
 

@@ -214,6 +214,8 @@ def place_images(
         letter = letters[operation[cell]]
         before_start[cell] = after_start[cell] = 0
         before_length[cell] = after_length[cell] = MISSING
+        # Which of the three values the cell has: in the type element itself, in beforeVal, in
+        # afterVal.
         own = size_of(records, record, fields, OWN, len(text)) >= 0
         old = size_of(records, record, fields, OLD, len(text)) >= 0
         new = size_of(records, record, fields, NEW, len(text)) >= 0
@@ -232,6 +234,7 @@ def place_images(
                 if old or new
                 else put(text, records, record, fields, OWN, cell, before_start, before_length)
             )
+        # An insert, or an update in which the column has only an after value.
         elif not (old or new):
             problem = put(text, records, record, fields, OWN, cell, after_start, after_length)
         elif letter == INSERT:
@@ -289,6 +292,7 @@ def scatter(
             if lengths[cell] == MISSING:
                 continue
             place = begin + column * len(rows) + row
+            # Two cells of the row have the same column.
             if placed_lengths[place] != MISSING:
                 refused += 1
                 continue

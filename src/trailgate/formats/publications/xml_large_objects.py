@@ -164,6 +164,7 @@ class _Gathered:
         events = [
             *zip(
                 envelopes.message[of_rows].tolist(),
+                # Row -1 sorts before the rows of its message, and announces the transaction.
                 [-1] * len(of_rows),
                 of_rows.tolist(),
                 strict=True,
@@ -211,9 +212,9 @@ def _check_whole(
     for (row, name), own in found.items():
         present, wanted = int(size[own.parts].sum()), int(total[own.parts[0]])
         if not own.ended:
-            detail = f"the last part of large object {name} is missing: there are {present} of {wanted} bytes"
+            detail = f"the last part of large object {name} is missing: the parts have a length of {present}, not {wanted}"
         elif (total[own.parts] != wanted).any() or present != wanted:
-            detail = f"the parts of large object {name} have {present} bytes, but totalDataLen is {wanted}"
+            detail = f"the parts of large object {name} have a length of {present}, but totalDataLen is {wanted}"
         else:
             continue
         refuse(row, detail, "")
@@ -298,6 +299,7 @@ class _Cells:
         rows = np.array([row for row, _ in self.found], np.int64)
         names = [name for _, name in self.found]
         operation = np.concatenate([cells.operation, rows])
+        # The cells of large objects are appended, then sorted to the cells of their rows.
         order = np.argsort(operation, kind="stable")
         none = Side.empty(len(rows))
         after = cells.after.starts, lengths

@@ -61,7 +61,7 @@ class _Found:
         self.message, self.around = findings.message[rows], findings.around[rows]
         self.start, self.end = findings.start[rows], findings.end[rows]
         whole = len(rows) == len(findings.message)
-        self.values = Values(findings.operations if whole else findings.operations.taken(rows))
+        self.values = Values(findings.operations if whole else findings.operations.take(rows))
 
     def _rows(self) -> tuple[Longs, Octets]:
         """Find the elements that are rows.
@@ -141,7 +141,7 @@ class _Found:
         if len(self.message) < len(self.numbers):
             operation = self.numbers[operation]
             kept = np.flatnonzero(operation >= 0)
-            found, operation = found.taken(kept), operation[kept]
+            found, operation = found.take(kept), operation[kept]
 
         def refuse(cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
             for cell in cells.tolist():
@@ -220,7 +220,7 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         Errors are added to `errors`.
         """
         group = PublicationGroup(records, table, rows, errors)
-        placed = group.placed(SIDES.get(kind, (0, 2)))
+        placed = group.place_values(SIDES.get(kind, (0, 2)))
         return self._images.images(group, placed, records.buffer, kind)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:

@@ -203,6 +203,7 @@ class XmlPublicationRecords(Records):
             codes, words = self.codes(name)
             return pa.array(words, pa.string()).take(pa.array(codes))
         if name == PLAN:
+            # The plan name, or else the correlation id.
             given = self.envelopes.strings("plan"), self.envelopes.strings("correlation")
             return take_text(pc.coalesce(*given), self.around)
         values = self.envelopes.strings(_OF_ENVELOPES[name])
@@ -246,7 +247,7 @@ _COLLAPSED: Final = (Family.BYTES, Family.FLOAT)
 class PublicationGroup(CellGroup[XmlPublicationRecords]):
     """Rows of one table and type."""
 
-    def placed(self, sides: tuple[int, int]) -> Placed:
+    def place_values(self, sides: tuple[int, int]) -> Placed:
         """Return the spans of an image's columns, column by column.
 
         Errors are added for unknown and repeated columns.

@@ -193,11 +193,13 @@ def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
     before, after, rows = block.before[i], block.after[i], len(block)
     _check_key(block, i, after)
     old, new = _states(before, rows), _states(after, rows)
+    # Rows with a before value but without an after value.
     alone = (old != NOTHING) & (new == NOTHING)
     if alone.any():
         problem = f"column {column.column.name} has a before value but no after value; a publication needs both"
         raise refused(block, int(np.argmax(alone)), problem, _HINT)
     opened = column.begin + column.type + b">"
+    # An after value without a before value: only the start tags are written before it.
     old[(old == NOTHING) & (new != NOTHING)] = OTHER
     first, last, name = BEFORE.encode(), AFTER.encode(), column.column.name
     forms = (
@@ -407,6 +409,7 @@ class ExtraMessages:
             return found
         for block in sorted(blocks, key=lambda each: int(each.order.min())):
             table = block.table
+            # The first time, and again if the definition has changed.
             if self._described.get(table.name) != table:
                 self._described[table.name] = table
                 own = self._schema(table)
@@ -588,7 +591,7 @@ class _Batch:
             number=0 if held is None else held.number,
             overhead=overhead,
         )
-        return self._taken(cut, measured, sizes, held)
+        return self._write_messages(cut, measured, sizes, held)
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:
         numbers = pc.cast(pa.array(self.number[block.order]), pa.string())
@@ -603,7 +606,7 @@ class _Batch:
             error.problem = f"{error.problem} (operation at {place})"
             raise error.with_place(table=block.table.name) from None
 
-    def _taken(
+    def _write_messages(
         self, cut: Cut, measured: list[MeasuredRows], sizes: Longs, held: _Open | None
     ) -> Messages:
         """Write all messages of the batch into one buffer.

@@ -198,14 +198,15 @@ class _Actions:
         for kind in _kinds(rule):
             placed.instances[kind] = instance = self._instance(kind)
             owner = above.instances.get(OPERATIONS if kind == COLUMNS else OUTER, -1)
+            # How to find the record of the enclosing match from this element.
             level = self._level(above.pattern, own) if owner >= 0 else 0
             if level == LOOSE:
                 self.loose.add(owner)
             opens = rule.type is RuleType.TRANSACTION
             row = (What.RECORD, instance, level, owner, kind, rule.number, int(opens))
-            self._act(placed.pattern, Phase.OPEN, row)
+            self._add_action(placed.pattern, Phase.OPEN, row)
             if kind == OPERATIONS and placed.pattern:
-                self._act(placed.pattern, Phase.END, (What.CLOSE, instance, 0, 0, kind))
+                self._add_action(placed.pattern, Phase.END, (What.CLOSE, instance, 0, 0, kind))
         for name, source in rule.values.items():
             if isinstance(source, Path):
                 self._value(rule, placed, name, source)
@@ -218,7 +219,7 @@ class _Actions:
         self.kinds.append(kind)
         return len(self.kinds) - 1
 
-    def _act(self, pattern: Pattern, phase: Phase, row: tuple[int, ...]) -> None:
+    def _add_action(self, pattern: Pattern, phase: Phase, row: tuple[int, ...]) -> None:
         self.rows.setdefault(pattern, []).append((phase, row))
 
     def _check(self, steps: Iterable[Step]) -> None:
@@ -243,7 +244,7 @@ class _Actions:
         for kind, instance in placed.instances.items():
             slot = self._slot(kind, name)
             row = (What.LITERAL, instance, 0, slot, kind, len(self.literals), len(data))
-            self._act(placed.pattern, Phase.START, row)
+            self._add_action(placed.pattern, Phase.START, row)
         self.literals += data
 
     def _slot(self, kind: int, name: object) -> int:
@@ -264,7 +265,7 @@ class _Actions:
             if level == LOOSE:
                 self.loose.add(instance)
             place = (instance, level, self._slot(kind, name), kind, *self._again(kind, name))
-            self._found(placed.pattern + path.steps, path, place, name)
+            self._store_value(placed.pattern + path.steps, path, place, name)
 
     def _value_around(
         self, rule: Rule, placed: _Placed, name: str, path: Path, around: tuple[Pattern, ...]
@@ -284,7 +285,7 @@ class _Actions:
             level = self._level(over, path.steps)
             if level == LOOSE:
                 raise NotForScannerError(".. from below // to below //")
-            self._found(over + path.steps, path, (anchor, level, slot, ANCHORS, *again), own)
+            self._store_value(over + path.steps, path, (anchor, level, slot, ANCHORS, *again), own)
         for kind, instance in placed.instances.items():
             mine = {a.name for a in self.anchored if (a.rule, a.kind) == (rule.number, kind)}
             pointer = len(mine)
@@ -292,7 +293,7 @@ class _Actions:
             self.anchored.append(Anchored(kind, rule.number, name, pointer, slot, again[0]))
             up = DOCUMENT if path.absolute else path.up
             row = (What.POINT, instance, 0, pointer, kind, anchor, up)
-            self._act(placed.pattern, Phase.START, row)
+            self._add_action(placed.pattern, Phase.START, row)
 
     def _again(self, kind: int, name: str) -> tuple[int, int]:
         """Return the slot that marks repeated values, and the bit of this property in it."""
@@ -302,10 +303,12 @@ class _Actions:
         if patterns not in self.anchors:
             self.anchors[patterns] = anchor = self._instance(ANCHORS)
             for pattern in patterns:
-                self._act(pattern, Phase.OPEN, (What.RECORD, anchor, 0, -1, ANCHORS, -1))
+                self._add_action(pattern, Phase.OPEN, (What.RECORD, anchor, 0, -1, ANCHORS, -1))
         return self.anchors[patterns]
 
-    def _found(self, pattern: Pattern, path: Path, place: tuple[int, ...], name: object) -> None:
+    def _store_value(
+        self, pattern: Pattern, path: Path, place: tuple[int, ...], name: object
+    ) -> None:
         """Add the action that stores a path's value.
 
         `place` is the rest of its row, from the instance on.
@@ -317,17 +320,17 @@ class _Actions:
         if part is Part.ATTRIBUTE:
             assert path.accessor is not None
             letter = self.attribute(path.accessor.attribute)
-            self._act(pattern, Phase.ATTRIBUTE, (letter, *place))
+            self._add_action(pattern, Phase.ATTRIBUTE, (letter, *place))
         elif part in _ENDING and not pattern:  # the document has no text of its own
             size = 0 if part is Part.EXACT_TEXT else EMPTY
-            self._act(pattern, Phase.START, (What.LITERAL, *place[:KIND], 0, size))
+            self._add_action(pattern, Phase.START, (What.LITERAL, *place[:KIND], 0, size))
         elif part in _ENDING:
             order = 0
             if any(step.anywhere for step in path.steps):
                 order = 1 + self._slot(place[KIND - 1], (name, "order"))
-            self._act(pattern, Phase.END, (_ENDING[part], *place, order))
+            self._add_action(pattern, Phase.END, (_ENDING[part], *place, order))
         else:
-            self._act(pattern, Phase.START, (_STARTING[part], *place[:KIND]))
+            self._add_action(pattern, Phase.START, (_STARTING[part], *place[:KIND]))
 
     def field(self, kind: int, slot: int) -> int:
         """Return the field at which a slot begins in a record."""
@@ -511,6 +514,7 @@ class _Tables:
             if done == len(self.patterns[pattern]):
                 continue
             step = self.patterns[pattern][done]
+            # With // the element may also be passed: the same step is tried below it.
             if step.anywhere:
                 sure.add((pattern, done))
             if step.name.local not in {ANY.local, name}:

@@ -45,7 +45,7 @@ class Places:
     starts: Longs
     lengths: Longs
 
-    def taken(self, rows: Longs) -> Places:
+    def take(self, rows: Longs) -> Places:
         """Return the spans of the given rows."""
         return Places(self.starts[rows], self.lengths[rows])
 
@@ -92,7 +92,7 @@ class Found:
         starts, lengths = (self.records[at :: self.width] for at in (field, field + 1))
         return Places(starts.astype(np.int64), lengths.astype(np.int64))
 
-    def taken(self, rows: Longs) -> Found:
+    def take(self, rows: Longs) -> Found:
         """Return the given records."""
         return replace(self, records=self.rows[rows].reshape(-1))
 
@@ -154,9 +154,9 @@ def join(first: Findings, second: Findings) -> Findings:
     size = len(first.text)
     joined = Findings(
         text=np.concatenate([first.text, second.text]),
-        outer=_one_after_the_other(first.outer, second.outer, size),
-        operations=_one_after_the_other(first.operations, second.operations, size),
-        columns=_one_after_the_other(first.columns, second.columns, size),
+        outer=_concatenate(first.outer, second.outer, size),
+        operations=_concatenate(first.operations, second.operations, size),
+        columns=_concatenate(first.columns, second.columns, size),
         **{
             name: np.concatenate([getattr(first, name), getattr(moved, name)])
             for name in ("above", "outer_message", *_OF_OPERATIONS, "operation")
@@ -170,8 +170,8 @@ def join(first: Findings, second: Findings) -> Findings:
     of_columns = np.argsort(place[joined.operation], kind="stable")
     return replace(
         joined,
-        operations=joined.operations.taken(order),
-        columns=joined.columns.taken(of_columns),
+        operations=joined.operations.take(order),
+        columns=joined.columns.take(of_columns),
         operation=place[joined.operation][of_columns],
         **{name: getattr(joined, name)[order] for name in _OF_OPERATIONS},
     )
@@ -184,7 +184,7 @@ def _move(records: Longs, by: int) -> Longs:
     return np.where(records >= 0, records + by, -1)
 
 
-def _one_after_the_other(first: Found, second: Found, size: int) -> Found:
+def _concatenate(first: Found, second: Found, size: int) -> Found:
     """Concatenate the records of both. `size` is the length of the first text."""
     names = tuple({**first.fields, **second.fields})
     both = (first.with_fields(names, 0), second.with_fields(names, size))
@@ -232,11 +232,11 @@ class Names(NamedTuple):
             np.zeros(USED, np.int64),
         )
 
-    def copied(self) -> Names:
+    def copy(self) -> Names:
         """Return a copy that can be added to."""
         return self._with_room(len(self.table) // 2)
 
-    def grown(self) -> Names | None:
+    def enlarge(self) -> Names | None:
         """Return a copy with room for eight times as many words, or None if it has `MOST_GROWN` already."""
         words = len(self.table) // 2
         most = min(8 * words, MOST_GROWN)
@@ -271,6 +271,7 @@ class Names(NamedTuple):
             np.flatnonzero(rows[:, SEEN] >= 0)[:MOST], :4
         ].tolist():
             own = (start, size) if prefix < 0 else (rows[local, POOLED], rows[local, SIZE])
+            # Skip namespace declarations: xmlns="..." and xmlns:p="...".
             if prefix != XMLNS and own[0] != rows[XMLNS, POOLED]:
                 yield self.pool[own[0] : own[0] + own[1]].tobytes().decode()
 

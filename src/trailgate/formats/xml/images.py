@@ -52,7 +52,7 @@ class CellColumns:
         row = place[findings.operation]
         self.cells = np.flatnonzero(row >= 0)
         self.row = row[self.cells]
-        self.column = self._found()
+        self.column = self._columns_of_cells()
 
     def of_all(self) -> Longs:
         """Return the column of every cell of the batch, -1 for cells of other operations."""
@@ -79,13 +79,13 @@ class CellColumns:
             kept = np.flatnonzero(given & (self.column >= 0))
             place = self.column[kept] * max(1, len(self.group.rows)) + self.row[kept]
             again = np.setdiff1d(np.arange(len(place)), np.unique(place, return_index=True)[1])
-            self._refuse(kept[again], self._twice)
+            self._refuse(kept[again], self._repeated_problem)
 
-    def _twice(self, cell: int) -> tuple[str, str]:
+    def _repeated_problem(self, cell: int) -> tuple[str, str]:
         column = self.table.columns[int(self.column[cell])].name
         return f"column {column} is found twice", "Do two rules match it?"
 
-    def _found(self) -> Longs:
+    def _columns_of_cells(self) -> Longs:
         """Return the column of each cell. Adds an error if it has none, or two different ones."""
         names, found = self.group.records.column_words("name")
         numbers, digits = self.group.records.column_words("index")
@@ -249,12 +249,12 @@ class CellGroup(RecordGroup[R]):
     def _add(self, at: int, error: DecodeError, name: str) -> None:
         row = int(self.rows[at])
 
-        def placed(row: int) -> TrailgateError:
+        def error_at(row: int) -> TrailgateError:
             found = self.records.error(row, error.problem, error.hint)
             found.where = replace(found.where, raw=error.where.raw)
             return found.with_place(table=self.table.name, field=name)
 
-        self.add(np.array([row]), placed)
+        self.add(np.array([row]), error_at)
 
     def refuse_rows(self, rows: Longs, problem: str, name: str | None, hint: str = "") -> None:
         """Add errors to rows, by their numbers in the group. `name` is the column."""
@@ -324,7 +324,7 @@ class XmlImageReader:
             return absent, absent
         group = _XmlGroup(records, table, rows, errors)
         plan = self._plan(records.findings.columns, table, kind)
-        placed = group.placed(plan, SIDES.get(kind, (0, 2)), indexed=self._indexed)
+        placed = group.place_values(plan, SIDES.get(kind, (0, 2)), indexed=self._indexed)
         hint = _key_hint(self._rules, kind)
         return self._images.images(group, placed, records.findings.text, kind, hint)
 
@@ -349,7 +349,7 @@ class _XmlGroup(CellGroup[XmlRecords]):
         """The findings of the batch."""
         return self.records.findings
 
-    def placed(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> Placed:
+    def place_values(self, plan: Longs, sides: tuple[int, int], *, indexed: bool) -> Placed:
         """Return the spans of the images' columns. Errors are added for cells without a place."""
         size = (sides[1] - sides[0]) * len(self.rows) * len(self.table.columns)
         starts, lengths = np.zeros(size, np.int32), np.full(size, kernels.MISSING, np.int32)

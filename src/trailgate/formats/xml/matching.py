@@ -73,6 +73,8 @@ class Matcher:
             here = [child for child in parent.children if self._is(step.name, child)]
             for predicate in step.predicates:
                 here = self._chosen(predicate, here)
+            # Keyed by offset: with // an element may be reached twice, and sorting restores
+            # document order.
             reached.update((child.start, child) for child in here)
         return [reached[start] for start in sorted(reached)]
 

@@ -114,7 +114,7 @@ class XmlRecords(Records):
         }
         return special[name]() if name in special else self._resolve(name)[0]
 
-    def lacking(self, name: str, what: str) -> tuple[str, str]:
+    def missing_problem(self, name: str, what: str) -> tuple[str, str]:
         """Return the problem and the hint for an operation without a value."""
         names = ("schemaandtable", "schema", "table") if name == "schemaandtable" else (name,)
         asked = [
@@ -128,6 +128,7 @@ class XmlRecords(Records):
     def codes(self, name: str) -> tuple[Longs, list[str]]:
         """Return a property as codes: for each operation an index into the list of distinct values."""
         if name == "txind" and "txind" not in self.values.given:
+            # An operation ends its transaction if the next one begins another: 0 M, 1 E, 2 B, 3 W.
             begins = self._begins()
             return begins * 2 + np.append(begins[1:], True), [chr(mark) for mark in _MARKS]
         alone = name != "schemaandtable" or "table" not in self.values.given
@@ -146,7 +147,7 @@ class XmlRecords(Records):
 
         Otherwise None.
         """
-        levels = self._giving(name)
+        levels = self._supplying_levels(name)
         if len(levels) != 1:
             return None
         found, which = levels[0]
@@ -210,7 +211,7 @@ class XmlRecords(Records):
 
         None if operations have values of their own.
         """
-        levels = self._giving(name)
+        levels = self._supplying_levels(name)
         if len(levels) != 1 or levels[0][1] is self.kept.every:
             return None
         found, which = levels[0]
@@ -252,6 +253,7 @@ class XmlRecords(Records):
     def _resolve(self, name: str) -> tuple[pa.Array, Longs]:
         """Return each operation's value of a property, and the rule that supplies it."""
         (values, rule), *above = self._levels(name)
+        # Outer levels fill in what inner ones lack.
         for others, their_rule in above:
             rule = np.where(np.asarray(values.is_valid()), rule, their_rule)
             values = pc.coalesce(values, others)
@@ -259,10 +261,10 @@ class XmlRecords(Records):
 
     def _levels(self, name: str) -> list[tuple[pa.Array, Longs]]:
         """Return the values of a property and the rules that supply them, by level, the innermost first."""
-        levels = self._giving(name) or [(self.findings.operations, self.kept.every)]
+        levels = self._supplying_levels(name) or [(self.findings.operations, self.kept.every)]
         return [self._level(name, found, which) for found, which in levels]
 
-    def _giving(self, name: str) -> list[tuple[Found, Longs]]:
+    def _supplying_levels(self, name: str) -> list[tuple[Found, Longs]]:
         """Return the records that may have values of a property, and each operation's record among them, by level."""
         findings = self.findings
         levels = [(findings.operations, self.kept.every)]
@@ -292,10 +294,10 @@ class XmlRecords(Records):
             values = pa.nulls(len(which), pa.string())
         else:
             if not inside.all():
-                taken = places.taken(np.where(inside, which, 0))
+                taken = places.take(np.where(inside, which, 0))
                 places = replace(taken, lengths=np.where(inside, taken.lengths, -1))
             elif len(which) != len(found) or found is not self.findings.operations:
-                places = places.taken(which)
+                places = places.take(which)
             values = places.text(self.findings.text)
         rule = np.where(inside, found.rule[which] if len(found) else -1, -1)
         for number, source in self.values.written.get(name, ()):

@@ -537,6 +537,7 @@ class _RuleReader:
         text = entry.value
         if row.name == "index" and text.isdecimal():
             return ValueSource(SourceKind.LITERAL, str(int(text)))
+        # A literal, a header, or a system value; anything else is a path.
         if text[0] in '"$' or text.casefold() in _SYSTEM:
             try:
                 return parse_source(text, row.sources, HeaderFields())

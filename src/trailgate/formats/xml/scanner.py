@@ -129,7 +129,7 @@ class Room(NamedTuple):
         )
         return cls(*(np.empty(size, np.int64) for size in sizes))
 
-    def wider(self) -> Room:
+    def enlarge(self) -> Room:
         """Return arrays with room for twice as many text pieces and prefixes."""
         return self._replace(pieces=np.tile(self.pieces, 2), scopes=np.tile(self.scopes, 2))
 
@@ -184,7 +184,7 @@ class Scanner:
             return False
         if self.declarations < _MOST_DECLARATIONS:
             self.declarations += 1
-            kept = self.names.copied()
+            kept = self.names.copy()
             kept.add(text)
             self.names = kept
         return names.add(text) >= 0
@@ -199,7 +199,7 @@ class _Scan:
         first, last = (int(messages.starts[0]), int(messages.ends[-1])) if self.count else (0, 0)
         self.size = last - first
         self.starts, self.ends = messages.starts - first, messages.ends - first
-        self.names = scanner.names.copied()
+        self.names = scanner.names.copy()
         literals = np.frombuffer(self.automaton.literals, np.uint8)
         self.names.used[LITERALS] = self.size + SPARE
         self.names.used[DECODED] = self.size + SPARE + len(literals)
@@ -271,14 +271,17 @@ class _Scan:
                 return
             names = self.names
             names.without_prefixes()
+            # A scan stopped in the middle of a message may leave serial numbers in SEEN: skip far
+            # ahead, so that no attribute seems to be repeated.
             names.used[SERIAL] += 1 << 32
             if code == FULL:
                 self._make_room()
-                room = room.wider()
+                room = room.enlarge()
+            # The table is full with names of earlier messages: start again with an empty one.
             elif code == MANY_NAMES and again != first:
-                self.names, again = self._fresh(), first
+                self.names, again = self._initial_names(), first
             elif code == MANY_NAMES:  # this message alone has too many
-                more = names.grown()
+                more = names.enlarge()
                 if more is not None:
                     self.names = more
                 else:
@@ -288,9 +291,9 @@ class _Scan:
                 self.refused.append(first)
                 first += 1
 
-    def _fresh(self) -> Names:
+    def _initial_names(self) -> Names:
         """Return the initial table of names, with this batch's counters for serial numbers and decoded text."""
-        fresh = self.scanner.names.copied()
+        fresh = self.scanner.names.copy()
         fresh.used[SERIAL:] = self.names.used[SERIAL:]
         return fresh
 
@@ -368,16 +371,17 @@ class _Finished:
             )
         }  # fmt: skip
         operation = self._field(COLUMNS, OWNER)
+        # Records were opened in document order; rules may list nested operations in another order.
         if self.automaton.nests and len(operations) > 1:
             order = self._order()
             place = np.empty_like(order)
             place[order] = np.arange(len(order))
-            operations = operations.taken(order)
+            operations = operations.take(order)
             fields = {name: values[order] for name, values in fields.items()}
             operation = place[operation]
         if (operation[1:] < operation[:-1]).any():
             order = np.argsort(operation, kind="stable")
-            columns, operation = columns.taken(order), operation[order]
+            columns, operation = columns.take(order), operation[order]
         return Findings(
             text=self.text,
             outer=outer,

@@ -187,7 +187,7 @@ class _Cutting:
         self.encoding = options.encoding
         self.chunks, self.file = chunks, file
         self.automaton: Automaton = compile_cuts(options.rules, options.namespaces)
-        self.names = Scanner(self.automaton, self.limits).names.copied()
+        self.names = Scanner(self.automaton, self.limits).names.copy()
         self.room = Room.of(self.automaton, self.limits, longest)
         self.now, self.cuts = np.zeros(NOW, np.int64), np.empty(_CUTS, np.int64)
         self.text, self.size = np.zeros(0, np.uint8), 0
@@ -210,7 +210,8 @@ class _Cutting:
                 if self.now[CUT_WRITTEN]:
                     yield self._cut()
                 elif code == FULL:
-                    self.room = self.room.wider()
+                    self.room = self.room.enlarge()
+            # At the end of the message every token must be complete.
             if last and code != DONE:
                 self._refuse(code)
             self._drop_between()
@@ -265,11 +266,11 @@ class _Cutting:
     def _append(self, data: bytes) -> None:
         """Append bytes to the text. Raises DecodeError if they have characters that XML forbids."""
         before = self.size
-        self._hold(self.text[:before], np.frombuffer(data, np.uint8))
+        self._set_text(self.text[:before], np.frombuffer(data, np.uint8))
         if has_forbidden(self.text, before, self.size):
             self._refuse()
 
-    def _hold(self, *parts: Octets) -> None:
+    def _set_text(self, *parts: Octets) -> None:
         """Set the text to the joined parts, with the literals and working room after it."""
         literals = np.frombuffer(self.automaton.literals, np.uint8)
         size = sum(map(len, parts))
@@ -304,7 +305,7 @@ class _Cutting:
                 room.frames, room.counters, automaton.counters, room.attributes, room.pieces,
                 room.scopes, self.now, self.cuts,
             )  # fmt: skip
-            more = self.names.grown() if code == MANY_NAMES else None
+            more = self.names.enlarge() if code == MANY_NAMES else None
             if more is None:
                 return code
             self.names = more
@@ -376,8 +377,9 @@ class _Cutting:
     def _keep(self, begin: int, opened: _Open) -> None:
         """Keep the text from `begin` on, after the start tags of the elements that are open there."""
         before = opened.before
+        # The distance by which the remaining text moves; negative if it moves towards the start.
         moved = len(before) - begin
-        self._hold(np.frombuffer(before, np.uint8), self.text[begin : self.size])
+        self._set_text(np.frombuffer(before, np.uint8), self.text[begin : self.size])
         self.base -= moved
         self.now[CUT_AT] += moved
         frames = self.room.frames.reshape(-1, FRAME)

@@ -88,6 +88,7 @@ def infer_from(
     for messages in batches:
         tables.add(messages)
     inferred = tables.definitions()
+    # Tables of the existing trail that these messages do not describe.
     before = (table for table in known or () if inferred.get(table.name) is None)
     tables_with_keys = capture.rules.with_keys(inferred.merge(before))
     return replace(
@@ -197,6 +198,7 @@ def load(
         rules = replace(rules, environment=around)
         capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)
         capture.check()
+    # Errors of rules are located in the parameter file, not in the properties.
     except OptionError as error:
         raise error.with_place(source=None if extract is None else str(extract)) from None
     connection = tuple(

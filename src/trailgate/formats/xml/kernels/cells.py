@@ -79,6 +79,7 @@ def word_ids(
         if size < 0:
             ids[row] = NO_WORD
             continue
+        # The hash reads the first byte, so an empty word cannot be numbered.
         if size == 0:
             return NO_ROOM
         number = find_name(text, start, size, table, keys, info, pool)
@@ -122,6 +123,7 @@ def place_cells(
         for cell in range(bounds[rows[row]], bounds[rows[row] + 1]):
             record = cell * width
             own = np.int64(records[record + RULE]) * PLAN
+            # The column that the rule names, or else the column that the cell names.
             column = plan[own + COLUMN]
             if column < 0 and len(words) and words[cell] >= 0:
                 column = columns[words[cell]]
@@ -157,6 +159,7 @@ def place_value(
         start, length = records[record + plan[own]], records[record + plan[own] + 1]
     if length == ABSENT_CELL:
         length = np.int32(plan[own + 3])
+    # The NULL mark of this cell was found.
     if plan[own + 1] >= 0 and records[record + plan[own + 1] + 1] >= 0:
         length = np.int32(NULL)
     if length == MISSING or (plan[own + 2] >= 0 and records[record + plan[own + 2] + 1] >= 0):

@@ -264,6 +264,7 @@ def insert_name(
     if (number + 1) * INFO > len(info) or pooled + size > len(pool):
         return NO_ROOM
     first, last = load8(text, at), np.uint64(0)
+    # The same keys as in `find_name`.
     if size < 8:
         first &= EVERY >> np.uint64(64 - 8 * size)
     else:
@@ -304,6 +305,7 @@ def add_name(
     number = insert_name(text, at, size, place, table, keys, info, pool, used)
     if number < 0 or colon == 0:
         return number
+    # For "p:id" the words "p" and "id" are added too, and the new name refers to both.
     prefix = find_name(text, at, colon, table, keys, info, pool)
     if prefix < 0:
         prefix = insert_name(text, at, colon, -1 - prefix, table, keys, info, pool, used)

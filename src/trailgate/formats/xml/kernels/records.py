@@ -273,6 +273,7 @@ def store_attributes(
         start = attributes[each * ATTRIBUTES + VALUE_START]
         end = attributes[each * ATTRIBUTES + VALUE_END]
         if attributes[each * ATTRIBUTES + TO_DECODE]:
+            # Decoding never makes a value longer, so this room is enough.
             if side + end - start > len(text):
                 return FULL
             end = decoded(text, start, end, OF_ATTRIBUTE, side)

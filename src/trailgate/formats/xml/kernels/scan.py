@@ -430,6 +430,7 @@ def after_end_tag(
     else:
         last = load8(text, at + size - 8)
     alike = keys[2 * name] == first and keys[2 * name + 1] == last
+    # The bytes between the first and the last eight.
     if size > 16:
         pooled = info[name * INFO + POOLED]
         for byte in range(8, size - 8):

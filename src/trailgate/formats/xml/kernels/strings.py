@@ -177,6 +177,7 @@ def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
             break
         point = min(point * (16 if hexadecimal else 10) + digit, 0x110000)
         place += 1
+    # No digits, or no semicolon after them.
     if place == first or place >= end or text[place] != 0x3B:
         return 0, 0
     if not (
@@ -317,6 +318,7 @@ def joined_pieces(
         if to + last - first > len(text):
             return FULL, 0, 0
         section = pieces[row + IN_SECTION]
+        # Leading blanks end at the first CDATA section, and trailing ones begin after the last.
         if section and blanks_end < 0:
             blanks_end = to
         to = decoded(text, first, last, OF_SECTION if section else OF_ELEMENT, to)

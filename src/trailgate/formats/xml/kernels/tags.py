@@ -338,6 +338,7 @@ def instruction_end(
     number = name_at(text, at + 2, place, table, keys, info, pool, used)
     if number < 0:
         return number
+    # A target must not have a prefix, and <?xml?> is allowed only at the start of the document.
     if info[number * INFO + PREFIX] >= 0 or (
         place - at == 5
         and text[at + 2] | 32 == 0x78
