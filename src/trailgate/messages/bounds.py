@@ -61,6 +61,15 @@ _ONCE_OR_TWICE: Final = (
 _DISORDER: Final = "One that comes again begins with the number that it began with before. Are the messages in their order?"
 
 
+NO_TEXT: Final = pa.array([], pa.string())
+
+# Separates the ordered part of a transaction's sequence id from the transaction's own id.
+POINT: Final = "."
+ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
+INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one before has ended"
+_LOST: Final = "Was a message lost, or published again after a restart?"
+
+
 @dataclass(frozen=True, slots=True)
 class Borders:
     """Facts about the operations on both sides of each boundary between messages, and about the first and last one.
@@ -140,9 +149,6 @@ def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
         )
         raise TransactionError(problem, hint=_DISORDER)
     return True
-
-
-NO_TEXT: Final = pa.array([], pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,12 +301,6 @@ def unit_marks(  # noqa: PLR0913  columns
     open_after = np.where(of < 0, is_open, open_after[of])
     starts = opened | ~np.append(is_open, open_after)[:-1]
     return UnitMarks(opened, starts, not np.append(is_open, open_after)[-1])
-
-
-# Separates the ordered part of a transaction's sequence id from the transaction's own id.
-POINT: Final = "."
-ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
-INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one before has ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -626,9 +626,6 @@ def _open_after(
     if not len(raw.message) or unit[raw.message[-1]] != unit[-1]:
         return state
     return replace(state, tx_id=tx_id[-1].as_py(), csn=csn[-1].as_py(), broken=False)
-
-
-_LOST: Final = "Was a message lost, or published again after a restart?"
 
 
 def check_segments(

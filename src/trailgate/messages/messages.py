@@ -25,6 +25,23 @@ from trailgate.errors import DecodeError
 from trailgate.messages.bounds import Problem
 from trailgate.messages.by_id import NOTHING_LATER, Later
 
+NO_HEADERS: Final[Mapping[str, str]] = {}
+
+# `id` recognizes a redelivered message; it is null if the broker has no such id. `fault` is the
+# reason why a message has no readable body, or null. `received` is in microseconds since 1970 UTC.
+RECEIVED: Final = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("received", pa.int64(), nullable=False),
+        pa.field("headers", pa.map_(pa.string(), pa.string()), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("fault", pa.string()),
+    ]
+)
+# The fault of a Kafka message whose value is null. In a compacted topic it deletes the key.
+TOMBSTONE: Final = "the message has no value (a tombstone)"
+FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a text message"
+
 
 class HeaderColumns(Sequence[Mapping[str, str]]):
     """The headers of a batch, stored as an Arrow map.
@@ -91,7 +108,6 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return np.where(first < ends, first, -1)
 
 
-NO_HEADERS: Final[Mapping[str, str]] = {}
 Headers = tuple[Mapping[str, str], ...] | HeaderColumns
 
 
@@ -250,22 +266,6 @@ def _header(headers: Mapping[str, str], name: str) -> str | None:
         return value
     folded = name.casefold()
     return next((v for k, v in headers.items() if k.casefold() == folded), None)
-
-
-# `id` recognizes a redelivered message; it is null if the broker has no such id. `fault` is the
-# reason why a message has no readable body, or null. `received` is in microseconds since 1970 UTC.
-RECEIVED: Final = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("received", pa.int64(), nullable=False),
-        pa.field("headers", pa.map_(pa.string(), pa.string()), nullable=False),
-        pa.field("body", pa.binary(), nullable=False),
-        pa.field("fault", pa.string()),
-    ]
-)
-# The fault of a Kafka message whose value is null. In a compacted topic it deletes the key.
-TOMBSTONE: Final = "the message has no value (a tombstone)"
-FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a text message"
 
 
 def as_messages(

@@ -52,21 +52,6 @@ _UNIQUE: Final = (
 _ABSENT: Final = "jms.id names it: set it in the sender, or remove jms.id and $jmsid"
 
 
-def _padded_ids(ids: pa.Array) -> pa.Array:
-    """Pad the numbers in ids of ActiveMQ clients with zeros, so that text order is number order.
-
-    Other ids are unchanged.
-
-    An id is `ID:HOST-PORT-START-INSTANCE:CONNECTION:SESSION:PRODUCER:NUMBER`.
-    """
-    parts = pc.extract_regex(ids, _ACTIVEMQ)
-    strings: list[pa.Array | str] = [pc.struct_field(parts, "name")]
-    for (name, width), before in zip(_WIDTHS.items(), ("", *"--:", *":::"), strict=True):
-        digits = pc.utf8_lpad(pc.struct_field(parts, name), width, "0")
-        strings += [before, digits] if before else [digits]
-    return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
-
-
 _WIDTHS: Final = {
     "port": 5,
     "start": 13,
@@ -80,6 +65,27 @@ _ACTIVEMQ: Final = (
     r"^(?P<name>ID:.*-)(?P<port>\d+)-(?P<start>\d+)-(?P<instance>\d+)"
     r":(?P<connection>-?\d+):(?P<session>-?\d+):(?P<producer>-?\d+):(?P<number>\d+)$"
 )
+HEADERS_HINT: Final = (
+    "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
+    "brokers and Kafka; plain files have none"
+)
+_READ: Final = (SourceKind.FIELD, SourceKind.HEADER, SourceKind.MESSAGE_ID)
+CUT_TIMES: Final = "commit times have microseconds in a trail: further digits were dropped"
+
+
+def _padded_ids(ids: pa.Array) -> pa.Array:
+    """Pad the numbers in ids of ActiveMQ clients with zeros, so that text order is number order.
+
+    Other ids are unchanged.
+
+    An id is `ID:HOST-PORT-START-INSTANCE:CONNECTION:SESSION:PRODUCER:NUMBER`.
+    """
+    parts = pc.extract_regex(ids, _ACTIVEMQ)
+    strings: list[pa.Array | str] = [pc.struct_field(parts, "name")]
+    for (name, width), before in zip(_WIDTHS.items(), ("", *"--:", *":::"), strict=True):
+        digits = pc.utf8_lpad(pc.struct_field(parts, name), width, "0")
+        strings += [before, digits] if before else [digits]
+    return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
 
 
 class MessageIdKind(NamedTuple):
@@ -253,16 +259,6 @@ class MessageIds:
         """Forget the oldest ids beyond the number that is remembered."""
         for own in list(islice(self._known, max(0, len(self._known) - self._remembered))):
             del self._known[own]
-
-
-HEADERS_HINT: Final = (
-    "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
-    "brokers and Kafka; plain files have none"
-)
-
-_READ: Final = (SourceKind.FIELD, SourceKind.HEADER, SourceKind.MESSAGE_ID)
-
-CUT_TIMES: Final = "commit times have microseconds in a trail: further digits were dropped"
 
 
 class MetadataValues:

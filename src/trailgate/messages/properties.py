@@ -36,6 +36,24 @@ _OF_XML: Final = re.compile(
 )
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+_HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})?")
+_SPECIAL: Final[tuple[tuple[str, SourceKind], ...]] = (
+    ("$jmsid", SourceKind.MESSAGE_ID),
+    ("*ts", SourceKind.TIMESTAMP),
+    ("*txid", SourceKind.TX_ID),
+    ("*seqid", SourceKind.SEQ_ID),
+)
+T = TypeVar("T")
+MESSAGE_ID_WORDS: Final = ("ogg", "time", "wmq", "activemq")  # capture properties §2.1
+_JAVA_CLASS: Final = re.compile(r"[a-z_][\w$]*(\.[\w$]+)*\.[A-Z][\w$]*")
+OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
+TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
+TIME: Final = "time"  # a generated jms.id: the position of the message
+NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One property of a file: its canonical name, its value, its line (from 1), and its name as written.
@@ -199,18 +217,6 @@ def _shown(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-_HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})?")
-_SPECIAL: Final[tuple[tuple[str, SourceKind], ...]] = (
-    ("$jmsid", SourceKind.MESSAGE_ID),
-    ("*ts", SourceKind.TIMESTAMP),
-    ("*txid", SourceKind.TX_ID),
-    ("*seqid", SourceKind.SEQ_ID),
-)
-
-
 @dataclass(frozen=True, slots=True)
 class ValueSource:
     """Where a metadata value comes from. `name` is the field, the header or the literal text."""
@@ -355,10 +361,7 @@ class DefinitionFiles(Protocol):
         ...
 
 
-T = TypeVar("T")
 _NO_FIELDS: Final = HeaderFields()
-MESSAGE_ID_WORDS: Final = ("ogg", "time", "wmq", "activemq")  # capture properties §2.1
-_JAVA_CLASS: Final = re.compile(r"[a-z_][\w$]*(\.[\w$]+)*\.[A-Z][\w$]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -528,12 +531,6 @@ def configured_format(properties: Properties, entry: Entry) -> DateFormat:
 def shown(value: bytes) -> str:
     r"""Format bytes for an error message, for example `'\x0d,'`."""
     return ascii(value)[1:]
-
-
-OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
-TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
-TIME: Final = "time"  # a generated jms.id: the position of the message
-NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

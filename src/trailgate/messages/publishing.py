@@ -27,6 +27,9 @@ ROW: Final = "row"
 MAX_MESSAGE_BYTES: Final = 1 << 20  # the limit that brokers have by default: Kafka's
 
 
+EARLIER: Final = -1  # the `order` of an operation of an earlier batch
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishOptions:
     """How operations become messages.
@@ -57,9 +60,6 @@ def bodies_of(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(bounds) - 1, [None, offsets, pa.py_buffer(data)]
     )
-
-
-EARLIER: Final = -1  # the `order` of an operation of an earlier batch
 
 
 @dataclass(frozen=True, slots=True)

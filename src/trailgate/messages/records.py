@@ -30,6 +30,22 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
 
+RETURNS: Final = (
+    "the carriage return before a line feed that ends a record is not part of the record"
+)
+_NULL_KEY_HINT: Final = "No row is found by such a key. Are before values sent with this record?"
+_HINT = "Convert the messages to UTF-8 before capture"
+_MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
+# UTF-32 first: its little-endian mark FF FE 00 00 begins with that of UTF-16, FF FE.
+_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+# Clients of a schema registry write a zero byte and the 4-byte id of the schema before each value.
+_REGISTRY_HEAD = 5
+
 
 class BadMessagesError(Exception):
     """The errors of several bad messages, by message number in the batch.
@@ -130,11 +146,6 @@ def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, Deco
         else:
             at, size = at + size, 2 * size
     return errors
-
-
-RETURNS: Final = (
-    "the carriage return before a line feed that ends a record is not part of the record"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,9 +308,6 @@ class RecordGroup(Generic[R]):
                 self.errors[message] = error(row)
 
 
-_NULL_KEY_HINT: Final = "No row is found by such a key. Are before values sent with this record?"
-
-
 def check_keys(group: RecordGroup[R], before: Image) -> None:
     """Add an error to each record whose before image has a NULL key (decision 0008).
 
@@ -332,19 +340,6 @@ def _null_key_error(group: RecordGroup[R], name: str) -> Callable[[int], Trailga
     return lambda row: group.records.error(
         row, problem, _NULL_KEY_HINT, table=group.table.name, field=name
     )
-
-
-_HINT = "Convert the messages to UTF-8 before capture"
-_MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
-# UTF-32 first: its little-endian mark FF FE 00 00 begins with that of UTF-16, FF FE.
-_MARKS: Final = (
-    (codecs.BOM_UTF32_LE, "UTF-32"),
-    (codecs.BOM_UTF32_BE, "UTF-32"),
-    (codecs.BOM_UTF16_LE, "UTF-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16"),
-)
-# Clients of a schema registry write a zero byte and the 4-byte id of the schema before each value.
-_REGISTRY_HEAD = 5
 
 
 def registry_hint(body: bytes) -> str:

@@ -41,6 +41,12 @@ ROW_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 )
 
 
+# Debezium, connector properties: a placeholder that begins with "hex:" is written in hex digits.
+_HEX: Final = "hex:"
+PLACEHOLDER: Final = "placeholder"
+ERROR: Final = "error"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DebeziumOptions(MetadataOptions):
     """How change events are read. `docs/properties.md` describes each property.
@@ -138,10 +144,6 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
     )
 
 
-# Debezium, connector properties: a placeholder that begins with "hex:" is written in hex digits.
-_HEX: Final = "hex:"
-
-
 def _placeholder(read: PropertyReader) -> bytes:
     """Return the bytes of the placeholder for columns that were not logged."""
     text = read.text("unavailable.value.placeholder")
@@ -152,10 +154,6 @@ def _placeholder(read: PropertyReader) -> bytes:
     except ValueError:
         name = "unavailable.value.placeholder"
         raise read.error(f"debezium.{name} is {text}, which is not hexadecimal", name) from None
-
-
-PLACEHOLDER: Final = "placeholder"
-ERROR: Final = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

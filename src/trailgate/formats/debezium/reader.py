@@ -65,6 +65,17 @@ LOGICAL: Final = "messages of logical decoding (op m) change no table: they were
 BOUNDARIES: Final = "BEGIN and END events are not operations: transactions are known by their ids"
 
 
+ROW_HINT: Final = (
+    "Rows of ExtractNewRecordState have the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
+    "adds {0}op, {0}table and {0}source_ts_ms. Or set debezium.table, schema or timestamp"
+)
+_FLATTENED: Final = frozenset({"__op", "__table", "__deleted", "__source_ts_ms", "__ts_ms"})
+_LEVELS: Final = 4  # payload, its members, columns in images, and members of numbers with a scale
+_SCHEMA: Final = "schema"
+_KEPT: Final = 256  # schemas that are remembered
+_NO_SCHEMA: Final = b""
+
+
 @dataclass(frozen=True, slots=True)
 class DebeziumRecords(JsonRecords):
     """Events as records. `schema` is the node of each event's schema, or `NO_NODE`."""
@@ -187,12 +198,6 @@ class DebeziumRecords(JsonRecords):
         return integers
 
 
-ROW_HINT: Final = (
-    "Rows of ExtractNewRecordState have the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
-    "adds {0}op, {0}table and {0}source_ts_ms. Or set debezium.table, schema or timestamp"
-)
-
-
 def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
     """Find the rows among documents. Raises BadMessagesError if a document is not an object."""
     nodes = documents.nodes
@@ -217,9 +222,6 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
     )
     records.check_objects()
     return records
-
-
-_FLATTENED: Final = frozenset({"__op", "__table", "__deleted", "__source_ts_ms", "__ts_ms"})
 
 
 def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
@@ -270,12 +272,6 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
         schema=np.where(payload >= 0, schema, NO_NODE)[rows],
         passed_over=frozenset(notes),
     )
-
-
-_LEVELS: Final = 4  # payload, its members, columns in images, and members of numbers with a scale
-_SCHEMA: Final = "schema"
-_KEPT: Final = 256  # schemas that are remembered
-_NO_SCHEMA: Final = b""
 
 
 class DebeziumFormat(MessageFormat[DebeziumRecords]):

@@ -27,6 +27,20 @@ Decode = Callable[[Values], pa.Array]
 DAY: Final = 86_400_000_000  # microseconds
 
 
+_HOUR: Final = 3_600_000  # milliseconds
+# MySQL's TIME may be a span from -838:59:59 to 838:59:59 (MySQL reference, the TIME type).
+_MOST_HOURS: Final = 838
+_RANGE: Final = "The range is -838:59:59 to 838:59:59, that of MySQL's TIME"
+
+# The zone offset at the end of an ISO time written by Java: +05:30, -11:00, +01:02:03.
+_OFFSET: Final = (
+    r"(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?:?(?P<seconds>[0-9]{2})?$"
+)
+_ZONED: Final = r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?P<fraction>\.[0-9]+)?" + _OFFSET  # fmt: skip
+_MOST_OFFSET: Final = 18 * 3600  # seconds: the largest offset in Java
+_SECOND: Final = 1_000_000
+
+
 def dates(values: Values) -> pa.Array:
     """Convert days since 1970 to ISO dates."""
     values.refuse_others(NUMBER)
@@ -73,12 +87,6 @@ def _nanoseconds(values: Values) -> pa.Array:
     return over_nulls(convert, values.strings)
 
 
-_HOUR: Final = 3_600_000  # milliseconds
-# MySQL's TIME may be a span from -838:59:59 to 838:59:59 (MySQL reference, the TIME type).
-_MOST_HOURS: Final = 838
-_RANGE: Final = "The range is -838:59:59 to 838:59:59, that of MySQL's TIME"
-
-
 def times_of_day(units: int) -> Decode:
     """Create a decoder of times since midnight to HH:MI:SS.ffffff.
 
@@ -116,15 +124,6 @@ def _clock(numbers: Longs, units: int) -> pa.Array:
     kind = pa.time64("ns") if units > 1000 else pa.time64("us")
     scaled = numbers if units >= 1000 else numbers * (1000 // units)
     return pc.cast(pa.array(scaled).view(kind), pa.string())
-
-
-# The zone offset at the end of an ISO time written by Java: +05:30, -11:00, +01:02:03.
-_OFFSET: Final = (
-    r"(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?:?(?P<seconds>[0-9]{2})?$"
-)
-_ZONED: Final = r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?P<fraction>\.[0-9]+)?" + _OFFSET  # fmt: skip
-_MOST_OFFSET: Final = 18 * 3600  # seconds: the largest offset in Java
-_SECOND: Final = 1_000_000
 
 
 def iso_strings(values: Values) -> pa.Array:

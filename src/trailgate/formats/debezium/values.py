@@ -42,6 +42,27 @@ from trailgate.model.values import parser_for
 Members = Mapping[str, Any]
 
 
+CONNECT: Final = "org.apache.kafka.connect.data."
+TIME: Final = "io.debezium.time."
+DATA: Final = "io.debezium.data."
+_MOST: Final = 65535  # the largest length in the two length bytes of a text column
+_INTEGER_DIGITS: Final = 18  # digits that always fit into 64 bits
+_DIGITS: Final = 50  # characters of a number of unknown precision, as in Defgen
+_SIGN_AND_POINT: Final = 2
+_TIME_OF_DAY: Final = 18
+_LONG_TIME_OF_DAY: Final = 20  # -838:59:59.999999999
+_DAY_WIDTH: Final = 10  # of a date
+_SECONDS: Final = 19  # of a date time without a fraction
+_NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT, Family.FLOAT})
+_SCHEMA_HINT: Final = (
+    "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
+)
+_SCALE_HINT: Final = (
+    "Without a schema, texts of decimal.handling.mode=precise need it. Write the messages with their schemas "
+    "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class FieldType:
     """A column's type in the schema: Connect's type and the semantic name, if any.
@@ -93,10 +114,6 @@ def _type(column: Members) -> FieldType:
 Decode = Callable[[Values], pa.Array]
 Encoding = Callable[[FieldType, Column], Decode]
 MakeColumn = Callable[[FieldType], Column]
-
-CONNECT: Final = "org.apache.kafka.connect.data."
-TIME: Final = "io.debezium.time."
-DATA: Final = "io.debezium.data."
 
 
 def as_text(values: Values) -> pa.Array:
@@ -232,13 +249,7 @@ def _iso(_: FieldType, column: Column) -> Decode:
 _TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
 _REAL, _DOUBLE, _DATETIME = 142, 143, 192
 _NUMBER_TEXT, _BINARY_TEXT = 2, 4  # sub types (capture properties §9.4)
-_MOST: Final = 65535  # the largest length in the two length bytes of a text column
-_INTEGER_DIGITS: Final = 18  # digits that always fit into 64 bits
-_DIGITS: Final = 50  # characters of a number of unknown precision, as in Defgen
-_SIGN_AND_POINT: Final = 2
 _DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
-_TIME_OF_DAY: Final = 18
-_LONG_TIME_OF_DAY: Final = 20  # -838:59:59.999999999
 
 
 def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
@@ -352,18 +363,6 @@ def column_of(kind: FieldType) -> Column:
     if make is None and (type_row is not None or not kind.name) and kind.type in TYPES:
         make = TYPES[kind.type].column
     return replace((make or _TEXT_COLUMN)(kind), name=kind.column)
-
-
-_DAY_WIDTH: Final = 10  # of a date
-_SECONDS: Final = 19  # of a date time without a fraction
-_NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT, Family.FLOAT})
-_SCHEMA_HINT: Final = (
-    "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
-)
-_SCALE_HINT: Final = (
-    "Without a schema, texts of decimal.handling.mode=precise need it. Write the messages with their schemas "
-    "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
-)
 
 
 def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:

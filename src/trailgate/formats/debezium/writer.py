@@ -62,6 +62,16 @@ from trailgate.model.types import Family
 _MILLI: Final = 1000  # microseconds
 
 
+_DATE: Final = 10  # characters
+_TIME: Final = "io.debezium.time."
+# Connect's integer types by size in bytes; an unsigned number needs the next larger one.
+_SIGNED: Final = {2: "int16", 4: "int32", 8: "int64"}
+_UNSIGNED: Final = {2: "int32", 4: "int64"}
+LETTERS: Final[Mapping[int, str]] = MappingProxyType(
+    {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
+)
+
+
 @dataclass(slots=True)
 class OpenTransaction:
     """The number of operations of the open transaction so far, by table."""
@@ -204,13 +214,6 @@ def _digits(numbers: Longs) -> pa.Array:
     return pa.array(numbers).cast(pa.string())
 
 
-_DATE: Final = 10  # characters
-_TIME: Final = "io.debezium.time."
-# Connect's integer types by size in bytes; an unsigned number needs the next larger one.
-_SIGNED: Final = {2: "int16", 4: "int32", 8: "int64"}
-_UNSIGNED: Final = {2: "int32", 4: "int64"}
-
-
 class EventColumn(NamedTuple):
     """A column of events: how its values are written, and its field in the schema."""
 
@@ -344,11 +347,6 @@ def _member(block: ChangeBlock, number: int) -> Member:
         )
     written = event_columns(block.table)[number].written
     return Member(written.literal, written.format(values), written.kind)
-
-
-LETTERS: Final[Mapping[int, str]] = MappingProxyType(
-    {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
-)
 
 
 class DebeziumWriter:

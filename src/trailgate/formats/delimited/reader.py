@@ -47,6 +47,9 @@ from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.values import Convert, parser_for
 
+INSERT: Final = ord("I")
+DELETE: Final = ord("D")
+
 
 class FieldValues:
     """Copies field values out of a batch's bytes, a column at a time."""
@@ -265,10 +268,6 @@ class DelimitedRecords(Records):
         begin = int(self.fields.starts[field] - self.messages.starts[self.message[row]])
         where = replace(error.where, record=self.number(row), column=None, offset=begin)
         return DecodeError(error.problem, where=where, hint=error.hint)
-
-
-INSERT: Final = ord("I")
-DELETE: Final = ord("D")
 
 
 class ImageReader:

@@ -33,6 +33,13 @@ _PLACES: Final = (
 )
 
 
+_SCHEMA_TYPE: Final = "schematype"
+_WIDEST: Final = (
+    3  # UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16
+)
+_NO_DATABASE: Final = Database()
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A column and the field with its value. The field starts at `offset` in the record."""
@@ -139,13 +146,6 @@ def in_a_row(table: Table) -> RecordLayout:
 def _slot(column: Column, offset: int) -> Slot:
     field = Field(column.name, Usage.TEXT, offset, column.external_length)
     return Slot(column, field, offset)
-
-
-_SCHEMA_TYPE: Final = "schematype"
-_WIDEST: Final = (
-    3  # UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16
-)
-_NO_DATABASE: Final = Database()
 
 
 @dataclass(frozen=True, slots=True)

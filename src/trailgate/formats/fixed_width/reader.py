@@ -52,6 +52,13 @@ _RETURN: Final = ord("\r")
 Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
 
 
+_CUT = "A shorter record ends after a complete column"
+_KEY = "Only columns without key may be missing at the end of a record"
+_LONG = "Is it another table's record, or are several records read as one (fixed.records)?"
+ASCII_BLANK: Final = ord(" ")
+_SHORT = "Is the header the right one, or is the record cut off?"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedWidthRecords(Records):
     """Records measured in bytes or characters. Each has its complete header."""
@@ -142,11 +149,6 @@ class FixedWidthRecords(Records):
         return int(places[0]), int(places[1])
 
 
-_CUT = "A shorter record ends after a complete column"
-_KEY = "Only columns without key may be missing at the end of a record"
-_LONG = "Is it another table's record, or are several records read as one (fixed.records)?"
-
-
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
     """The field readers of a table's columns: first those carried by the header, then the record's own.
@@ -225,10 +227,6 @@ def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> M
     edges = np.stack([starts, ends], axis=1).ravel()
     not_blank: Mask = np.logical_or.reduceat(marked, edges)[::2]
     return not_blank
-
-
-ASCII_BLANK: Final = ord(" ")
-_SHORT = "Is the header the right one, or is the record cut off?"
 
 
 class FixedWidthFormat(MessageFormat[FixedWidthRecords]):

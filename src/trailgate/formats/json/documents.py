@@ -76,6 +76,36 @@ from trailgate.messages.records import BadMessagesError, Records, check_utf8, re
 CONTAINERS: Final = (OBJECT, ARRAY)
 
 
+# The deepest nesting. Real messages have about a dozen levels, and each level costs memory.
+DEPTH: Final = 256
+_NAMES: Final = 512  # names that the first table has room for
+_MOST_NAMES: Final = 1 << 14  # with more names than this, the next batch starts a new table
+_NODE: Final = 16  # estimated bytes of text per node
+_SHOWN: Final = 8  # bytes shown before and after a fault
+
+# The faults of RFC 8259, and of two things that it leaves open: nesting depth and repeated names.
+PROBLEMS: Final = {
+    ENDED: ("the JSON text ends too early", "Is the message cut off?"),
+    NO_VALUE: ("expected a JSON value", ""),
+    NO_NAME: ("expected the name of a member in quotes", ""),
+    NO_COLON: ("expected a colon after the name of a member", ""),
+    NO_COMMA: ("expected a comma or the end of an object or array", ""),
+    BAD_NUMBER: ("not a JSON number", ""),
+    BAD_LITERAL: ("expected true, false or null", "Text is in double quotes"),
+    CONTROL: ("a control character in a string", "Write it with an escape, such as \\n or \\u0007"),
+    BAD_ESCAPE: ("an escape that JSON does not have", 'There are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'),
+    LONE_SURROGATE: ("half of a surrogate pair, which is not a character", ""),
+    OPEN_STRING: ("a string has no closing quote", "Is the message cut off?"),
+    TOO_DEEP: (f"more than {DEPTH} levels of nested values", ""),
+    TWICE: ("the name of a member occurs twice in an object", "Which of its values is meant is not known"),
+}  # fmt: skip
+SHOWN = 4096  # bytes of a record that an error keeps
+KINDS = {
+    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
+    TRUE: "true", FALSE: "false", NULL: "null",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Nodes:
     """The values of a batch of messages, as parallel arrays; the module docstring has an example.
@@ -159,31 +189,6 @@ class Nodes:
         """Return the bytes of a node's value."""
         begin = int(self.start[node])
         return self.text[begin : begin + int(self.length[node])].tobytes()
-
-
-# The deepest nesting. Real messages have about a dozen levels, and each level costs memory.
-DEPTH: Final = 256
-_NAMES: Final = 512  # names that the first table has room for
-_MOST_NAMES: Final = 1 << 14  # with more names than this, the next batch starts a new table
-_NODE: Final = 16  # estimated bytes of text per node
-_SHOWN: Final = 8  # bytes shown before and after a fault
-
-# The faults of RFC 8259, and of two things that it leaves open: nesting depth and repeated names.
-PROBLEMS: Final = {
-    ENDED: ("the JSON text ends too early", "Is the message cut off?"),
-    NO_VALUE: ("expected a JSON value", ""),
-    NO_NAME: ("expected the name of a member in quotes", ""),
-    NO_COLON: ("expected a colon after the name of a member", ""),
-    NO_COMMA: ("expected a comma or the end of an object or array", ""),
-    BAD_NUMBER: ("not a JSON number", ""),
-    BAD_LITERAL: ("expected true, false or null", "Text is in double quotes"),
-    CONTROL: ("a control character in a string", "Write it with an escape, such as \\n or \\u0007"),
-    BAD_ESCAPE: ("an escape that JSON does not have", 'There are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'),
-    LONE_SURROGATE: ("half of a surrogate pair, which is not a character", ""),
-    OPEN_STRING: ("a string has no closing quote", "Is the message cut off?"),
-    TOO_DEEP: (f"more than {DEPTH} levels of nested values", ""),
-    TWICE: ("the name of a member occurs twice in an object", "Which of its values is meant is not known"),
-}  # fmt: skip
 
 
 class Scanner:
@@ -336,13 +341,6 @@ def _error(body: bytes, at: int, code: int) -> DecodeError:
     shown = caret_below(decoded, len(before))
     where = Where(line=line, column=column, offset=at, raw=body[max(0, at - _SHOWN) : at + _SHOWN])
     return DecodeError(problem, where=where, hint=f"{hint or 'Here'}:{shown}")
-
-
-SHOWN = 4096  # bytes of a record that an error keeps
-KINDS = {
-    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
-    TRUE: "true", FALSE: "false", NULL: "null",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,10 @@ from trailgate.model.values import parser_for
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
+IS_MISSING: Final = "_isMissing"
+_BINARY_HINT = "Set json.binary to hex or base64"
+
+
 def _digits() -> Octets:
     table = np.full(256, kernels.INVALID, np.uint8)
     table[octets(_ALPHABET)] = np.arange(64)
@@ -75,9 +79,6 @@ def to_base64(values: pa.BinaryArray) -> pa.StringArray:
         return column(ends, out, NO_NULLS, text=True)
 
     return over_nulls(convert, values)
-
-
-IS_MISSING: Final = "_isMissing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,9 +279,6 @@ class JsonImages(RecordGroup[JsonRecords]):
             return self.records.error(row, problem, hint, table=self.table.name, field=name)
 
         self.add(self.rows[at], error)
-
-
-_BINARY_HINT = "Set json.binary to hex or base64"
 
 
 def converter_for(column: Column, binary: str) -> ConvertValues:

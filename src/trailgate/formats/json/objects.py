@@ -36,6 +36,17 @@ ESCAPES: Final = Escapes.of({**{byte: b"\\u%04x" % byte for byte in range(32)}, 
 COMMA, OPENING = b",", b"{"
 
 
+# How values of each type family are written. Integers are JSON numbers as they are. Other numbers
+# may have a notation that JSON lacks, and are in quotes then. All others need escapes.
+KINDS: Final = {
+    Family.INTEGER: BARE,
+    Family.UNSIGNED: BARE,
+    Family.NUMBER_TEXT: NUMBER,
+    Family.FLOAT: NUMBER,
+    Family.BYTES: PLAIN,
+}
+
+
 class Member(NamedTuple):
     """A literal, followed in each row by a value.
 
@@ -153,17 +164,6 @@ def joined_members(entries: Sequence[Member], offsets: Longs) -> pa.Array:
     return pa.Array.from_buffers(
         pa.large_string(), len(offsets) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(out)]
     )
-
-
-# How values of each type family are written. Integers are JSON numbers as they are. Other numbers
-# may have a notation that JSON lacks, and are in quotes then. All others need escapes.
-KINDS: Final = {
-    Family.INTEGER: BARE,
-    Family.UNSIGNED: BARE,
-    Family.NUMBER_TEXT: NUMBER,
-    Family.FLOAT: NUMBER,
-    Family.BYTES: PLAIN,
-}
 
 
 class WrittenColumn(NamedTuple):

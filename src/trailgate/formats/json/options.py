@@ -25,15 +25,6 @@ from trailgate.model.tables import Definitions
 _NEEDED: Final = "The messages contain neither the types and lengths of columns nor the keys"
 
 
-@dataclass(frozen=True, slots=True)
-class MemberPaths(HeaderFields):
-    """Accepts every name as a header field, because the members are known only from the messages."""
-
-    def found(self, name: str) -> str | None:
-        """Return the name itself."""
-        return name
-
-
 PARSER: Final = "json"
 ROW_MODEL: Final = "row"
 FLAT_MODEL: Final = "flat"
@@ -44,6 +35,15 @@ _LEAST_LEVELS: Final = 2  # a message's members, and the members of its images a
 METADATA: Final = frozenset(
     {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens"}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPaths(HeaderFields):
+    """Accepts every name as a header field, because the members are known only from the messages."""
+
+    def found(self, name: str) -> str | None:
+        """Return the name itself."""
+        return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

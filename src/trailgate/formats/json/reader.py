@@ -30,6 +30,12 @@ from trailgate.model.tables import Table
 ROW_MEMBERS: Final = frozenset({"__op", "__deleted"})
 
 
+_ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
+_FLAT_HINT: Final = "The message has members such as {}: set json.model=flat"
+_PATH_HINT: Final = "The message has the member payload: give paths, as json.after=payload.after and json.optype=payload.op_type"
+_EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parser.type=debezium and debezium.model=row"
+
+
 @dataclass(frozen=True, slots=True)
 class JsonOperations(JsonRecords):
     """Messages as records. `token_member` is the member with their tokens."""
@@ -42,12 +48,6 @@ class JsonOperations(JsonRecords):
         Raises BadMessagesError if the member is not an object of strings.
         """
         return text_maps(self, self.token_member)
-
-
-_ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
-_FLAT_HINT: Final = "The message has members such as {}: set json.model=flat"
-_PATH_HINT: Final = "The message has the member payload: give paths, as json.after=payload.after and json.optype=payload.op_type"
-_EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parser.type=debezium and debezium.model=row"
 
 
 class JsonFormat(MessageFormat[JsonOperations]):

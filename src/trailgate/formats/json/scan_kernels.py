@@ -91,6 +91,14 @@ EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
+QUOTE: Final = 0x22
+ESCAPE: Final = 0x5C
+LOWER: Final = np.uint64(0xFFFFFFFF)
+UPPER: Final = np.uint64(32)
+ONE: Final = np.uint64(1)
+MANY: Final = -1
+
+
 @inner
 def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bool:
     """Return whether the name `number` and its closing quote are at an offset.
@@ -161,13 +169,6 @@ def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
             place = (place + 1) & (len(table) - 1)
         table[place] = number
     return names
-
-
-QUOTE: Final = 0x22
-ESCAPE: Final = 0x5C
-LOWER: Final = np.uint64(0xFFFFFFFF)
-UPPER: Final = np.uint64(32)
-ONE: Final = np.uint64(1)
 
 
 @inner
@@ -667,9 +668,6 @@ def literal(text: Octets, at: int, end: int) -> int:
         ):
             return FALSE
     return 0
-
-
-MANY: Final = -1
 
 
 @kernel(writes=("codes", "known"))

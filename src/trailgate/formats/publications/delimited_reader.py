@@ -56,6 +56,31 @@ _HEADER_HINT: Final = "Is event_publishing.codepage the code page of the message
 _HINT: Final = f"{_HEADER_HINT} event_publishing.undecodable=missing or replace accepts such values"
 
 
+_DIGITS: Final = 9  # the most digits of a message's number
+PLAN_NAME: Final = "plan_name"
+IDENTIFIER: Final = "identifier"
+TYPE: Final = "type"
+SEGMENT: Final = "segment_number"
+_TYPE_HINT: Final = "Are the delimiters those of the messages?"
+_NAMES: Final = ("table_owner", "table_name", "operation")  # adjacent header fields
+_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
+_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
+_SIDES: Final = {
+    INSERT: (0, "an insert has a before value"),
+    DELETE: (1, "a delete has an after value"),
+}
+_KEY_HINT: Final = "A key column cannot be missing: without it the row cannot be found"
+_FLAG_HINT: Final = "Classic CDC names the first column with malformed data; event_publishing.takeflagged=true accepts such records"
+# IBM, format of delimited messages: PUBBDCOMPAT.
+_FLAGS: Final = (
+    IDENTIFIER,
+    lambda text: text.encode() == PROGRAM,
+    f"the record has the error flag {{!r}} instead of {PROGRAM.decode()}",
+    _FLAG_HINT,
+)
+
+
 class PageValues(FieldValues):
     """Copies field values and decodes them from a code page.
 
@@ -148,24 +173,6 @@ def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
     for row in np.flatnonzero(bad).tolist():
         strings[row] = raw[row].as_py().decode(page, "replace")
     return pa.array(strings, pa.string())
-
-
-_DIGITS: Final = 9  # the most digits of a message's number
-PLAN_NAME: Final = "plan_name"
-IDENTIFIER: Final = "identifier"
-TYPE: Final = "type"
-SEGMENT: Final = "segment_number"
-_TYPE_HINT: Final = "Are the delimiters those of the messages?"
-_NAMES: Final = ("table_owner", "table_name", "operation")  # adjacent header fields
-_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
-_NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
-_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
-_SIDES: Final = {
-    INSERT: (0, "an insert has a before value"),
-    DELETE: (1, "a delete has an after value"),
-}
-_KEY_HINT: Final = "A key column cannot be missing: without it the row cannot be found"
-_FLAG_HINT: Final = "Classic CDC names the first column with malformed data; event_publishing.takeflagged=true accepts such records"
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,13 +425,6 @@ _SEGMENTS: Final = (
     lambda text: _is_number(text) and len(text) <= _DIGITS,
     f"the number of the message is {{!r}}, not one of up to {_DIGITS} digits",
     _TYPE_HINT,
-)
-# IBM, format of delimited messages: PUBBDCOMPAT.
-_FLAGS: Final = (
-    IDENTIFIER,
-    lambda text: text.encode() == PROGRAM,
-    f"the record has the error flag {{!r}} instead of {PROGRAM.decode()}",
-    _FLAG_HINT,
 )
 
 

@@ -50,6 +50,14 @@ from trailgate.model.transactions import begins_of, ends_of
 from trailgate.model.types import Family
 from trailgate.model.values import Convert, formatter_for
 
+TYPE: Final = b"10"  # the value that Q Capture writes; its meaning is internal to IBM
+SEGMENT: Final = 7  # the index of the segment number's piece
+SEGMENT_DIGITS: Final = 4
+_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
+MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
+_NOTHING: Final = np.zeros(0, np.uint8)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelimitedPublishOptions(PublishOptions):
@@ -80,13 +88,6 @@ class DelimitedPublishOptions(PublishOptions):
         """The delimiters as bytes. Raises OptionError."""
         given = {name: getattr(self, name) for name in DEFAULTS}
         return Delimiters.of(given, code_page("utf-8"))
-
-
-TYPE: Final = b"10"  # the value that Q Capture writes; its meaning is internal to IBM
-SEGMENT: Final = 7  # the index of the segment number's piece
-SEGMENT_DIGITS: Final = 4
-_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
-_WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,10 +276,6 @@ def _error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> Encode
     place = block.position[row].as_py()
     where = f"{problem} (operation at {place})"
     return EncodeError(where, hint=hint).with_place(table=block.table.name)
-
-
-MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
-_NOTHING: Final = np.zeros(0, np.uint8)
 
 
 class DelimitedWriter:

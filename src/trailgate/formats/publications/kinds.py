@@ -30,6 +30,21 @@ _VERSION: Final = 2
 _LENGTH_AT, _SET_AT = 8, 16
 
 
+DELIMITED: Final = "delimited"
+XML: Final = "xml"
+_BLANKS: Final = b" \t\r\n\x25\x40"  # those of EBCDIC too
+# A delimited record begins with a digit, an XML message with "<" or a byte order mark; in ASCII or EBCDIC.
+_FIRST: Final = {
+    DELIMITED: b"0123456789\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9",
+    XML: b"<\x4c\xfe\xff",
+}
+_KINDS: Final = tuple(_FIRST)
+_MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
+_WIDE: Final = "<".encode("utf-16-be")  # UTF-16 without a byte order mark
+_SHOWN: Final = 24
+_HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are for Q Apply alone"
+
+
 def without_headers(body: bytes) -> tuple[int, int | None]:
     """Return the offset of a message's data, and their character set (CCSID) if a header has one.
 
@@ -62,22 +77,6 @@ def _byte_order(body: bytes, at: int) -> str | None:
 def _broken(problem: str, body: bytes, at: int) -> DecodeError:
     where = Where(offset=at, raw=body[at : at + _FIXED])
     return DecodeError(problem, where=where, hint="Is the message cut off?")
-
-
-DELIMITED: Final = "delimited"
-XML: Final = "xml"
-
-_BLANKS: Final = b" \t\r\n\x25\x40"  # those of EBCDIC too
-# A delimited record begins with a digit, an XML message with "<" or a byte order mark; in ASCII or EBCDIC.
-_FIRST: Final = {
-    DELIMITED: b"0123456789\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9",
-    XML: b"<\x4c\xfe\xff",
-}
-_KINDS: Final = tuple(_FIRST)
-_MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
-_WIDE: Final = "<".encode("utf-16-be")  # UTF-16 without a byte order mark
-_SHOWN: Final = 24
-_HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are for Q Apply alone"
 
 
 def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:

@@ -40,6 +40,11 @@ READERS: Final[Mapping[str, Callable[[EventPublishingOptions], MessageFormat[Any
 )
 
 
+TEXT: Final = 64  # the type code of text of varying length
+MOST: Final = 4000  # the length of an inferred column
+_HINT: Final = "Without definitions, columns are numbered: set event_publishing.sourcedefs"
+
+
 class EventPublishingFormat(MessageFormat[Records]):
     """Reads publications with one set of options. All messages of a run have the same format."""
 
@@ -125,11 +130,6 @@ class EventPublishingFormat(MessageFormat[Records]):
         for kind in READERS:
             notes = self._of(kind).warnings(notes)
         return notes
-
-
-TEXT: Final = 64  # the type code of text of varying length
-MOST: Final = 4000  # the length of an inferred column
-_HINT: Final = "Without definitions, columns are numbered: set event_publishing.sourcedefs"
 
 
 class InferredTables:

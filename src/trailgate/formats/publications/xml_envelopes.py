@@ -48,6 +48,29 @@ _HINT: Final = "Set event_publishing.codepage to the CCSID of the messages"
 _AROUND: Final = " \t\r\n\x85"  # XML white space, and NEL, the line end of EBCDIC
 
 
+_NAMES: Final[Mapping[str, str]] = {
+    "last": "isLast",
+    "segment": "segmentNum",
+    "commit": "cmitLSN",
+    "time": "cmitTime",
+    "schema": "srcOwner",
+    "table": "srcName",
+    "row": "rowNum",
+    "column": "colName",
+    "total": "totalDataLen",
+    "size": "dataLen",
+}
+# The attributes that each message type must have, among those that are read (event publishing §3).
+_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
+    TRANSACTION: ("last", "segment", "commit", "time"),
+    ROW: ("commit", "time"),
+    LARGE_OBJECT: ("last", "schema", "table", "row", "column", "total", "size"),
+}
+_NOT_PUBLICATIONS: Final = (
+    "An XML publication is a msg element with one of " + ", ".join(KINDS) + " in it"
+)
+
+
 def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
     """Return the messages with their documents in UTF-8.
 
@@ -122,29 +145,6 @@ def _without_declaration(text: str) -> str:
     """Remove a document's XML declaration, and what surrounds the document."""
     text = text.strip(_AROUND + "\ufeff")
     return _DECLARATION.sub("", text, count=1).lstrip(_AROUND) if text.startswith("<?xml") else text
-
-
-_NAMES: Final[Mapping[str, str]] = {
-    "last": "isLast",
-    "segment": "segmentNum",
-    "commit": "cmitLSN",
-    "time": "cmitTime",
-    "schema": "srcOwner",
-    "table": "srcName",
-    "row": "rowNum",
-    "column": "colName",
-    "total": "totalDataLen",
-    "size": "dataLen",
-}
-# The attributes that each message type must have, among those that are read (event publishing §3).
-_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
-    TRANSACTION: ("last", "segment", "commit", "time"),
-    ROW: ("commit", "time"),
-    LARGE_OBJECT: ("last", "schema", "table", "row", "column", "total", "size"),
-}
-_NOT_PUBLICATIONS: Final = (
-    "An XML publication is a msg element with one of " + ", ".join(KINDS) + " in it"
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,12 @@ INSERT: Final = 73
 DELETE: Final = 68
 
 
+WINDOW: Final = 64
+RARE: Final = 5  # index of the rare letter B in "hasLOBCols"
+LETTER: Final = 0x42  # B
+ONE: Final = np.uint64(1)
+
+
 @inner
 def blank_until(text: Octets, at: int, end: int) -> int:
     """Return the offset after blanks."""
@@ -298,12 +304,6 @@ def scatter(
                 continue
             placed_starts[place], placed_lengths[place] = starts[cell], lengths[cell]
     return refused
-
-
-WINDOW: Final = 64
-RARE: Final = 5  # index of the rare letter B in "hasLOBCols"
-LETTER: Final = 0x42  # B
-ONE: Final = np.uint64(1)
 
 
 @kernel()

@@ -44,6 +44,14 @@ _HINT: Final = "lob messages follow the message of their row"
 Errors = dict[int, TrailgateError]
 
 
+_FLAG: Final = octets(b"hasLOBCols")
+_HEAD: Final = 1 << 16  # bytes at the start of a message in which its envelope must be
+_OTHERS: Final = [kind for kind in KINDS if kind not in OF_ROWS]
+_COMMIT: Final = re.compile(rb"cmitLSN\s*=\s*[\"']([^\"']*)")
+_LAST: Final = re.compile(rb"isLast\s*=\s*[\"']\s*(?:1|true)\b")
+_ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The facts about rows that large objects need.
@@ -315,20 +323,12 @@ class _Cells:
         )
 
 
-_FLAG: Final = octets(b"hasLOBCols")
-_HEAD: Final = 1 << 16  # bytes at the start of a message in which its envelope must be
-_OTHERS: Final = [kind for kind in KINDS if kind not in OF_ROWS]
-_COMMIT: Final = re.compile(rb"cmitLSN\s*=\s*[\"']([^\"']*)")
-_LAST: Final = re.compile(rb"isLast\s*=\s*[\"']\s*(?:1|true)\b")
-
-
 def _envelope(*kinds: str) -> re.Pattern[bytes]:
     return re.compile(rb"<%b\b[^<]*<(?:%b)\b([^>]*)>" % (ROOT.encode(), "|".join(kinds).encode()))
 
 
 _OF_ROWS: Final = _envelope(*OF_ROWS)
 _OF_OTHERS: Final = _envelope(*_OTHERS)
-_ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
 
 
 def complete(messages: MessageBatch) -> Complete:

@@ -82,6 +82,15 @@ _PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 Refuse = Callable[[Longs, Callable[[int], tuple[str, str]]], None]
 
 
+_OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
+_OF_ENVELOPES: Final = MappingProxyType(
+    {TRANSACTION: "commit", IDENTIFIER: "commit", TIME: "time", AUTHORIZATION: "owner"}
+)
+_BLANKS: Final = " \t\r\n"
+# Types whose parsers do not accept surrounding blanks, which XML schemas allow.
+_COLLAPSED: Final = (Family.BYTES, Family.FLOAT)
+
+
 class Side(NamedTuple):
     """The spans of one image's values, one per cell. A length may be NULL or MISSING."""
 
@@ -167,12 +176,6 @@ def _word(text: Octets, found: Found, cell: int) -> str:
     return text[start : start + size].tobytes().decode()
 
 
-_OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
-_OF_ENVELOPES: Final = MappingProxyType(
-    {TRANSACTION: "commit", IDENTIFIER: "commit", TIME: "time", AUTHORIZATION: "owner"}
-)
-
-
 @dataclass(frozen=True, slots=True)
 class XmlPublicationRecords(Records):
     """Rows as records. `buffer` has the text of all values.
@@ -237,11 +240,6 @@ class XmlPublicationRecords(Records):
     def raw(self, row: int) -> bytes:
         """Return the first bytes of a row's element."""
         return element_bytes(self.messages, self.message[row], self.offset[row], self.end[row])
-
-
-_BLANKS: Final = " \t\r\n"
-# Types whose parsers do not accept surrounding blanks, which XML schemas allow.
-_COLLAPSED: Final = (Family.BYTES, Family.FLOAT)
 
 
 class PublicationGroup(CellGroup[XmlPublicationRecords]):

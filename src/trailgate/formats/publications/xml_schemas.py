@@ -45,6 +45,23 @@ _DECFLOAT: Final = 43  # -d.(33 digits)E+dddd
 _TRUE: Final = ("1", "true")
 
 
+_STRINGS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
+_INTEGERS: Final = MappingProxyType({_BIN16: "smallint", _BIN32: "integer", _BIN64: "bigint"})
+_DATE: Final = 10
+_SHORT: Final = MappingProxyType({13: "varchar", 16: "varchar"})  # date times without seconds
+
+# The start of a note that counts heartbeats. XML text cannot contain the character NUL.
+_BEATS: Final = "\0heartbeat\0"
+_LAST_COMMIT: Final = ("lastCmitTime", "lastcmitTime")  # both spellings occur (§3.1)
+_MEANINGS: Final = {
+    DEACTIVATED: "publishing of {table} was deactivated ({state})",
+    LOADED: "the load of {table} is done ({state})",
+    ERROR: "Q Capture reports an error of {table}: {error}",
+}
+_WORDS: Final = tuple(word.encode() for word in DEFINING)
+_LIMITS: Final = Limits(settable=False)
+
+
 class _Schema(NamedTuple):
     """A column's type and lengths in a schema message."""
 
@@ -189,10 +206,6 @@ def differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
     return tuple(found)
 
 
-_STRINGS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
-_INTEGERS: Final = MappingProxyType({_BIN16: "smallint", _BIN32: "integer", _BIN64: "bigint"})
-
-
 def type_of(column: Column) -> str:
     """Return the name of the element for a column's type (event publishing §3)."""
     return _OF_FAMILIES[column.family](column)
@@ -220,8 +233,6 @@ def _of_datetime(column: Column) -> str:
     )
 
 
-_DATE: Final = 10
-_SHORT: Final = MappingProxyType({13: "varchar", 16: "varchar"})  # date times without seconds
 _OF_FAMILIES: Final[Mapping[Family, Callable[[Column], str]]] = MappingProxyType(
     {
         Family.TEXT: _of_text,
@@ -256,16 +267,6 @@ def _schema_column(column: Column) -> bytes:
         given["len"] = str(column.external_length)
     written = "".join(f' {name}="{escape(value).decode()}"' for name, value in given.items())
     return f"<{COLUMN}{written}/>".encode()
-
-
-# The start of a note that counts heartbeats. XML text cannot contain the character NUL.
-_BEATS: Final = "\0heartbeat\0"
-_LAST_COMMIT: Final = ("lastCmitTime", "lastcmitTime")  # both spellings occur (§3.1)
-_MEANINGS: Final = {
-    DEACTIVATED: "publishing of {table} was deactivated ({state})",
-    LOADED: "the load of {table} is done ({state})",
-    ERROR: "Q Capture reports an error of {table}: {error}",
-}
 
 
 class Controls:
@@ -364,10 +365,6 @@ def warnings(notes: Iterable[str]) -> frozenset[str]:
         until = f", the last one of commits up to {last}" if last else ""
         texts.add(f"heartbeats in the messages: {count}{until}")
     return frozenset(texts)
-
-
-_WORDS: Final = tuple(word.encode() for word in DEFINING)
-_LIMITS: Final = Limits(settable=False)
 
 
 def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table]:

@@ -73,6 +73,17 @@ INLINE: Final = "inline"
 MESSAGES: Final = "messages"
 
 
+ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}
+_MOST_EXPONENT = 6144  # the largest of a DECFLOAT with 34 digits
+_NIL = b' xsi:nil="1"/>'
+_HINT = "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or publish in the format json"
+_LONGEST: Final = 6  # bytes of the longest reference, such as &quot;
+_SERVER: Final = 'dbServerType="QDB2" dbRelease="" dbInstance="" capRelease=""'
+NAMESPACE: Final = b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+_DIGITS: Final = 20  # the most digits of a segment number
+_TIME: Final = 26
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlPublishOptions(PublishOptions):
     """How XML publications are written."""
@@ -85,12 +96,6 @@ class XmlPublishOptions(PublishOptions):
     lobs: Annotated[
         Literal["inline", "messages"], "large objects: in their rows, or in messages of their own"
     ] = INLINE
-
-
-ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}
-_MOST_EXPONENT = 6144  # the largest of a DECFLOAT with 34 digits
-_NIL = b' xsi:nil="1"/>'
-_HINT = "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or publish in the format json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,10 +302,6 @@ def refused(block: ChangeBlock, row: int, problem: str, hint: str = "") -> Encod
     )
 
 
-_LONGEST: Final = 6  # bytes of the longest reference, such as &quot;
-_SERVER: Final = 'dbServerType="QDB2" dbRelease="" dbInstance="" capRelease=""'
-
-
 @dataclass(frozen=True, slots=True)
 class _Large:
     """A large object: the order of its operation in the batch, and its messages."""
@@ -433,11 +434,6 @@ def _written_message(text: str) -> str:
 
 def _one(body: bytes) -> pa.Array:
     return pa.array([body], pa.large_binary())
-
-
-NAMESPACE: Final = b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
-_DIGITS: Final = 20  # the most digits of a segment number
-_TIME: Final = 26
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,19 @@ Pattern = tuple[Step, ...]
 State = frozenset[tuple[int, int]]  # (pattern, number of its steps that are done)
 
 
+_ANYWHERE: Final = Step(ANY, anywhere=True)
+_ENDING: Final[dict[Part | None, What]] = {
+    Part.TEXT: What.TEXT,
+    Part.EXACT_TEXT: What.EXACT_TEXT,
+    Part.CONTENT: What.CONTENT,
+}
+_STARTING: Final[dict[Part | None, What]] = {
+    None: What.EXISTS,
+    Part.NAME: What.NAME,
+    Part.POSITION: What.POSITION,
+}
+
+
 class Group(NamedTuple):
     """Predicates that compare the same thing, so that at most one of their values is true.
 
@@ -379,19 +392,6 @@ def _around(pattern: Pattern, up: int) -> tuple[Pattern, ...]:
                 above[*steps[:-1], _ANYWHERE] = None
         patterns = above
     return tuple(patterns)
-
-
-_ANYWHERE: Final = Step(ANY, anywhere=True)
-_ENDING: Final[dict[Part | None, What]] = {
-    Part.TEXT: What.TEXT,
-    Part.EXACT_TEXT: What.EXACT_TEXT,
-    Part.CONTENT: What.CONTENT,
-}
-_STARTING: Final[dict[Part | None, What]] = {
-    None: What.EXISTS,
-    Part.NAME: What.NAME,
-    Part.POSITION: What.POSITION,
-}
 
 
 def _kinds(rule: Rule) -> Iterator[int]:

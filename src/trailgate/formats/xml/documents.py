@@ -57,6 +57,15 @@ _HINT: Final = (
 )
 
 
+BETWEEN: Final = (
+    " "  # expat separates namespace, name and prefix by this; none of them can contain it
+)
+_TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+_SHOWN: Final = 30  # characters shown on either side of a fault
+BLANKS: Final = " \t\r\n"
+_KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a fault
+
+
 def encoding_of(head: bytes, given: str = DECLARED) -> str:
     """Return the encoding of a document with these first bytes.
 
@@ -127,14 +136,6 @@ def _has_ascii(encoding: str) -> bool:
         return _BEGIN.encode(encoding) == _BEGIN.encode()
     except UnicodeError:
         return False
-
-
-BETWEEN: Final = (
-    " "  # expat separates namespace, name and prefix by this; none of them can contain it
-)
-_TAG: Final = re.compile(rb"(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
-_SHOWN: Final = 30  # characters shown on either side of a fault
-BLANKS: Final = " \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,9 +294,6 @@ def fault(
     return DecodeError(
         text, where=Where(line=line, column=column + 1, offset=at + shift), hint=hint
     )
-
-
-_KEPT: Final = 1 << 16  # bytes kept before a chunk, to show the text around a fault
 
 
 class _Window(NamedTuple):

@@ -34,6 +34,16 @@ from trailgate.formats.xml.kernels.names import (
 from trailgate.formats.xml.kernels.names import SPARE as SPARE_NAMES
 from trailgate.formats.xml.kernels.scan import intern
 
+_OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
+MOST: Final = 1 << 13  # words that a table has room for
+MOST_GROWN: Final = 1 << 20  # words that a table can grow to, some 120 MB
+AGAIN: Final = (
+    "again"  # a field with a bit for each of PATHS, cleared if its path found another value
+)
+PATHS: Final = ("value", "before.value", "after.value", "txowner", "txname")
+_POOLED: Final = 32  # bytes of the pool per word
+_LEAST: Final = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Places:
@@ -177,9 +187,6 @@ def join(first: Findings, second: Findings) -> Findings:
     )
 
 
-_OF_OPERATIONS: Final = ("message", "around", "transaction", "start", "end")
-
-
 def _move(records: Longs, by: int) -> Longs:
     return np.where(records >= 0, records + by, -1)
 
@@ -200,16 +207,6 @@ def cell_bounds(operation: Longs, operations: int) -> Longs:
     2, 3.
     """
     return np.append(0, np.cumsum(np.bincount(operation, minlength=operations)))
-
-
-MOST: Final = 1 << 13  # words that a table has room for
-MOST_GROWN: Final = 1 << 20  # words that a table can grow to, some 120 MB
-AGAIN: Final = (
-    "again"  # a field with a bit for each of PATHS, cleared if its path found another value
-)
-PATHS: Final = ("value", "before.value", "after.value", "txowner", "txname")
-_POOLED: Final = 32  # bytes of the pool per word
-_LEAST: Final = 64
 
 
 class Names(NamedTuple):

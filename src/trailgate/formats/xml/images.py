@@ -33,6 +33,12 @@ from trailgate.model.values import Convert, bytes_unchecked, parser_for
 UNNAMED: Final = -1  # the column of a cell with an error
 
 
+R = TypeVar("R", bound=Records)
+_NO_WORDS: Final = np.zeros(0, np.int64)
+SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # images [first, last); updates have both, (0, 2)
+_OPERATIONS: Final = {DELETE: "A delete", INSERT: "An insert"}
+
+
 def columns_by_name(table: Table) -> dict[str, int]:
     """Return the number of each column by its case-folded name."""
     return {column.name.casefold(): i for i, column in enumerate(table.columns)}
@@ -162,9 +168,6 @@ class CellColumns:
         group.add(group.rows[[at]], error)
 
 
-R = TypeVar("R", bound=Records)
-
-
 class Placed(NamedTuple):
     """The spans of values by image, column and row. A length may be NULL or MISSING."""
 
@@ -265,9 +268,7 @@ class CellGroup(RecordGroup[R]):
         self.add(self.rows[rows], error)
 
 
-_NO_WORDS: Final = np.zeros(0, np.int64)
 _BEFORE, _AFTER = "before.", "after."
-SIDES: Final = {INSERT: (1, 2), DELETE: (0, 1)}  # images [first, last); updates have both, (0, 2)
 
 
 class CellImages:
@@ -373,9 +374,6 @@ class _XmlGroup(CellGroup[XmlRecords]):
             cells = CellColumns(self) if cells is None else cells
             cells.refuse_again(plan, sides)
         return Placed(starts, lengths)
-
-
-_OPERATIONS: Final = {DELETE: "A delete", INSERT: "An insert"}
 
 
 def _key_hint(rules: Sequence[Rule], kind: int) -> str:

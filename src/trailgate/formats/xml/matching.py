@@ -31,6 +31,16 @@ from trailgate.formats.xml.rules import (
     Step,
 )
 
+_PARTS: Final[Mapping[Part, Callable[[Element, Document], str | None]]] = MappingProxyType(
+    {
+        Part.TEXT: lambda element, _: element.text(),
+        Part.EXACT_TEXT: lambda element, _: element.exact_text(),
+        Part.CONTENT: lambda element, document: document.content(element),
+        Part.NAME: lambda element, _: element.name,
+        Part.POSITION: lambda element, _: str(element.position),
+    }
+)
+
 
 class Matcher:
     """Follows paths in a tree. `namespaces` maps the prefixes in paths.
@@ -124,17 +134,6 @@ def _top(element: Element) -> Element:
     while element.parent is not None:
         element = element.parent
     return element
-
-
-_PARTS: Final[Mapping[Part, Callable[[Element, Document], str | None]]] = MappingProxyType(
-    {
-        Part.TEXT: lambda element, _: element.text(),
-        Part.EXACT_TEXT: lambda element, _: element.exact_text(),
-        Part.CONTENT: lambda element, document: document.content(element),
-        Part.NAME: lambda element, _: element.name,
-        Part.POSITION: lambda element, _: str(element.position),
-    }
-)
 
 
 Values = dict[str, str]

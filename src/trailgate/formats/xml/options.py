@@ -29,15 +29,17 @@ from trailgate.model.tables import Definitions
 PARSER: Final = "xml"
 
 
+_LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}
+_MESSAGE_ID: Final = ValueSource(SourceKind.MESSAGE_ID)
+_WORDS: Final = {"txid": "*txid", "timestamp": "*ts"}
+_POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
+
+
 def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitions:
     """Read the tables. Raises OptionError if none are defined."""
     return PropertyReader(properties, PARSER).definitions(files)
 
 
-_LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}
-_MESSAGE_ID: Final = ValueSource(SourceKind.MESSAGE_ID)
-_WORDS: Final = {"txid": "*txid", "timestamp": "*ts"}
-_POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
 Chain = tuple[Rule, ...]
 
 

@@ -37,6 +37,32 @@ from trailgate.messages.properties import (
 )
 from trailgate.messages.property_rows import SourceKind
 
+_NAME: Final = r"[^\W\d][\w.\-]*"
+_QNAME: Final = rf"(?:{_NAME}:)?{_NAME}(?!:)"
+_TOKEN: Final = re.compile(
+    rf"""\s*(?:
+    (?P<slash>//?) | (?P<up>\.\.) | (?P<here>\.) |
+    @\s*(?P<attribute>{_QNAME}) |
+    (?P<function>[\w-]+)\s*\(\s*\) |
+    (?P<axis>{_NAME})\s*:: |
+    (?P<name>{_QNAME}|\*)(?![\w.\-:*]|\s*\() |
+    (?P<open>\[)
+    )""",
+    re.VERBOSE,
+)
+_PREDICATE: Final = re.compile(
+    rf"""\[\s*(?:
+    (?P<number>\d+) |
+    (?:@\s*(?P<attribute>{_QNAME}) | (?P<function>[\w-]+)\s*\(\s*\))
+    \s*=\s*(?:'(?P<single>[^']*)' | "(?P<double>[^"]*)" | (?P<digits>\d+))
+    )\s*\]""",
+    re.VERBOSE,
+)
+_SUPPORTED: Final = "A path has names, *, /, //, ../, [n], [@a='v'], [text()='v'] and [name()='v']"
+_PREFIXES: Final = ("xmlparser.rules.", "xml.")  # capture properties §7.2
+GENERATED: Final = (SourceKind.TIMESTAMP, SourceKind.TX_ID, SourceKind.SEQ_ID)
+_SYSTEM: Final = ("*ts", "*txid", "*seqid")
+
 
 class RuleType(Enum):
     """The types of rules."""
@@ -195,30 +221,8 @@ class Path:
         return text or "/" if self.accessor is None else f"{text}/{self.accessor}"
 
 
-_NAME: Final = r"[^\W\d][\w.\-]*"
-_QNAME: Final = rf"(?:{_NAME}:)?{_NAME}(?!:)"
-_TOKEN: Final = re.compile(
-    rf"""\s*(?:
-    (?P<slash>//?) | (?P<up>\.\.) | (?P<here>\.) |
-    @\s*(?P<attribute>{_QNAME}) |
-    (?P<function>[\w-]+)\s*\(\s*\) |
-    (?P<axis>{_NAME})\s*:: |
-    (?P<name>{_QNAME}|\*)(?![\w.\-:*]|\s*\() |
-    (?P<open>\[)
-    )""",
-    re.VERBOSE,
-)
-_PREDICATE: Final = re.compile(
-    rf"""\[\s*(?:
-    (?P<number>\d+) |
-    (?:@\s*(?P<attribute>{_QNAME}) | (?P<function>[\w-]+)\s*\(\s*\))
-    \s*=\s*(?:'(?P<single>[^']*)' | "(?P<double>[^"]*)" | (?P<digits>\d+))
-    )\s*\]""",
-    re.VERBOSE,
-)
 _FUNCTIONS: Final = {part.value[:-2]: part for part in Part if part.value.endswith("()")}
 _COMPARED: Final = (Part.TEXT, Part.NAME, Part.POSITION)
-_SUPPORTED: Final = "A path has names, *, /, //, ../, [n], [@a='v'], [text()='v'] and [name()='v']"
 
 
 def parse_path(text: str, *, value: bool) -> Path:
@@ -360,9 +364,6 @@ def _list(names: Iterable[str]) -> str:
     return ", ".join(f"{name}()" for name in names)
 
 
-_PREFIXES: Final = ("xmlparser.rules.", "xml.")  # capture properties §7.2
-GENERATED: Final = (SourceKind.TIMESTAMP, SourceKind.TX_ID, SourceKind.SEQ_ID)
-_SYSTEM: Final = ("*ts", "*txid", "*seqid")
 _PROPERTIES: Final = {row.name: row for row in VALUES}
 
 Value = Path | ValueSource

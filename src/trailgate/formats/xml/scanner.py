@@ -91,6 +91,9 @@ _BYTES: Final = (1000, 160, 28, 500)  # estimated bytes of messages per record o
 _MOST_AT_FIRST: Final = 1 << 20  # the most records that room is made for initially
 
 
+_END: Final = b"?>"
+
+
 @dataclass(frozen=True, slots=True)
 class Scanned:
     """The result of a scan: findings, refused messages, messages with too many names, and the names in the others."""
@@ -411,9 +414,6 @@ class _Finished:
             chain.reverse()
         message = self._field(OPERATIONS, MESSAGE).tolist()
         return np.array(sorted(range(len(chains)), key=lambda n: (message[n], chains[n])), np.int64)
-
-
-_END: Final = b"?>"
 
 
 def utf8_numbers(

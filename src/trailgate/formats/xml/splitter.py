@@ -56,6 +56,18 @@ from trailgate.formats.xml.scanner import DECLARATION, Room, Scanner, has_forbid
 from trailgate.messages.messages import Chunks, MessageBatch
 from trailgate.messages.properties import Lookup
 
+_CUTS: Final = 1 << 16  # size of the array of cuts: room for some thousand
+_TOKEN: Final = 1 << 20  # with more bytes after a refused token, expat checks the message
+BETWEEN: Final = 1 << 20  # the most bytes between transactions that are kept
+_BEGIN: Final = re.compile(rb"<")
+# Complete tokens: their first bytes, their pattern, and their name.
+_TOKENS: Final = (
+    (b"<!--", re.compile(rb"-->"), "comment"),
+    (b"<![CDATA[", re.compile(rb"\]\]>"), "CDATA section"),
+    (b"<?", re.compile(rb"\?>"), "processing instruction"),
+    (b"<", re.compile(rb"(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>"), "tag"),
+)
+
 
 class NotCuttableError(Exception):
     """The rules need the complete message. The text is the reason."""
@@ -119,19 +131,6 @@ def _check_accessor(name: str, path: Path, refused: tuple[Part, ...]) -> None:
 
 def _counts(step: Step) -> bool:
     return any(each.part in {Part.POSITION, Part.TEXT} for each in step.predicates)
-
-
-_CUTS: Final = 1 << 16  # size of the array of cuts: room for some thousand
-_TOKEN: Final = 1 << 20  # with more bytes after a refused token, expat checks the message
-BETWEEN: Final = 1 << 20  # the most bytes between transactions that are kept
-_BEGIN: Final = re.compile(rb"<")
-# Complete tokens: their first bytes, their pattern, and their name.
-_TOKENS: Final = (
-    (b"<!--", re.compile(rb"-->"), "comment"),
-    (b"<![CDATA[", re.compile(rb"\]\]>"), "CDATA section"),
-    (b"<?", re.compile(rb"\?>"), "processing instruction"),
-    (b"<", re.compile(rb"(?:[^>\"']++|\"[^\"]*+\"|'[^']*+')*+>"), "tag"),
-)
 
 
 @dataclass(frozen=True, slots=True)

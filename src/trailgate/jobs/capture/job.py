@@ -65,6 +65,21 @@ from trailgate.storage.writing.target import (
 from trailgate.storage.writing.trail_location import Staged, TrailLocation
 from trailgate.storage.writing.trail_location import publish as publish_staged
 
+KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `Recognised`
+SUMMED: Final = (  # counts of RangeReport that are added up, under the same names in the summary
+    "messages",
+    "transactions",
+    "operations",
+    "quarantined",
+    "skipped_operations",
+    "repeated_operations",
+    "late_operations",
+    "duplicate_messages",
+)
+RANKED: Final = 20  # reasons listed in a summary
+NAMED: Final = 3  # reasons listed in an error message
+OTHER_REASONS: Final = "other reasons"
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions(WriteOptions):
@@ -237,23 +252,6 @@ def prepare(
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
     staged = Target(location, staging, run, header, definitions, options)
     return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
-
-
-KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `Recognised`
-SUMMED: Final = (  # counts of RangeReport that are added up, under the same names in the summary
-    "messages",
-    "transactions",
-    "operations",
-    "quarantined",
-    "skipped_operations",
-    "repeated_operations",
-    "late_operations",
-    "duplicate_messages",
-)
-
-RANKED: Final = 20  # reasons listed in a summary
-NAMED: Final = 3  # reasons listed in an error message
-OTHER_REASONS: Final = "other reasons"
 
 
 def sum_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:

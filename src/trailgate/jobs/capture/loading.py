@@ -47,6 +47,9 @@ RESERVED: Final = frozenset(
 )
 
 
+OF_CONNECTION: Final = ("jms.", "java.naming.")
+
+
 def check_tokens(rules: CaptureRules) -> None:
     """Raise OptionError if a token's name is too long, or already has a meaning in trails."""
     for rule in rules.statements:
@@ -96,7 +99,6 @@ def infer_from(
     )
 
 
-OF_CONNECTION: Final = ("jms.", "java.naming.")
 PathLike = str | os.PathLike[str]
 
 

@@ -67,6 +67,9 @@ FIRST_PART: Final = 64  # messages parsed first if a bad one stops the run
 GROWTH: Final = 8  # factor from one part to the next
 
 
+SMALL: Final = 1 << 16  # bytes per read when single messages are read again
+
+
 @dataclass(frozen=True, slots=True)
 class OwnedBatch:
     """Messages that a range owns, and their operations.
@@ -506,9 +509,6 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
     with job.target.filling() as folder:
         writer = job.target.writer(folder, f"{index:06d}-{uuid.uuid4().hex[:8]}")
         return RangeRun(job, owned, writer).run(index)
-
-
-SMALL: Final = 1 << 16  # bytes per read when single messages are read again
 
 
 def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePlace, str]) -> None:

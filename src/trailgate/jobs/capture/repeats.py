@@ -54,6 +54,24 @@ _NULL: Final = (
 _MISSING: Final = 2147483649
 
 
+# A source that restarts sends at most its recent transactions again, so this many are remembered.
+RECENT: Final = 1 << 20
+_OTHER: Final = (
+    "Transactions of one id and different content are not one that was sent twice: are ids those of the source, and the messages whole? "
+    "--unordered-ids captures both as they are"
+)
+_HINT: Final = "The first of the two may have been cut off where the source stopped. --unordered-ids captures both as they are"
+HINT: Final = (
+    "Sequence ids (seqid) must ascend from message to message: capture the messages in their order, or repeated ones in a run "
+    "of their own, which skips what the trail has. --unordered-ids captures them as they are"
+)
+
+# Bytes compared at each end of a file. Files up to twice this size are compared completely.
+END: Final = 64 << 10
+THREADS: Final = 8  # files opened at the same time: stores answer slowly
+NEWLINES: Final = b"\n\r"
+
+
 def content_numbers(batch: ChangeBatch) -> Longs:
     """Return a hash of each operation.
 
@@ -119,15 +137,6 @@ def _strings(values: pa.Array, rows: int) -> Longs:
     found = np.empty(rows, np.int64)
     hash_strings(data, offsets, found)
     return found
-
-
-# A source that restarts sends at most its recent transactions again, so this many are remembered.
-RECENT: Final = 1 << 20
-_OTHER: Final = (
-    "Transactions of one id and different content are not one that was sent twice: are ids those of the source, and the messages whole? "
-    "--unordered-ids captures both as they are"
-)
-_HINT: Final = "The first of the two may have been cut off where the source stopped. --unordered-ids captures both as they are"
 
 
 class _Content(NamedTuple):
@@ -220,12 +229,6 @@ class Repeats:
     def _mismatch(self, row: int) -> TransactionError:
         problem = f"the transaction {self._open} comes again with other operations"
         return TransactionError(problem, where=Where(record=row), hint=_OTHER)
-
-
-HINT: Final = (
-    "Sequence ids (seqid) must ascend from message to message: capture the messages in their order, or repeated ones in a run "
-    "of their own, which skips what the trail has. --unordered-ids captures them as they are"
-)
 
 
 @dataclass(frozen=True)
@@ -401,12 +404,6 @@ def out_of_order(own: str, before: str) -> TransactionError:
 def _mask(values: pa.Array) -> Mask:
     found: Mask = values.to_numpy(zero_copy_only=False)
     return found
-
-
-# Bytes compared at each end of a file. Files up to twice this size are compared completely.
-END: Final = 64 << 10
-THREADS: Final = 8  # files opened at the same time: stores answer slowly
-NEWLINES: Final = b"\n\r"
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,21 +81,6 @@ DOCUMENT: Final = -2
 SCOPE: Final = 3
 
 
-class What(IntEnum):
-    """The types of actions."""
-
-    RECORD = 0  # opens a record; FIELD is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
-    EXISTS = 1
-    NAME = 2
-    POSITION = 3
-    LITERAL = 4  # FIRST: where it is among the literals, SECOND: its length
-    POINT = 5  # FIRST: the instance of the anchor, SECOND: its level
-    TEXT = 6
-    CONTENT = 7
-    EXACT_TEXT = 8
-    CLOSE = 9
-
-
 # A choice: the offset of its groups of predicates, their number, and its first outcome. There is one
 # outcome for each combination of the groups' values. A group: what is compared, the attribute or counter,
 # the offset and number of its values, and the offset and number of its needs. A value is the bounds of a
@@ -191,11 +176,24 @@ CUT_WRITTEN: Final = 5
 # and the size of its name.
 CUT: Final = 2
 OPENED: Final = 3
-
-
 NO_NAME: Final = -1
 NO_ROOM: Final = -2
 EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+class What(IntEnum):
+    """The types of actions."""
+
+    RECORD = 0  # opens a record; FIELD is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
+    EXISTS = 1
+    NAME = 2
+    POSITION = 3
+    LITERAL = 4  # FIRST: where it is among the literals, SECOND: its length
+    POINT = 5  # FIRST: the instance of the anchor, SECOND: its level
+    TEXT = 6
+    CONTENT = 7
+    EXACT_TEXT = 8
+    CLOSE = 9
 
 
 @inner
