@@ -76,6 +76,7 @@ class ParserType(NamedTuple):
 
 def import_name(address: str) -> Any:
     """Import `module:name` below `trailgate.formats`, for example `json.reader:JsonFormat`."""
+    # Imported on first use only.
     module, _, name = address.partition(":")
     return getattr(import_module(f"trailgate.formats.{module}"), name)
 

@@ -208,6 +208,7 @@ class MessageIds:
         if not len(ids) or ids.null_count:
             return not len(ids)
         lengths = pc.min_max(pc.binary_length(ids)).as_py()
+        # Compared in bytes: all ids must be as long as the last one.
         width = lengths["max"] if self._last is None else len(self._last.encode())
         if lengths["min"] != width or lengths["max"] != width:
             return False
@@ -283,6 +284,7 @@ class MetadataValues:
     ) -> DecodeError:
         """Create an error about a record's value, located at the value's field if it has one, or else at the record."""
         error = self.records.error(row, problem, hint, **place)
+        # Show the field's own bytes instead of the whole record.
         at = self.records.field_place(row, source.name) if source.kind is SourceKind.FIELD else None
         if at is not None:
             field = error.where.field or source.name
@@ -398,6 +400,8 @@ class MetadataValues:
             return None
         values, which = shared
         given, fmt = self.options.timestamp_format, None
+        # Without a configured format, digits alone are read without a format, and text by the
+        # default one.
         digits = np.asarray(pc.utf8_is_digit(values))
         if given:
             fmt = given

@@ -95,6 +95,7 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
     backslash is data except in `\xHH`, and there are no continuation lines, because a delimiter may
     be a backslash. Bytes that are not UTF-8 are kept for delimiters.
     """
+    # surrogateescape keeps bytes that are not UTF-8, because a delimiter may be any byte.
     text = data.decode("utf-8-sig", "surrogateescape")
     found: dict[str, Entry] = {}
     rules = _OF_XML.search(text) is not None
@@ -118,6 +119,7 @@ def _entry(line: str, number: int, *, rules: bool) -> Entry:
     name, value = name.strip(_BLANKS), value.strip(_BLANKS)
     if not equals or not name:
         raise OptionError(f"expected name=value, found {_shown(line)!r}")
+    # Names must be UTF-8; values of delimiters need not.
     if name != _shown(name):
         raise OptionError(f"the name {_shown(name)} is not UTF-8")
     row = row_of(name)
@@ -160,6 +162,7 @@ def _add(found: dict[str, Entry], entry: Entry) -> None:
     earlier = found.get(entry.name)
     if earlier is None:
         found[entry.name] = entry
+    # The same value twice is accepted.
     elif earlier.value != entry.value:
         problem = f"{entry.written} differs from its value in line {earlier.line}"
         raise OptionError(problem, where=Where(field=entry.written))
@@ -409,6 +412,7 @@ class PropertyReader:
         row, entry = self._row(name), self.entry(name)
         if entry is not None:
             return self.parse(entry, lambda value: parse_source(value, row.sources, self.header))
+        # Without a property, a header field of the same name is used.
         if self.binding:
             for field in (name, *others):
                 if self.header.found(field) is not None:

@@ -148,6 +148,7 @@ class ParserRows:
 
     def operations(self) -> tuple[PropertyRow, ...]:
         """Create the rows of the operation codes. The truncate code is our own addition."""
+        # The adapter's manual documents no truncate.
         own = "our own: the adapter's is not documented"
         return tuple(
             self.row(

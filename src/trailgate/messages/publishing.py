@@ -126,6 +126,7 @@ class WholeTransactions:
             self._held.append(messages)
             return
         yield from self._held
+        # Messages whose first operation is before `stop` are complete.
         safe = int(np.searchsorted(messages.order, stop))
         yield messages.slice(0, safe)
         self._held = [messages.slice(safe, len(messages))]

@@ -42,7 +42,7 @@ def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
 
 
 def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Read numbers of one to eight bytes. None if a value has more bytes, or none."""
+    """Read numbers of one to eight bytes. None if a value has more bytes, or no bytes."""
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
     sizes = np.diff(offsets)
     if not len(sizes) or sizes.min() < 1 or sizes.max() > _WORD:

@@ -154,6 +154,7 @@ class DebeziumRecords(JsonRecords):
             members = exact_name, rough_name
         if source.kind is not SourceKind.FIELD or source.name != members[1]:
             return None
+        # Microseconds if the event has them, otherwise milliseconds.
         exact, rough = map(self.text, members)
         if len(exact) and not exact.null_count:
             return self._micros(exact, 1)

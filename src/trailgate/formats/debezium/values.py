@@ -454,6 +454,7 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
         "the meaning of text in a number column is unknown",
         f"{_SCHEMA_HINT}decimal.handling.mode",
     )
+    # Unscaled bytes mean nothing without a scale.
     if options.decimals == "precise" and not column.scale and column.family is Family.NUMBER_TEXT:
         strings = _refusing("the definitions do not state the scale of this column", _SCALE_HINT)
     elif options.decimals == "precise":

@@ -80,7 +80,11 @@ class FieldValues:
         self.checked = True
 
     def text(self, first: Longs, place: int) -> pa.Array:
-        """Return the fields `first + place` as text, without quotes and with escapes undone."""
+        """Return one field of each record as text, without quotes and with escapes undone.
+
+        `first` is the number of each record's first field, and `place` the field's position in the
+        record.
+        """
         return self.columns(first, [place], nullable=False)[0]
 
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:

@@ -86,6 +86,7 @@ def from_copybook(layout: Layout, name: str, *, redefines: bool, text_bytes: int
 
     In the trail, a text of n characters has room for n times `text_bytes` bytes.
     """
+    # Removing a field does not move others: offsets are already computed.
     root = layout.root if redefines else _without_redefinitions(layout.root)
     flat = flat_columns(replace(layout, root=root))
     slots = tuple(Slot(_column(column, text_bytes), column.field, column.offset) for column in flat)
@@ -96,6 +97,7 @@ def _column(flat: FlatColumn, text_bytes: int) -> Column:
     column = column_of(flat)
     if flat.field.usage is not Usage.TEXT or column.family is not Family.TEXT or text_bytes == 1:
         return column
+    # Characters stay `external_length`, but need more bytes in the trail.
     return replace(column, internal_length=text_bytes * column.external_length)
 
 
@@ -228,6 +230,8 @@ def _text_bytes(read: PropertyReader, name: str) -> int:
         return int(given)
     if page.name == "utf-8":
         return 1
+    # Decode each of the 256 bytes by itself: the longest result decides. In multi-byte pages none
+    # may be valid.
     characters = page.decode(np.arange(256, dtype=np.uint8)[:, None]).values
     widest: int | None = pc.max(pc.binary_length(characters)).as_py()
     return widest or _WIDEST

@@ -104,11 +104,13 @@ class FixedWidthRecords(Records):
         values, bad, _ = reader.decode(
             self.units.rows(self.starts[rows] + slot.offset, slot.field.size)
         )
+        # Bytes that are no value at all, for example a packed number with a bad nibble.
         if bad is not None:
             refuse(rows[bad], lambda row: self._unreadable(row, reader))
         try:
             return reader.convert(values)
         except DecodeError as error:
+            # The values are valid, but do not fit the column.
             errors = errors_by_row(reader.convert, values, error)
         by_row = {int(rows[at]): errors[at] for at in errors}
         wrong = rows[np.fromiter(errors, np.int64, len(errors))]
@@ -300,6 +302,8 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
             return absent, absent
         plan = self._plan(table)
         group = RecordGroup(records, table, rows, errors)
+        # All records of the group have the same number of complete columns: `layouts` grouped them
+        # by it.
         count = int(plan.complete(records.lengths[rows[:1]])[0])
         check_ends(group, plan, count, self._blank)
         columns = [_column(group, reader) for reader in plan.readers[:count]]

@@ -335,6 +335,7 @@ def _errors(
 def _error(body: bytes, at: int, code: int) -> DecodeError:
     problem, hint = PROBLEMS[code]
     hint = registry_hint(body) or hint
+    # Columns count characters, offsets count bytes.
     before = body[:at].decode(errors="replace")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     decoded = body.decode(errors="replace")

@@ -193,6 +193,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         """Add an error to each record that lacks an image, or has one although none is `wanted`."""
         kinds = self.records.nodes.kinds(parents)
         nothing = (kinds == 0) | (kinds == NULL)
+        # A wanted image must be an object; an unwanted one must be absent or null.
         bad = kinds != OBJECT if wanted else ~nothing
         for kind in np.unique(kinds[bad]).tolist():
             type_name = KINDS.get(kind, "nothing")
@@ -221,6 +222,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         known = {column.name.casefold(): i for i, column in enumerate(self.table.columns)}
         flags = {f"{name}{IS_MISSING}".casefold(): count + i for name, i in known.items()}
         others = dict.fromkeys((name.casefold() for name in passed_over), PASSED_OVER)
+        # Later entries win: a column named like a metadata member is a column.
         meaning: Mapping[str, int] = {**others, **flags, **known}
         if prefix:
             start, folded = prefix.casefold(), [name.casefold() for name in names]

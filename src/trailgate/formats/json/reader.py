@@ -87,6 +87,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
         if options.model == ROW_MODEL:
             if kind == TRUNCATE:
                 return absent, absent
+            # Columns are in the object at json.row, or in the message itself.
             holders = records.node_at(options.row)[rows] if options.row else records.holder[rows]
             if options.row:
                 group.check_images(holders, options.row, wanted=True)
@@ -102,6 +103,8 @@ class JsonFormat(MessageFormat[JsonOperations]):
     ) -> tuple[Image, Image]:
         """Read the images of members named like `before.ID` and `after.ID`."""
         holders, delimiter = group.records.holder[group.rows], self.options.delimiter
+        # For each image: its name, whether the operation type has it, and whether its keys are
+        # required.
         parts = (
             (self.options.before, kind not in (INSERT, TRUNCATE), kind == DELETE),
             (self.options.after, kind not in (DELETE, TRUNCATE), True),
@@ -125,6 +128,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
         for name in names:
             if name.startswith(f"{self.options.after}."):
                 return _FLAT_HINT.format(name)
+        # Members of flattened Debezium rows.
         if not ROW_MEMBERS.isdisjoint(names):
             return _EVENT_HINT
         return _PATH_HINT if "payload" in names else _ROW_HINT
@@ -138,6 +142,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
     ) -> tuple[Image, Image]:
         images: list[Image] = []
         options = self.options
+        # `wanted`: the operation type may have this image. `needed`: it must.
         for nodes, name, wanted, needed in (
             (parents[0], options.before, kind not in (INSERT, TRUNCATE), kind == DELETE),
             (parents[1], options.after, kind not in (DELETE, TRUNCATE), True),

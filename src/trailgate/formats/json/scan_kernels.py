@@ -136,6 +136,8 @@ def name_number(
                 return number
         place = (place + 1) & (len(table) - 1)
     number, pooled = used[NAMES], used[POOL]
+    # Keep the hash table at most half full. Nine more bytes: the quote, and eight for reads of
+    # words.
     if 2 * number >= len(table) or (number + 1) * INFO > len(info) or pooled + size + 9 > len(pool):
         return NO_ROOM
     for byte in range(size):
@@ -155,6 +157,7 @@ def hash_name(text: Octets, at: int, size: int) -> int:
     mixed = np.uint64(size)
     for byte in range(size):
         mixed = (mixed ^ np.uint64(text[at + byte])) * FACTOR
+        # Spread the high bits down, since the table index uses the low bits of the result.
         mixed ^= mixed >> np.uint64(29)
     return np.int64(mixed >> np.uint64(24))
 
@@ -363,6 +366,7 @@ def scan(
         code = GOOD
         depth = wrapped = 0
         member = False
+        # A UTF-8 byte order mark.
         if end - at >= 3 and text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
             at += 3
         while True:
@@ -379,6 +383,7 @@ def scan(
                     break
                 at += 1
                 parent = stack[frame + NODE]
+                # A member that is not a node: only check that its name is a string.
                 if parent == HIDDEN:
                     stop = special_byte(text, at, end)
                     if stop < end and text[stop] == ESCAPE:
@@ -427,6 +432,8 @@ def scan(
                             info[link] = word
                         at = stop + 1
                     stack[frame + LAST] = word
+                    # One stamp per level and name. The serial number of the open object shows
+                    # whether it had this name.
                     stamp = (depth - wrapped) * names + word
                     if seen[stamp] == stack[frame + CLOSING] >> 8:
                         at, code = at - 1, TWICE
@@ -437,6 +444,7 @@ def scan(
                 if at >= end:
                     code = ENDED
                     break
+                # A colon.
                 if text[at] != 0x3A:
                     code = NO_COLON
                     break
@@ -449,6 +457,7 @@ def scan(
             # A value begins here.
             byte = text[at]
             top = depth == wrapped
+            # `[` at the top: the records are the elements of this array.
             if top and depth == 0 and byte == 0x5B:
                 wrapped = 1
                 stack[NODE], stack[LAST], stack[CLOSING] = WRAPPED, -1, 0x5D
@@ -462,6 +471,7 @@ def scan(
                     at += 1
                 continue
             node = np.int64(-1)
+            # A record, or a member of an object whose members are nodes.
             if top or (member and stack[frame + NODE] >= 0):
                 if nodes + 1 >= len(name) or records + 1 >= len(record_node):
                     return number, MORE_NODES
@@ -491,6 +501,7 @@ def scan(
                 at = stop + 1
                 if node >= 0:
                     kind[node], start[node], length[node], last[node] = STRING, begin, bytes_, nodes
+            # An object or an array.
             elif byte == 0x7B or byte == 0x5B:
                 begin = at
                 own = used[SCHEMA_SIZE]
@@ -525,6 +536,7 @@ def scan(
                         at += 1
                     if at >= end or text[at] != closing:
                         continue
+            # A minus sign or a digit.
             elif byte == 0x2D or 48 <= byte <= 57:
                 begin, at = at, number_end(text, at, end)
                 if at < 0:

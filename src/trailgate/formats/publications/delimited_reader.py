@@ -126,6 +126,7 @@ class PageValues(FieldValues):
         Raises DecodeError with the row as its record and the field position as its column.
         """
         raw = values.view(pa.binary())
+        # In UTF-8, Arrow's cast validates and does not copy.
         if not isinstance(self.page, SingleBytePage):
             try:
                 return raw.cast(pa.string())
@@ -272,6 +273,7 @@ class PublicationRecords(DelimitedRecords):
             if not self.names:
                 self.names.update(self._names())
         except DecodeError:
+            # Read the fields one by one, so that the error names its field.
             for each in (name, *_NAMES):
                 self.text(each)  # raises an error with record and field
             raise
@@ -325,6 +327,8 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         fields = records.fields
         places = fields.starts, fields.ends, fields.first
         if (
+            # One kernel call checks the usual header of all records. Only if one is unusual are its
+            # fields examined.
             delimited_kernels.first_unusual(
                 records.values.data, *places, len(HEADER) - 1, *self._usual
             )
@@ -361,6 +365,7 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         before = _without_lobs(table, before)
         values = records.values
         if isinstance(values, PageValues) and values.undecodable:
+            # The fields of all columns: half of them are before values.
             given = int(records.fields.count[rows[0]]) - len(HEADER)
             pairing = ColumnPairing.of(self.options.delimited, given // 2)
             assert pairing.before is not None

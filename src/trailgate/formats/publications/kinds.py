@@ -51,6 +51,7 @@ def without_headers(body: bytes) -> tuple[int, int | None]:
     Raises DecodeError if a header is incomplete.
     """
     at, character_set = 0, None
+    # Headers may be chained; the last valid character set counts.
     while body[at : at + 4] in STRUCTURE_IDS:
         order = _byte_order(body, at)
         if order is None:
@@ -127,6 +128,7 @@ def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
     for at in np.flatnonzero(codes == len(_KINDS)).tolist():
         body = data[messages.starts[rows[at]] : messages.ends[rows[at]]].tobytes()
         first = body.lstrip(_BLANKS)[:1]
+        # UTF-16 without a mark begins with a zero byte.
         if body[:2] == _WIDE:
             first = _WIDE[1:]
         if first:

@@ -115,6 +115,7 @@ class EventPublishingFormat(MessageFormat[Records]):
 
         Undecodable messages become empty.
         """
+        # Repeat without the bad messages until all remaining ones can be decoded.
         while not looks_delimited(messages):
             try:
                 _, kind = kind_of(messages)

@@ -93,6 +93,7 @@ def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
     if errors:
         raise BadMessagesError(errors)
     lengths = np.array([len(body) for body in bodies], np.int64)
+    # Bodies are joined by line feeds, so each end is one before the next start.
     ends: Longs = np.cumsum(lengths + 1) - 1
     data = pa.py_buffer(b"\n".join(bodies))
     return replace(messages, data=data, starts=ends - lengths, ends=ends)
@@ -109,6 +110,7 @@ def _plain(messages: MessageBatch) -> bool:
 def _document(body: bytes, page: str | None) -> bytes:
     at, character_set = without_headers(body)
     document = body[at:]
+    # An MQRFH2 header names another character set than UTF-8.
     if page is None and character_set not in (None, _CCSID_UTF_8):
         page = _UNICODE.get(character_set, str(character_set))
     if page is None and document.lstrip(_EBCDIC_BLANKS)[:1] == bytes([_EBCDIC_LESS]):
@@ -300,11 +302,13 @@ def whole_numbers(
 ) -> Longs:
     """Parse numeric attributes, 0 if one is missing. Errors are added to `errors`."""
     values = pc.utf8_trim(places.text(text), " \t\r\n")
+    # Missing attributes are null, and count as good. At most 18 digits fit into 64 bits.
     good = np.asarray(pc.fill_null(pc.match_substring_regex(values, "^[0-9]{1,18}$"), True))
     numbers = pc.if_else(pa.array(good), values, None).cast(pa.int64())
     filled: Longs = pc.fill_null(numbers, 0).to_numpy()
     given = np.asarray(values.is_valid())
     bad = np.flatnonzero(~good | (given & (filled < least)))
+    # Errors are created by message: remember a bad row of each.
     row_of = dict(zip(message[bad].tolist(), bad.tolist(), strict=True))
     add_errors(
         errors,

@@ -162,6 +162,7 @@ def put(
         return UNCONVERTED_RAW
     place = record + fields[which]
     start, length = np.int64(records[place]), np.int64(records[place + 1])
+    # NULL, unless the element has text nevertheless.
     if nil:
         if blank_until(text, start, start + length) < start + length:
             return NIL_WITH_VALUE
@@ -339,6 +340,7 @@ def is_set_at(data: Octets, at: int, start: int, end: int, word: Octets) -> bool
         if data[at + place] != word[place]:
             return False
     at += len(word)
+    # Skip `="` and blanks between the name and the value.
     while at < end and (
         is_blank(data[at]) or data[at] == 0x3D or data[at] == 0x22 or data[at] == 0x27
     ):

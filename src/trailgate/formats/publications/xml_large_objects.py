@@ -94,12 +94,14 @@ def with_large_objects(
     lobs = np.flatnonzero(envelopes.of(LARGE_OBJECT))
     if not len(lobs) and not rows.large.any():
         return text, cells
+    # The order of messages decides which row a part belongs to.
     lobs = lobs[np.argsort(envelopes.message[lobs], kind="stable")]
     found = _Gathered(text, envelopes, rows, errors).gather_objects(lobs)
     _check_whole(found, envelopes, errors, refuse)
     awaited = _find_awaited(rows, cells)
     _check_awaited(awaited, found, rows, cells, refuse)
     made = _Cells(text, envelopes, found)
+    # Empty cells that a large object replaces.
     dropped = np.array([cell for (row, name), cell in awaited.items() if (row, name) in found], int)
     return made.text(), made.add_to(cells, dropped)
 
@@ -185,6 +187,7 @@ class _Gathered:
 
     def _put(self, lob: int, name: str, table: tuple[str, str], row: int | None) -> None:
         message = int(self.envelopes.message[lob])
+        # There is no such row, or it is in another table.
         if row is None or self.rows.table[self.rows.which[row]] != table:
             detail = f"a part of large object {name} of {'.'.join(table)} has no row before it"
             self._refuse(message, detail, _HINT)
@@ -231,6 +234,7 @@ def _check_whole(
 
 def _find_awaited(rows: Rows, cells: Cells) -> dict[tuple[int, str], int]:
     """Return the empty cells with a large type, by (row, column), in rows with large objects."""
+    # In the row, a value that follows in lob messages is an empty element.
     empty = (cells.after.lengths == 0) & (cells.types >= 0)
     candidates = np.flatnonzero(empty)
     candidates = candidates[
@@ -284,6 +288,7 @@ class _Cells:
                 if size >= 0:
                     kind = next(i for i, row in enumerate(TYPES) if row.name == name)
                     parts.append((int(values[name].starts[part]), size))
+        # A single part is used where it is, without copying.
         if len(parts) == 1:
             return kind, *parts[0]
         start = len(self.kept) + len(self.made)

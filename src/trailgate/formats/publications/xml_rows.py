@@ -138,6 +138,7 @@ def cells_of(
     """
     count = len(operation)
     values = Values(found)
+    # Names and types are coded: few distinct strings for many cells.
     names, words = values.words(text, "name")
     types, elements = values.words(text, "type")
     fields = np.array([found.fields.get(name, -1) for name in CELL_VALUES], np.int64)
@@ -256,6 +257,7 @@ class PublicationGroup(CellGroup[XmlPublicationRecords]):
         known = columns_by_name(self.table)
         columns = np.array([known.get(word.casefold(), -1) for word in cells.words], np.int64)
         refused = 0
+        # Each image fills its own part of the arrays, `size` elements long.
         for number, side in enumerate((cells.before, cells.after)[slice(*sides)]):
             refused += scatter(
                 self.rows, cells.bounds, cells.names, columns, *side, number * size, size, *spans

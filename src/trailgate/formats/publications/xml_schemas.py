@@ -81,11 +81,13 @@ def _text(own: _Schema) -> Column:
 
 
 def _graphic(own: _Schema) -> Column:
+    # A graphic character of two bytes may need three bytes in UTF-8.
     characters = own.length or _MOST_TEXT // _WIDE
     return Column("", _VARCHAR, min(_WIDE * characters, _MOST_TEXT), character_length=characters)
 
 
 def _bytes(own: _Schema) -> Column:
+    # Bytes are stored as hex digits, two per byte.
     length = min(own.length or _MOST_TEXT // 2, _MOST_TEXT // 2)
     return Column("", _VARCHAR, 2 * length, sub_type=_BINARY)
 
@@ -105,6 +107,7 @@ def _large(own: _Schema) -> Column:
 
 def _decimal(own: _Schema) -> Column:
     precision = own.precision or own.length
+    # A scaled 64-bit integer; otherwise text with a sign and a point.
     if precision <= INTEGER_DIGITS:
         return Column("", _BIN64, precision, scale=own.scale)
     length = precision + 1 + (own.scale > 0)
@@ -112,6 +115,7 @@ def _decimal(own: _Schema) -> Column:
 
 
 def _timestamp(own: _Schema) -> Column:
+    # Db2's default is six digits of fraction.
     digits = own.scale or own.precision or 6
     return Column("", _DATETIME, min(_TO_SECONDS + 1 + digits, _NANOSECONDS))
 
@@ -333,6 +337,7 @@ class Controls:
             return
         defined = self.definitions.get(described.name)
         if defined is None:
+            # A table that is not captured may be published: only a note.
             yield f"{kind} of {described.name}, which is not in the definitions: {place}"
             return
         known = {column.name.casefold() for column in defined.columns}
@@ -391,6 +396,7 @@ def _with_words(messages: MessageBatch, page: str | None) -> Iterator[bytes]:
         messages = as_utf8(messages, page)
     except BadMessagesError as bad:
         kept = [number for number in range(len(messages)) if number not in bad.errors]
+        # One bad message must not hide the schemas in the others: look at each of them alone.
         if kept and len(kept) < len(messages):
             for number in kept:
                 yield from _with_words(messages.slice(number, number + 1), page)

@@ -169,6 +169,7 @@ def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, 
         state = after[i]
         if not column.column.lob_type or state.values is None:
             continue
+        # Only non-null values move to lob messages; NULL stays in the row.
         states = _states(state, len(block))
         rows: Mask = states == VALUE
         if not rows.any():
@@ -179,6 +180,7 @@ def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, 
             problem = f"large object {name} has a before value, which lob messages cannot have"
             raise refused(block, int(np.argmax(befores)), problem, "Set lobs=inline")
         large.append(LargeColumn(name, column.type.decode(), column.format(state.values), rows))
+        # In the row, such a value is missing.
         after[i] = StateColumn(state.values, state.is_missing(len(block)) | rows)
     return replace(block, after=tuple(after)), tuple(large)
 
@@ -278,6 +280,7 @@ def _without_exponents(strings: pa.Array) -> pa.Array:
     expanded = []
     for row, text in zip(rows.tolist(), strings.take(pa.array(rows)).to_pylist(), strict=True):
         number = Decimal(text)
+        # Expanding a larger exponent could produce millions of digits.
         if abs(number.adjusted()) > _MOST_EXPONENT:
             problem = f"the number has an exponent above {_MOST_EXPONENT}, the largest in Db2"
             raise EncodeError(problem, where=Where(record=row, raw=text.encode()))
@@ -374,10 +377,13 @@ class ExtraMessages:
         after: dict[int, list[bytes]] = {}
         if self._after_held:
             after[0], self._after_held = self._after_held, []
+        # Large objects follow the message of their row, in the order of the operations.
         for own in sorted(self._large, key=lambda each: each.order):
             after.setdefault(int(message[own.order]), []).extend(own.bodies)
         self._large = []
         before = self._schemas(blocks, message)
+        # What belongs to the open message waits with it. But its table's schema must come before
+        # it.
         self._after_held = after.pop(complete, [])
         early = before.pop(complete, [])
         if not (after or before or early):
@@ -522,6 +528,7 @@ class XmlWriter:
         """
         count = len(numbers)
         kind = (ROW if self._single else TRANSACTION).encode()
+        # rowOp messages have no segment number.
         segment = (
             ()
             if self._single
@@ -621,6 +628,7 @@ class _Batch:
         envelope = self._envelope(cut.first)
         if held is not None:
             envelope = held.envelope.followed_by(envelope)
+        # Only the first message may have rows held back from the batch before.
         old = np.zeros(len(first), np.int64)
         old[: int(before)] = len(held.rows) if held else 0
         all_complete = writer._single or self._is_ended()  # noqa: SLF001
@@ -644,6 +652,7 @@ class _Batch:
         order = first.copy()
         order[: int(before)] = EARLIER
         complete = len(first) if all_complete else len(first) - 1
+        # Keep the rows of the last message: head and tail are written again when it is complete.
         if not all_complete:
             rows_end = int(bounds[-1]) - len(tail)
             kept = out[int(begin[-1]) : rows_end].copy()

@@ -204,6 +204,7 @@ class _Actions:
     def add(self, rule: Rule, above: _Placed) -> None:
         """Add the actions of a rule and its subrules."""
         own = _steps(rule)
+        # Patterns are lists of steps downwards: a match that leads up cannot be appended.
         if rule.match is not None and rule.match.up:
             raise NotForScannerError("a match that begins with ..")
         placed = _Placed(above.pattern + own, {})
@@ -290,6 +291,7 @@ class _Actions:
         anchor = self._anchor(around)
         own = (rule.number, name)
         slot, again = self._slot(ANCHORS, own), (-1, 0)
+        # For these properties, repeated values are reported (see coverage.py).
         if name in PATHS:
             again = (self._slot(ANCHORS, (*own, AGAIN)), 1)
             for kind in placed.instances:
@@ -330,6 +332,7 @@ class _Actions:
         offset of the element that supplied the value is therefore stored too.
         """
         part = None if path.accessor is None else path.accessor.part
+        # Attributes are found by the number of their name, which takes the place of an action type.
         if part is Part.ATTRIBUTE:
             assert path.accessor is not None
             letter = self.attribute(path.accessor.attribute)
@@ -430,6 +433,7 @@ class _Tables:
         self._state(frozenset((pattern, 0) for pattern in range(len(self.patterns))))
         rows: dict[tuple[int, ...], int] = {}
         own_rows: list[int] = []
+        # Computing a state's row may add new states, until no new ones appear.
         while len(own_rows) < len(self.states):
             row = tuple(self._row(self.left[len(own_rows)]))
             own_rows.append(rows.setdefault(row, len(rows)))
@@ -497,6 +501,7 @@ class _Tables:
             if space and space not in spaces:  # same as any other namespace
                 row += row[:size]
                 continue
+            # The state for all other names; then replace it for the names that steps mention.
             own = [self._after(state, None, space)] * size
             for name in sorted(names):
                 own[self.letters[name]] = self._after(state, name, space)
@@ -539,6 +544,7 @@ class _Tables:
             met: list[int] = []
             for group, value in conditions:
                 known = values.setdefault(group, {})
+                # A position counts only elements that satisfy the predicates before it.
                 needed.setdefault(group, met.copy() if group.part is Part.POSITION else [])
                 digit = known.setdefault(value, len(known) + 1)
                 met += [list(values).index(group), digit]
@@ -568,6 +574,7 @@ class _Tables:
                 for group, value in zip(values, reversed(digits), strict=True)
                 if value is not None
             }
+            # The states reached if all conditions of a step hold.
             more = {to for to, conditions in several if hold.issuperset(conditions)}
             more = more.union(*(alone.get(condition, ()) for condition in hold))
             self.outcomes[outcome + number] = self._state(sure | more)

@@ -68,6 +68,7 @@ class Coverage:
         marked = np.flatnonzero(seen & self.noted)
         notes = frozenset(self.texts[number] for number in marked.tolist())
         matched_and_found = slice(0, 1 + len(PATHS))
+        # Names are recorded only if something was not found, to suggest similar ones.
         if (self.noted & ~seen)[:, matched_and_found].any():
             notes |= {f"{_NAME}{name}" for name in sorted(names)[:MOST_NAMES]}
         return notes if with_any.all() else notes | {_EMPTY}

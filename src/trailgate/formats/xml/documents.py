@@ -100,9 +100,12 @@ class Doubt:
     def __init__(self, encoding: str, head: bytes, given: str = DECLARED) -> None:
         self.encoding, self.first = encoding, b""
         self.decoder = None
+        # No doubt: the encoding is set for all, is shown by a mark, or is UTF-8.
         if given != DECLARED or head.startswith(_ALL_MARKS) or encoding.lower() in UTF8:
             return
         self.decoder = codecs.getincrementaldecoder("utf-8")()
+        # The declaration itself was readable as ASCII, so an encoding such as UTF-16 or EBCDIC must
+        # be wrong.
         if not _has_ascii(encoding):
             raise self._error()
 
@@ -113,6 +116,7 @@ class Doubt:
         """
         if self.decoder is None:
             return
+        # Pure ASCII is the same in both encodings. Remember the first other bytes for the error.
         if not self.first and not chunk.isascii():
             at = next(at for at, byte in enumerate(chunk) if byte > _ASCII)
             self.first = chunk[max(0, at - 8) : at + 8]
@@ -286,6 +290,7 @@ def fault(
     line, column, at = place
     at = max(at, 0)  # expat reports -1 in an empty document
     here = at - start
+    # The start of the fault's line.
     begin = max(data.rfind(b"\n", 0, here), data.rfind(b"\r", 0, here)) + 1
     before = data[max(begin, here - 4 * _SHOWN) : here].decode(errors="ignore")
     rest = data[here : here + 4 * _SHOWN].split(b"\n", 1)[0].decode(errors="ignore")
@@ -325,6 +330,7 @@ class _Checker:
             if not data and chunk.startswith(codecs.BOM_UTF8):
                 self.shift = len(codecs.BOM_UTF8)
                 added = chunk[self.shift :]
+            # Keep the end of the previous text, for messages about faults at a chunk's start.
             kept = data[-_KEPT:]
             self.window = _Window(kept + added, start + len(data) - len(kept))
             try:
@@ -376,6 +382,7 @@ class _Builder(_Checker):
         parent, data = self.here, self.window.data
         position = len(parent.children) + 1
         at = self.parser.CurrentByteIndex
+        # expat reports the start of the tag: find its end, skipping quoted `>`.
         tag = _TAG.match(data, at)
         inner = at if tag is None else tag.end()
         element = Element(local, namespace, parent, position, start=at, inner=inner)
@@ -439,6 +446,7 @@ def utf8_of(chunks: Iterable[bytes], given: str = DECLARED) -> Iterator[bytes]:
     decoder, doubt = codecs.getincrementaldecoder(encoding)(), Doubt(encoding, head, given)
     done, place = 0, (1, 1)
     for chunk, last in with_last(chain([head], rest)):
+        # Bytes of an incomplete character at the end of the last chunk.
         pending = len(decoder.getstate()[0])
         try:
             text = decoder.decode(chunk, last)

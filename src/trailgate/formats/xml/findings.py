@@ -177,6 +177,7 @@ def join(first: Findings, second: Findings) -> Findings:
     # operation.
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
+    # Column records must ascend by operation too.
     of_columns = np.argsort(place[joined.operation], kind="stable")
     return replace(
         joined,

@@ -53,6 +53,7 @@ class CellColumns:
     def __init__(self, group: RecordGroup[XmlRecords]) -> None:
         self.group, self.table = group, group.table
         findings = group.records.findings
+        # For each operation of the batch, its row in the group, or -1.
         place = np.full(len(findings.message), -1)
         place[group.rows] = np.arange(len(group.rows))
         row = place[findings.operation]
@@ -361,6 +362,7 @@ class _XmlGroup(CellGroup[XmlRecords]):
             cells = CellColumns(self)
             words = cells.of_all()
             plan = plan.copy()
+            # Columns by number: let every cell name its column, by the numbers computed here.
             plan[kernels.COLUMN :: kernels.PLAN] = UNNAMED
         else:
             words, names = self.records.cell_words("name") or (_NO_WORDS, [])
@@ -404,6 +406,7 @@ def _plan_images(
 
     found = []
     for image in (_BEFORE, _AFTER):
+        # `value` without a prefix counts for the main image of the operation type.
         shared = "value" in rule.values and (image == _BEFORE) == (kind == DELETE)
         own = image + "value" in rule.values or (not shared and image + "isnull" in rule.values)
         value = kernels.NO_FIELD

@@ -126,6 +126,7 @@ class Matcher:
         If the path has no prefix, an attribute without one takes precedence.
         """
         candidates: Iterable[Attribute] = (a for a in element.attributes if self._is(name, a))
+        # sorted() is stable, and False sorts before True: names without a prefix first.
         first = next(iter(sorted(candidates, key=lambda a: bool(a.prefix))), None)
         return None if first is None else first.value
 
@@ -233,6 +234,7 @@ class Collector:
         """
         message, around, transaction = place
         below = sorted(match.below, key=lambda m: m.order)
+        # A rule that only groups others makes no operation of its own.
         if not match.rule.groups:
             number = self.operations.add(match, self.text)
             element = match.element
@@ -289,6 +291,7 @@ class _Records:
 
     def found(self) -> Found:
         fields = {name: 1 + 2 * number for number, name in enumerate(self.places)}
+        # -1 in a length means that no value was found.
         rows = np.full((len(self.rules), 1 + 2 * len(fields)), -1, np.int32)
         rows[:, 0] = self.rules
         for name, places in self.places.items():

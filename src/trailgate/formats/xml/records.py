@@ -177,6 +177,7 @@ class XmlRecords(Records):
             numbers = {text: number for number, text in enumerate(strings)}
             for number, source in written:
                 fixed[number] = numbers.setdefault(source.name, len(numbers))
+            # Rules above the last one with a literal select the appended -1.
             own = np.append(fixed, -1)[np.minimum(found.rule, len(fixed))]
             codes, strings = np.where(own >= 0, own, codes), list(numbers)
         return codes, strings
@@ -269,6 +270,7 @@ class XmlRecords(Records):
         findings = self.findings
         levels = [(findings.operations, self.kept.every)]
         which = findings.around
+        # Go outwards level by level until no operation has an outer record.
         while (which >= 0).any():
             levels.append((findings.outer, which))
             which = np.where(which >= 0, findings.above[which], -1)
@@ -300,6 +302,7 @@ class XmlRecords(Records):
                 places = places.take(which)
             values = places.text(self.findings.text)
         rule = np.where(inside, found.rule[which] if len(found) else -1, -1)
+        # Literals and headers of rules replace what the document has.
         for number, source in self.values.written.get(name, ()):
             mine = rule == number
             if mine.any():

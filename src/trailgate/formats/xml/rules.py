@@ -266,6 +266,7 @@ class _Parser:
             raise self._error(start, "this is not understood")
         if self.found.accessor is not None:
             raise self._error(start, f"nothing may follow {self.found.accessor}")
+        # Exactly one group of the pattern matches: its name is the token's type.
         kind, word = next((k, v) for k, v in matched.groupdict().items() if v is not None)
         if kind == "axis":
             raise self._error(start, f"the axis {word}:: is not supported")
@@ -281,6 +282,7 @@ class _Parser:
     def _slash(self, word: str, start: int) -> None:
         if self.pending:
             raise self._error(start, "a name is expected here")
+        # A slash at the start: the path begins at the document.
         if not self.text[:start].strip():
             self.found = replace(self.found, absolute=True)
         self.pending = word
@@ -421,6 +423,7 @@ class _RuleReader:
         name = entry.name
         for prefix in _PREFIXES:
             name = name.removeprefix(prefix)
+        # `order.optype.insertval` is the property optype.insertval of the rule order.
         rule, _, own = name.partition(".")
         known = self.entries.setdefault(rule, {})
         earlier = known.get(own)
@@ -477,6 +480,8 @@ class _RuleReader:
         number = self.count
         self.count += 1
         match = self._path(own["match"], value=False) if "match" in own else None
+        # The match of a subrule is relative to its parent, even if it is written with a leading
+        # slash.
         if match is not None:
             self._check_match(own["match"], match, parent)
             if parent is not None:
@@ -569,6 +574,7 @@ class _RuleReader:
     def _codes(self, name: str, own: dict[str, Entry]) -> Iterator[tuple[str, Lookup[bytes, str]]]:
         yield "optype", self._lookup(name, own, "optype", OP_TYPES)
         indicators = self._lookup(name, own, "txind", TX_INDICATORS)
+        # Without txind.*val properties, 0 to 3 are accepted too.
         numbered = not any(word.startswith("txind.") for word in own)
         yield "txind", Lookup((*indicators.pairs, *NUMBERED_INDICATORS)) if numbered else indicators
 

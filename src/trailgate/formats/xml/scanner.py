@@ -121,6 +121,7 @@ class Room(NamedTuple):
         The depth is at most longest / 3, because the shortest element (`<a>`) has three bytes. An
         attribute has at least five (` a=""`).
         """
+        # Frames for the document itself and for one level of look-ahead.
         depths = min(limits.depth, max(_DEPTH, longest // 3)) + 1
         sizes = (
             (depths + 1) * FRAME,
@@ -204,6 +205,7 @@ class _Scan:
         self.starts, self.ends = messages.starts - first, messages.ends - first
         self.names = scanner.names.copy()
         literals = np.frombuffer(self.automaton.literals, np.uint8)
+        # Layout of the buffer: messages, SPARE zeros, the literals of rules, then decoded values.
         self.names.used[LITERALS] = self.size + SPARE
         self.names.used[DECODED] = self.size + SPARE + len(literals)
         self.buffer = self._text(octets(messages.data)[first:last], literals)
@@ -211,6 +213,7 @@ class _Scan:
         self.shape = np.zeros(KINDS * SHAPE, np.int64)
         self.records = np.zeros(0, np.int32)
         for kind, width in enumerate(self.automaton.widths):
+            # Round the width up to a multiple of LINE.
             self.shape[kind * SHAPE + WIDTH] = -(-width // LINE) * LINE
         self._grow([min(self.size // size + self.count + 16, _MOST_AT_FIRST) for size in _BYTES])
         self.refused: list[int] = []
@@ -445,6 +448,7 @@ def utf8_numbers(
             if DECLARATION.fullmatch(text[:end]) is None:
                 continue
         converted.append(number)
+        # Blanks instead of the declaration keep all offsets.
         bodies.append(b" " * end + text[end:])
     return converted, bodies
 

@@ -87,6 +87,7 @@ def compile_cuts(rules: Sequence[Rule], namespaces: Mapping[str, str]) -> Automa
         if any(_counts(step) for step in rule.match.steps):
             raise NotCuttableError(f"the match of {rule.name} counts elements")
         _check(rule, 0)
+    # Only the elements matter for cutting, not values and subrules.
     alone = [replace(rule, values=Lookup(), subrules=()) for rule in rules]
     try:
         return compile_rules(alone, namespaces)
@@ -258,6 +259,7 @@ class _Cutting:
         at = self.size if found is None else found.start()
         for begin, whole, name in _TOKENS:
             if text[at : at + len(begin)] == begin:
+                # A tag's pattern starts right after `<`; other tokens end at their first end mark.
                 find = whole.match if name == "tag" else whole.search
                 return "" if find(text, at + len(begin)) else name
         return ""
@@ -348,6 +350,7 @@ class _Cutting:
             stop, depth = numbers[at : at + CUT]
             rows = numbers[at + CUT : at + CUT + OPENED * depth]
             at += CUT + OPENED * depth
+            # Consecutive cuts mostly have the same open elements: build their tags once.
             around = opened if rows == known else self._open(rows)
             before = opened.before
             parts += [before, view[begin:stop], around.after]

@@ -184,6 +184,7 @@ def load(
             read=reader_of(absolute(extract, base)),
             ignore_unsupported=ignore_unsupported,
         )
+        # An argument overrides the SOURCEDEFS parameter.
         definitions = definitions or parameters.sourcedefs
     if properties is None:
         if parameters is None:
@@ -252,6 +253,7 @@ class _Files:
             problem = f"the definitions are those of the copybook {path}, not {self.instead}"
             raise OptionError(problem, hint="Leave the definitions file out")
         address = _existing_file(path, "copybook", self.base)
+        # COPY members are searched in the folder of the copybook.
         members, text = copy_members([folder_of(address)]), read_source(address)
         from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
 
@@ -302,6 +304,7 @@ def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> Me
 
     Raises OptionError if a body is neither text nor bytes.
     """
+    # A single string would be iterated character by character.
     if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):
         raise OptionError(f"bodies must be a list of texts or bytes, not {type(bodies).__name__}")
     raw = [_raw_body(body, number) for number, body in enumerate(bodies, 1)]

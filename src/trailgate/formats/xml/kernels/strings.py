@@ -88,6 +88,7 @@ def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
         elif byte == CARRIAGE:
             decode = 1
             at += 1
+        # `>` after `]]`.
         elif at - begin >= 2 and text[at - 1] == BRACKET and text[at - 2] == BRACKET:
             return REFUSED, 0
         else:
@@ -126,6 +127,7 @@ def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
             if size == 0:
                 return REFUSED, 0
             at += size
+        # `<` is not allowed in a value.
         elif text[at] == 0x3C:
             return REFUSED, 0
         else:
@@ -138,6 +140,7 @@ def reference(text: Octets, at: int, end: int) -> tuple[int, int]:
     """Return the length and the character of a reference that begins at an `&`; length 0 if it is not one."""
     if at + 3 >= end:
         return 0, 0
+    # `&#`
     if text[at + 1] == 0x23:
         return number_reference(text, at, end)
     word = load8(text, at + 1)
@@ -205,10 +208,12 @@ def decoded(text: Octets, at: int, end: int, how: int, to: int) -> int:
             to = put_character(text, point, to)
             at += size
             continue
+        # CR LF and a single CR become LF (XML 1.0, end-of-line handling).
         if byte == CARRIAGE:
             if at + 1 < end and text[at + 1] == LINE:
                 at += 1
             byte = np.uint8(LINE)
+        # Line ends and tabs in attributes become blanks (XML 1.0, attribute-value normalization).
         if how == OF_ATTRIBUTE and byte < 0x20:
             byte = np.uint8(0x20)
         text[to] = byte
@@ -273,6 +278,7 @@ def note_text(
         return count
     if (count + 2) * PIECE > len(pieces):
         return FULL
+    # A second piece: turn the single span into the first piece of a list.
     if frames[frame + TEXT] == PLAIN or frames[frame + TEXT] == SECTION:
         first, last = frames[frame + TEXT_START], frames[frame + TEXT_END]
         in_section = 1 if frames[frame + TEXT] == SECTION else 0
