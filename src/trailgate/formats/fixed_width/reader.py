@@ -104,7 +104,7 @@ class FixedWidthRecords(Records):
         values, bad, _ = reader.decode(
             self.units.rows(self.starts[rows] + slot.offset, slot.field.size)
         )
-        # Bytes that are no value at all, for example a packed number with a bad nibble.
+        # Bytes that are not a value, for example a packed number with a bad nibble.
         if bad is not None:
             refuse(rows[bad], lambda row: self._unreadable(row, reader))
         try:
