@@ -201,7 +201,7 @@ class Capture:
             ("txowner", "txname"), given, (self.rules.users, self.rules.transactions), strict=True
         ):
             if left_out and source is None:
-                problem = f"transactions are left out by {name}, which the properties do not have"
+                problem = f"transactions are excluded by {name}, which the properties do not set"
                 hint = f"Set {name}, or remove EXCLUDEUSER and EXCLUDETRANS"
                 raise OptionError(problem, hint=hint)
 

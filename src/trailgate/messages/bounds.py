@@ -55,10 +55,10 @@ ROW: Final = "row"
 NO_NUMBER: Final = -1
 SEVERAL: Final = 0  # instead of a digest: the message has more than one operation
 _ONCE_OR_TWICE: Final = (
-    "event_publishing.content=row takes both as rows of the transaction; with content=transaction the second one is a "
-    "repeated message, and dropped"
+    "With event_publishing.content=row both are rows of the transaction; with content=transaction the second one is a "
+    "repeated message, and is skipped"
 )
-_DISORDER: Final = "One that comes again begins with the number that it began with before. Are the messages in their order?"
+_DISORDER: Final = "A redelivered transaction begins with the same message number as before. Are the messages in order?"
 
 
 NO_TEXT: Final = pa.array([], pa.string())
@@ -431,8 +431,8 @@ def check_lengths(
     length = int(lengths[0]) if length is None else length
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
-            f"sequence id {raw.seq_id[i].as_py()} has not the {length} characters of those before",
-            hint="seqid must have a fixed length, so that text order is its order",
+            f"sequence id {raw.seq_id[i].as_py()} does not have {length} characters like those before",
+            hint="seqid must have a fixed length, because ids are compared as text",
         )
         note(bad, int(raw.message[i]), error)
     return length
@@ -588,7 +588,7 @@ def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) 
     written = np.broadcast_to(~np.asarray(raw.tx_ids_generated), opens.shape)[begun]
     for i in np.sort(begun[after[again & written[after]]]).tolist():
         error = TransactionError(
-            f"transaction {raw.tx_id[i].as_py()} comes again after another one", hint=INTERLEAVED
+            f"transaction {raw.tx_id[i].as_py()} continues after another one", hint=INTERLEAVED
         )
         note(bad, int(raw.message[i]), error)
 
@@ -606,7 +606,7 @@ def _check_ends(
         if state.broken and (not row or unit[before] == 0):
             continue
         own = raw.tx_id[row - 1].as_py() if row else state.tx_id
-        problem = f"transaction {own} has not ended where the next one begins"
+        problem = f"transaction {own} has not ended when the next one begins"
         note(bad, before, TransactionError(problem, hint=INTERLEAVED))
 
 
@@ -669,7 +669,7 @@ def check_segments(
 
 def not_ended() -> TransactionError:
     """Return the error of a transaction whose last segment is missing when the next transaction begins."""
-    problem = "the transaction before has not ended where the next one begins"
+    problem = "the previous transaction has not ended when the next one begins"
     return TransactionError(problem, hint=_LOST)
 
 

@@ -69,7 +69,7 @@ def image_notes(block: ChangeBlock) -> frozenset[str]:
     if block.table.marked_keys or _has_befores(block) or not (block.op_type == UPDATE).any():
         return frozenset()
     name = block.table.name
-    lost = "nothing in the trail finds the row that they change"
+    lost = "nothing in the trail identifies the row that they change"
     return frozenset([f"updates of {name}, which has no marked key, lack before values: {lost}"])
 
 

@@ -38,8 +38,8 @@ REMEMBERED: Final = (
 )
 ANY_BODY: Final = -1  # instead of the checksum of an unknown body
 _FIXED: Final = (
-    "Message ids (jms.id) must be unique, ascend, and have a fixed length, so that text order is their order: "
-    "let the sender set a header that does, and name it by jms.id"
+    "Message ids (jms.id) must be unique, ascend, and have a fixed length, because they are compared as text: "
+    "let the sender set such a header, and name it in jms.id"
 )
 _ASCEND: Final = (
     "Message ids (jms.id) must ascend from message to message. --unordered-ids captures them as they are; "
@@ -244,12 +244,12 @@ class MessageIds:
             problem = f"the message has no header {header} for its id"
             return TransactionError(problem, hint=_ABSENT) if absent else None
         if message_id in self._known:
-            problem = f"the message id {message_id} came before, with another body"
+            problem = f"the message id {message_id} was used before, with another body"
             return TransactionError(problem, hint=_UNIQUE)
         if self._last is None:
             return None
         if len(message_id) != len(self._last):
-            problem = f"the message id {message_id} has {len(message_id)} characters, and {self._last} before it has {len(self._last)}"
+            problem = f"the message id {message_id} has {len(message_id)} characters, but {self._last} before it has {len(self._last)}"
             return TransactionError(problem, hint=_FIXED)
         if self._ordered and message_id < self._last:
             problem = f"the message id {message_id} follows the higher {self._last}"

@@ -154,7 +154,7 @@ def _canonical(row: PropertyRow, name: str) -> str:
 
 def _unknown_hint(name: str) -> str:
     if name.startswith("xml."):
-        return "Rules of XML messages go with parser.type=xml"
+        return "Rules of XML messages need parser.type=xml"
     return nearest(name)
 
 
@@ -488,7 +488,7 @@ class PropertyReader:
         for table in userdefs:
             if from_file.get(table.name) is not None:
                 problem = f"table {table.name} is defined in {path} too"
-                raise self.error(problem, "userdefs.tables", "Leave one of the definitions out")
+                raise self.error(problem, "userdefs.tables", "Remove one of the definitions")
         return Definitions((*from_file.tables, *userdefs), from_file.database)
 
     def message_id(self) -> str | None:

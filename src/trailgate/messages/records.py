@@ -33,7 +33,9 @@ from trailgate.model.tables import Table
 RETURNS: Final = (
     "the carriage return before a line feed that ends a record is not part of the record"
 )
-_NULL_KEY_HINT: Final = "No row is found by such a key. Are before values sent with this record?"
+_NULL_KEY_HINT: Final = (
+    "The row cannot be found by such a key. Are before values sent with this record?"
+)
 _HINT = "Convert the messages to UTF-8 before capture"
 _MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
 # UTF-32 first: its little-endian mark FF FE 00 00 begins with that of UTF-16, FF FE.
@@ -169,7 +171,7 @@ class Records(ABC):
 
         `what` is the metadata it is needed for.
         """
-        return f"the field {name} is blank, where {what} is needed", ""
+        return f"the field {name} is blank, but {what} is needed", ""
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
         """Return the distinct values of a header field and each record's index into them.
@@ -268,7 +270,7 @@ class Records(ABC):
         """
 
         def error(row: int) -> DecodeError:
-            problem = f"{size.format(sizes[row])} where the header alone has {least}"
+            problem = f"{size.format(sizes[row])}, but the header alone has {least}"
             return self.error(row, problem, hint)
 
         short = np.flatnonzero(sizes < least)
@@ -351,7 +353,7 @@ def registry_hint(body: bytes) -> str:
         return ""
     number = int.from_bytes(body[1:_REGISTRY_HEAD], "big")
     return (
-        f"It begins as values of a schema registry do (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
+        f"It begins like a value from a schema registry (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
         "let the producer's or a connector's converter write JSON, or decode them on Spark (from_avro)"
     )
 

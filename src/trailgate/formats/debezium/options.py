@@ -25,7 +25,7 @@ PARSER: Final = "debezium"
 OPERATIONS: Final = Lookup(((b"c", "I"), (b"r", "I"), (b"u", "U"), (b"d", "D"), (b"t", "T")))
 
 _UNDEFINED: Final = (
-    "Give definitions (debezium.sourcedefs or debezium.userdefs.tables). A capture of files into a trail needs none where events are "
+    "Give definitions (debezium.sourcedefs or debezium.userdefs.tables). A capture of files into a trail needs none if events are "
     "written with their schemas (value.converter.schemas.enable=true)"
 )
 

@@ -66,7 +66,7 @@ BOUNDARIES: Final = "BEGIN and END events are not operations: transactions are k
 
 
 ROW_HINT: Final = (
-    "Rows of ExtractNewRecordState have the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
+    "Rows of ExtractNewRecordState have only the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
     "adds {0}op, {0}table and {0}source_ts_ms. Or set debezium.table, schema or timestamp"
 )
 _FLATTENED: Final = frozenset({"__op", "__table", "__deleted", "__source_ts_ms", "__ts_ms"})

@@ -165,7 +165,7 @@ def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
     bad = (offset > _MOST_OFFSET) | (minutes > 59) | (seconds > 59)
     bad |= (micros < YEAR_1) | (micros >= YEAR_10000)
     if bad.any():
-        problem = "not a time with the offset of a zone, in the years 1 to 9999"
+        problem = "not a time with a zone offset in the years 1 to 9999"
         raise row_error(problem, values, int(rows[np.argmax(bad)]))
     shifted = pc.cast(pa.array(micros).view(pa.timestamp("us")), pa.string())
     return pc.binary_join_element_wise(

@@ -58,7 +58,7 @@ _SCHEMA_HINT: Final = (
     "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
 )
 _SCALE_HINT: Final = (
-    "Without a schema, texts of decimal.handling.mode=precise need it. Write the messages with their schemas "
+    "Without a schema, text of decimal.handling.mode=precise needs it. Write the messages with their schemas "
     "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
 )
 

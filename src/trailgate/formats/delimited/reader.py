@@ -341,13 +341,13 @@ class ImageReader:
         if columns > len(table.columns) or (self.whole and columns < len(table.columns)):
             group.refuse(
                 f"{columns} columns, but the table has {len(table.columns)}",
-                "Is the definitions file the right one, or a delimiter not escaped?",
+                "Is this the right definitions file, or is a delimiter not escaped?",
             )
             return None
         for number in table.keys:
             if number >= columns:
                 name = table.columns[number].name
-                hint = "Only columns without key may be missing at the end of a record"
+                hint = "Only columns that are not keys may be missing at the end of a record"
                 if not table.marked_keys:
                     hint += "; the definitions mark no key of this table, so all its columns are the key"
                 group.refuse(f"key column {name} is missing", hint, name)

@@ -118,7 +118,7 @@ def from_table(table: Table) -> RecordLayout:
         limit = table.record_length if after is None else after.offset
         if slot.end > limit:
             begins = "the record ends" if after is None else f"column {after.column.name} begins"
-            problem = f"the column ends at {slot.end}, and {begins} at {limit}"
+            problem = f"the column ends at {slot.end}, but {begins} at {limit}"
             where = Where(table=table.name, field=slot.column.name)
             raise DefinitionError(problem, where=where, hint=_PLACES)
     return RecordLayout(table.name, slots, table.record_length, table)
@@ -133,8 +133,8 @@ def placement_note(layout: RecordLayout) -> str | None:
     if fault.column is not None:
         what = f"the offset of {layout.defined.columns[fault.column].name}"
     return (
-        f"{layout.name}: {what} is {fault.stated} in the definitions, where Defgen would have "
-        f"{fault.computed}; columns are taken where the definitions state them"
+        f"{layout.name}: {what} is {fault.stated} in the definitions, but Defgen would have "
+        f"{fault.computed}; columns are read where the definitions place them"
     )
 
 
@@ -194,7 +194,7 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     else:
         header = _from_copybook(read, layouts.pop(name), name, width)
     if not layouts:
-        raise read.error(f"{entry.value} has no record beside the header", "copybook")
+        raise read.error(f"{entry.value} has no record besides the header", "copybook")
     schema = read.text("schema").strip('"')
     # Tables are named SCHEMA.RECORD, the header only by its record.
     prefix = f"{schema}." if schema else ""
@@ -258,7 +258,7 @@ def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> 
     header = in_a_row(definitions.table(name))
     rest = [table for table in definitions if table.name != name]
     if not rest:
-        raise read.error("no table is defined beside the header", "header")
+        raise read.error("no table is defined besides the header", "header")
     try:
         records = tuple(_records(rest, userdefs))
     except DefinitionError as error:

@@ -159,11 +159,11 @@ def _framing(read: PropertyReader) -> Framing | None:
     kind = read.text("records").casefold() or ("length" if length else "line")
     # Exactly one of both is set.
     if (kind == "length") != bool(length):
-        problem = "fixed.recordlength goes with fixed.records=length, and with it alone"
+        problem = "fixed.recordlength and fixed.records=length must be set together"
         raise read.error(problem, "records")
     delimiter = read.token("linedelim")
     if delimiter is not None and kind != "line":
-        raise read.error("fixed.linedelim goes with fixed.records=line alone", "linedelim")
+        raise read.error("fixed.linedelim needs fixed.records=line", "linedelim")
     if kind == "message":
         return None
     if kind == "length":

@@ -53,7 +53,7 @@ Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
 
 
 _CUT = "A shorter record ends after a complete column"
-_KEY = "Only columns without key may be missing at the end of a record"
+_KEY = "Only columns that are not keys may be missing at the end of a record"
 _LONG = "Is it another table's record, or are several records read as one (fixed.records)?"
 ASCII_BLANK: Final = ord(" ")
 _SHORT = "Is the header the right one, or is the record cut off?"
@@ -198,7 +198,7 @@ def check_ends(
 def _refuse_parts(group: RecordGroup[FixedWidthRecords], slot: Slot) -> None:
     """Add an error to records that end within a column."""
     records, table, name = group.records, group.table.name, slot.column.name
-    problem = f"the record ends within {name}, which has {slot.field.size}"
+    problem = f"the record ends within {name}, which has a length of {slot.field.size}"
 
     def error(row: int) -> DecodeError:
         return records.error(row, problem, _CUT, table=table, field=name)
@@ -215,7 +215,7 @@ def _refuse_trailing(group: RecordGroup[FixedWidthRecords], size: int, blank: in
     long = long[_not_blank(records.units, records.starts[long] + size, records.ends[long], blank)]
 
     def error(row: int) -> DecodeError:
-        problem = f"more than blanks after the {size} of header and record"
+        problem = f"more than blanks after header and record, which have a length of {size}"
         return records.error(row, problem, _LONG, table=table)
 
     group.add(long, error)

@@ -97,7 +97,7 @@ PROBLEMS: Final = {
     LONE_SURROGATE: ("half of a surrogate pair, which is not a character", ""),
     OPEN_STRING: ("a string has no closing quote", "Is the message cut off?"),
     TOO_DEEP: (f"more than {DEPTH} levels of nested values", ""),
-    TWICE: ("the name of a member occurs twice in an object", "Which of its values is meant is not known"),
+    TWICE: ("the name of a member occurs twice in an object", "It is unclear which of its values is meant"),
 }  # fmt: skip
 SHOWN = 4096  # bytes of a record that an error keeps
 KINDS = {
@@ -461,5 +461,5 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
 
 
 def _not_text(records: JsonRecords, row: int, name: str, kind: int) -> DecodeError:
-    problem = f"expected an object of texts as {name}, found {KINDS[kind]}"
-    return records.error(row, problem, "Tokens are names with texts", field=name)
+    problem = f"expected an object of strings as {name}, found {KINDS[kind]}"
+    return records.error(row, problem, "Tokens are names with strings", field=name)

@@ -199,7 +199,7 @@ class JsonImages(RecordGroup[JsonRecords]):
             type_name = KINDS.get(kind, "nothing")
             problem = f"expected an object as {what}, found {type_name}"
             if not wanted:
-                problem = f"such an operation has no {what}, found {type_name}"
+                problem = f"an operation of this type has no {what}, found {type_name}"
             self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
     def refuse_prefixed(self, parents: Longs, what: str, prefix: str) -> None:
@@ -208,7 +208,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         for name in nodes.names:
             if name.casefold().startswith(prefix.casefold()):
                 kinds = nodes.kinds(nodes.members(parents, [name])[0])
-                problem = f"such an operation has no {what}, found the member {name}"
+                problem = f"an operation of this type has no {what}, found the member {name}"
                 self._refuse(np.flatnonzero((kinds != 0) & (kinds != NULL)), problem, what)
 
     def _columns_of(

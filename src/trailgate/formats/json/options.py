@@ -105,10 +105,10 @@ def json_options(properties: Properties) -> JsonOptions:
     if before == after:
         raise read.error(f"json.before and json.after are both {after}", "after")
     if row and model != ROW_MODEL:
-        raise read.error(f"json.row is for json.model=row, and the model is {model}", "row")
+        raise read.error(f"json.row is for json.model=row, but the model is {model}", "row")
     if read.entry("delimiter") is not None and model != FLAT_MODEL:
         raise read.error(
-            f"json.delimiter is for json.model=flat, and the model is {model}", "delimiter"
+            f"json.delimiter is for json.model=flat, but the model is {model}", "delimiter"
         )
     images = {"op": (before, after), ROW_MODEL: (row,), FLAT_MODEL: ()}[model]
     paths = {*named, *images, tokens}

@@ -32,7 +32,7 @@ ROW_MEMBERS: Final = frozenset({"__op", "__deleted"})
 
 _ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
 _FLAT_HINT: Final = "The message has members such as {}: set json.model=flat"
-_PATH_HINT: Final = "The message has the member payload: give paths, as json.after=payload.after and json.optype=payload.op_type"
+_PATH_HINT: Final = "The message has the member payload: set paths, such as json.after=payload.after and json.optype=payload.op_type"
 _EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parser.type=debezium and debezium.model=row"
 
 

@@ -42,7 +42,7 @@ _KINDS: Final = tuple(_FIRST)
 _MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
 _WIDE: Final = "<".encode("utf-16-be")  # UTF-16 without a byte order mark
 _SHOWN: Final = 24
-_HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are for Q Apply alone"
+_HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are only for Q Apply"
 
 
 def without_headers(body: bytes) -> tuple[int, int | None]:

@@ -168,7 +168,7 @@ class InferredTables:
             table = f"{owner_names[owner]}.{table_names[name]}"
             known = self._columns.setdefault(table, columns)
             if known != columns:
-                problem = f"records of {table} have {known} columns, and others {columns}"
+                problem = f"some records of {table} have {known} columns, and others {columns}"
                 raise DefinitionError(problem, where=Where(table=table), hint=_HINT)
 
     def definitions(self) -> Definitions:

@@ -256,12 +256,12 @@ def _check_awaited(
     """Refuse rows whose large objects did not come."""
     for row, name in awaited:
         if (row, name) not in found:
-            refuse(row, f"no lob message brings the large object {name}", _HINT)
+            refuse(row, f"no lob message has the large object {name}", _HINT)
     given = {row for row, _ in found}
     inline = set(cells.operation[_LARGE[cells.types] & (cells.types >= 0)].tolist())
     for row in np.flatnonzero(rows.large).tolist():
         if row not in given and row not in inline:
-            refuse(row, "no lob message brings a large object of the row (hasLOBCols)", _HINT)
+            refuse(row, "no lob message has a large object of the row (hasLOBCols)", _HINT)
 
 
 class _Cells:

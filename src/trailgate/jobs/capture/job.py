@@ -359,7 +359,9 @@ def _unmatched_warnings(job: CaptureJob) -> list[str]:
     known = sorted({table.name for table in job.capture.definitions})
     if not known:
         return []
-    hint = " The messages count as captured: when the statement is right, --again captures them once more"
+    hint = (
+        " The messages count as captured: after correcting the statement, capture them with --again"
+    )
     return [one + hint for one in job.capture.rules.unmatched(known)]
 
 
@@ -415,9 +417,7 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
         if report.start is None:
             continue
         if reached is not None and report.start != reached:
-            problem = (
-                f"range {report.index} begins at {report.start}, the one before ended at {reached}"
-            )
+            problem = f"range {report.index} begins at {report.start}, but the one before ended at {reached}"
             raise StorageError(problem, hint="Were the files changed during the run?")
         reached = report.end
     if reached is not None and reached != job.source.end:
@@ -433,8 +433,8 @@ def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
     if len(set(lengths)) > 1:
         other = next(length for length in lengths if length != lengths[0])
         raise TransactionError(
-            f"sequence ids of {lengths[0]} characters are followed by ones of {other}",
-            hint="The sequence id (seqid) must have a fixed length, so that text order is its order",
+            f"sequence ids of {lengths[0]} characters are followed by ids of {other}",
+            hint="The sequence id (seqid) must have a fixed length, because ids are compared as text",
         )
 
 

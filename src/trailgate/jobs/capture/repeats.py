@@ -57,13 +57,13 @@ _MISSING: Final = 2147483649
 # A source that restarts sends at most its recent transactions again, so this many are remembered.
 RECENT: Final = 1 << 20
 _OTHER: Final = (
-    "Transactions of one id and different content are not one that was sent twice: are ids those of the source, and the messages whole? "
+    "Two transactions with one id and different content are not a redelivery: do the ids come from the source, and are the messages complete? "
     "--unordered-ids captures both as they are"
 )
-_HINT: Final = "The first of the two may have been cut off where the source stopped. --unordered-ids captures both as they are"
+_HINT: Final = "The first of the two may have been cut off when the source stopped. --unordered-ids captures both as they are"
 HINT: Final = (
-    "Sequence ids (seqid) must ascend from message to message: capture the messages in their order, or repeated ones in a run "
-    "of their own, which skips what the trail has. --unordered-ids captures them as they are"
+    "Sequence ids (seqid) must ascend from message to message: capture the messages in order, or repeated ones in a separate run, "
+    "which skips ids that the trail has. --unordered-ids captures them as they are"
 )
 
 # Bytes compared at each end of a file. Files up to twice this size are compared completely.
@@ -204,7 +204,7 @@ class Repeats:
         self.dropped += count
         known = self._known[self._open]
         if self._content.size > known.size:
-            problem = f"the transaction {self._open} comes again with {self._content.size} operations, and was captured with {known.size}"
+            problem = f"the transaction {self._open} is repeated with {self._content.size} operations, but was captured with {known.size}"
             raise TransactionError(problem, where=Where(record=begin), hint=_HINT)
         # A redelivered transaction is compared by its first operation at once, and by the sum once
         # it is complete. A shorter one so far may still be incomplete.
@@ -227,7 +227,7 @@ class Repeats:
             self._known.popitem(last=False)
 
     def _mismatch(self, row: int) -> TransactionError:
-        problem = f"the transaction {self._open} comes again with other operations"
+        problem = f"the transaction {self._open} is repeated with other operations"
         return TransactionError(problem, where=Where(record=row), hint=_OTHER)
 
 
@@ -342,7 +342,7 @@ class IdCheck:
             return np.ones(len(csn), bool)
         width = self._rule.width(last)
         if self._rule.width(csn[0].as_py()) != width:
-            problem = f"the sequence id {csn[0].as_py()} has not the {width} characters of those in the trail ({last})"
+            problem = f"the sequence id {csn[0].as_py()} does not have {width} characters like those in the trail ({last})"
             raise TransactionError(problem, hint="--again captures without comparing them")
         # Ids ascend, so ids above the trail's highest are new. Only lower ones need a look into the
         # trail.
@@ -506,7 +506,7 @@ def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
         raise StorageError(
             "a file of this name, size, first and last bytes was captured already, but this one was modified at another time",
             where=Where(source=file.path),
-            hint="Capture it alone with --again if its messages are others; else leave it out",
+            hint="If its messages are different, capture it alone with --again; otherwise leave it out",
         )
     return True
 
