@@ -431,7 +431,7 @@ def check_lengths(
     length = int(lengths[0]) if length is None else length
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
-            f"sequence id {raw.seq_id[i].as_py()} does not have {length} characters like those before",
+            f"sequence id {raw.seq_id[i].as_py()} has {lengths[i]} characters, but those before have {length}",
             hint="seqid must have a fixed length, because ids are compared as text",
         )
         note(bad, int(raw.message[i]), error)

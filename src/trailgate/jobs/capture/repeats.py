@@ -56,11 +56,11 @@ _MISSING: Final = 2147483649
 
 # A source that restarts sends at most its recent transactions again, so this many are remembered.
 RECENT: Final = 1 << 20
-_OTHER: Final = (
+_MISMATCH_HINT: Final = (
     "Two transactions with one id and different content are not a redelivery: do the ids come from the source, and are the messages complete? "
     "--unordered-ids captures both as they are"
 )
-_HINT: Final = "The first of the two may have been cut off when the source stopped. --unordered-ids captures both as they are"
+_GROWN_HINT: Final = "The first of the two may have been cut off when the source stopped. --unordered-ids captures both as they are"
 HINT: Final = (
     "Sequence ids (seqid) must ascend from message to message: capture the messages in order, or repeated ones in a separate run, "
     "which skips ids that the trail has. --unordered-ids captures them as they are"
@@ -205,7 +205,7 @@ class Repeats:
         known = self._known[self._open]
         if self._content.size > known.size:
             problem = f"the transaction {self._open} is repeated with {self._content.size} operations, but was captured with {known.size}"
-            raise TransactionError(problem, where=Where(record=begin), hint=_HINT)
+            raise TransactionError(problem, where=Where(record=begin), hint=_GROWN_HINT)
         # A redelivered transaction is compared by its first operation at once, and by the sum once
         # it is complete. A shorter one so far may still be incomplete.
         if known.first != own_first or (
@@ -228,7 +228,7 @@ class Repeats:
 
     def _mismatch(self, row: int) -> TransactionError:
         problem = f"the transaction {self._open} is repeated with other operations"
-        return TransactionError(problem, where=Where(record=row), hint=_OTHER)
+        return TransactionError(problem, where=Where(record=row), hint=_MISMATCH_HINT)
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,8 @@ class IdCheck:
             return np.ones(len(csn), bool)
         width = self._rule.width(last)
         if self._rule.width(csn[0].as_py()) != width:
-            problem = f"the sequence id {csn[0].as_py()} does not have {width} characters like those in the trail ({last})"
+            own_width = self._rule.width(csn[0].as_py())
+            problem = f"the sequence id {csn[0].as_py()} has {own_width} characters, but those in the trail have {width} ({last})"
             raise TransactionError(problem, hint="--again captures without comparing them")
         # Ids ascend, so ids above the trail's highest are new. Only lower ones need a look into the
         # trail.
