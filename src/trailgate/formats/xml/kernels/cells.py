@@ -110,7 +110,7 @@ def place_cells(
 
     Return the number of cells that cannot be placed.
 
-    Row r of the output are the cells `bounds[rows[r]]` to before `bounds[rows[r] + 1]`. `words` is
+    Row r of the output consists of the cells `bounds[rows[r]]` to before `bounds[rows[r] + 1]`. `words` is
     empty, or the word number of each cell; `columns` maps word numbers to columns, -1 for none. The
     images are `first` to before `last`; 0 is before, 1 is after. All output lengths must be
     `MISSING` initially.
