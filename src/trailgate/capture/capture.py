@@ -23,6 +23,7 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask
 from trailgate.capture.formats import row_of
@@ -52,7 +53,7 @@ from trailgate.messages.messages import (
 from trailgate.messages.parser import MessageParser
 from trailgate.messages.properties import MetadataOptions
 from trailgate.messages.records import BadMessagesError
-from trailgate.model.changes import BEGIN, ChangeBatch, ChangeBlock
+from trailgate.model.changes import BEGIN, RECORD_LENGTH, ChangeBatch, ChangeBlock
 from trailgate.model.operations_table import to_operations
 from trailgate.model.tables import Definitions
 from trailgate.model.transactions import Held
@@ -134,8 +135,23 @@ class Parsed:
     notes: frozenset[str] = frozenset()
 
     def operations(self) -> pa.RecordBatch:
-        """Convert the operations to rows of the operations table."""
-        return to_operations(self.batch)
+        """Convert the operations to rows of the operations table.
+
+        A token whose value is known only when its record is written (RECORDLENGTH) is null.
+        """
+        blocks = [replace(block, tokens=_known(block.tokens)) for block in self.batch.blocks]
+        return to_operations(ChangeBatch(blocks, self.batch.rows))
+
+
+def _known(tokens: pa.MapArray | None) -> pa.MapArray | None:
+    """Return tokens with null for the values that the writer of their records fills in."""
+    if tokens is None:
+        return None
+    later = pc.equal(tokens.items, RECORD_LENGTH).fill_null(False)
+    if not pc.any(later).as_py():
+        return tokens
+    values = pc.if_else(later, pa.scalar(None, pa.string()), tokens.items)
+    return pa.MapArray.from_arrays(tokens.offsets, tokens.keys, values)
 
 
 @dataclass(frozen=True)

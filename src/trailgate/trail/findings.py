@@ -1,4 +1,10 @@
-"""What a check can find: one row a kind, with its severity and its statement."""
+"""The findings that `trailgate check` can report, one row for each type.
+
+Each type has a short name (`"gap"`), a severity and a sentence for the user (`"files are
+missing"`). A `Finding` is one occurrence: its type, its file, its offset and the bytes. `Findings`
+collects them and keeps only the first few of a type per file, since one damaged file can easily
+have thousands of the same type.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +17,7 @@ from typing import Final, NamedTuple
 
 
 class Severity(StrEnum):
-    """How bad a finding is; a trail with an error is not whole."""
+    """The severity of a finding. A trail with an error is damaged or incomplete."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -19,7 +25,7 @@ class Severity(StrEnum):
 
 
 class Kind(NamedTuple):
-    """One kind of finding: its name, its severity and its statement."""
+    """One type of finding: its name, severity and sentence."""
 
     name: str
     severity: Severity
@@ -31,7 +37,7 @@ ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 # Bytes.
 FRAMING = Kind("framing", ERROR, "the bytes are not a record")
 CUT = Kind("cut", ERROR, "the file ends inside a record: it was cut, or is still being written")
-# Single records; a transaction with a record of such an error is not whole.
+# Single records. A transaction is damaged if one of its records has such an error.
 UNREADABLE = Kind("unreadable", ERROR, "the record's header makes no sense")
 PARTS = Kind("parts", ERROR, "the record's parts do not fit into it, or contradict its header")
 EXTRA_PART = Kind("extra part", ERROR, "the record has a part of an unknown id, or one twice")
@@ -105,10 +111,11 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing found: of which kind, where, and the bytes there.
+    """One occurrence of a finding: its type, file, offset and bytes.
 
-    ``more`` counts others of the kind in the same file that are not reported one by one. ``raw`` are the bytes
-    at the place, ``before`` what comes before it, ``next`` where the next good record begins.
+    ``kind`` is the name of its type. ``raw`` are the bytes at ``offset``, ``before`` the bytes
+    before it, and ``next`` is the offset of the next good record. ``more`` is the number of further
+    findings of this type in the same file that are not listed.
     """
 
     kind: str
@@ -124,48 +131,48 @@ class Finding:
 
     @property
     def severity(self) -> Severity:
-        """Return how bad it is."""
+        """Return the severity of this type of finding."""
         return KINDS[self.kind].severity
 
     def __str__(self) -> str:
-        place = f"{self.file}{'' if self.offset is None else f' at {self.offset}'}"
+        location = f"{self.file}{'' if self.offset is None else f' at {self.offset}'}"
         text = f"{KINDS[self.kind].statement}{f': {self.detail}' if self.detail else ''}"
-        return f"{place}: {text}" if place else text
+        return f"{location}: {text}" if location else text
 
 
-TOLD: Final = 5  # findings of one kind in one file that are reported one by one
+REPORTED: Final = 5  # findings of one type in one file that are listed
 
 
 class Findings:
-    """Findings as they come; of many alike in a file only the first are kept, the others counted."""
+    """Collect findings. Of each type, keep the first ``REPORTED`` in each file and count the others."""
 
     def __init__(self) -> None:
         self._kept: list[Finding] = []
         self._counts: Counter[tuple[str, str]] = Counter()
 
     def add(self, finding: Finding, count: int = 1) -> None:
-        """Take a finding; ``count`` is how many of its kind it stands for."""
+        """Add a finding. ``count`` is the number of occurrences that it represents."""
         key = (finding.file, finding.kind)
-        if self._counts[key] < TOLD:
+        if self._counts[key] < REPORTED:
             self._kept.append(finding)
         self._counts[key] += count
 
     def room(self, file: str, kind: str) -> int:
-        """Return how many more of a kind would be kept."""
-        return max(0, TOLD - self._counts[file, kind])
+        """Return the number of findings of a type that would still be kept."""
+        return max(0, REPORTED - self._counts[file, kind])
 
     def skip(self, file: str, kind: str, count: int) -> None:
-        """Count findings that are not reported one by one."""
+        """Count findings without listing them."""
         self._counts[file, kind] += count
 
     def result(self) -> tuple[Finding, ...]:
-        """Return what was kept, the last of a kind with how many more there are."""
+        """Return the kept findings. The last one of each type and file has the number of unlisted ones in ``more``."""
         listed = Counter((finding.file, finding.kind) for finding in self._kept)
         seen: Counter[tuple[str, str]] = Counter()
-        found = []
+        result = []
         for finding in self._kept:
             key = (finding.file, finding.kind)
             seen[key] += 1
             more = self._counts[key] - listed[key] if seen[key] == listed[key] else 0
-            found.append(replace(finding, more=more))
-        return tuple(found)
+            result.append(replace(finding, more=more))
+        return tuple(result)

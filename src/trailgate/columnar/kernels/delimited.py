@@ -1,7 +1,11 @@
-"""Delimited text to the places of its fields, for delimiters and quotes of any length.
+"""Find the fields of delimited text, for delimiters and quotes of any length; copy and compare their values.
 
-A quote opens a quoted value only at the start of a field; elsewhere it is data. Inside a quoted
-value delimiters are data, and the escaped quote does not close it. Of two delimiters that begin at one byte the longer one counts.
+A quote opens a quoted value only at the start of a field; elsewhere it is data. Within a quoted
+value delimiters are data, and an escaped quote does not close it. If two delimiters begin at the
+same byte, the longer one counts.
+
+`scan` jumps from one interesting byte to the next: ``marks`` compares 64 bytes at once with the
+first bytes of all delimiters (or quotes) and returns a word with a bit for each match.
 """
 
 from __future__ import annotations
@@ -16,17 +20,17 @@ from trailgate.columnar.kernels.words import SPARE, first_mark, load8, marks64, 
 
 # The rows of ``bounds``: a token is tokens[bounds[row]:bounds[row + 1]].
 FIELD, LINE, QUOTE, ESCAPED_QUOTE, OTHERS = range(5)
-# What a byte begins; ``SEVERAL``: it takes more bytes to know.
+# What a byte begins. ``SEVERAL``: more bytes are needed to decide.
 NO_DELIMITER, FIELD_DELIMITER, LINE_DELIMITER, SEVERAL = range(4)
 RECENT: Final = 64
-WINDOW: Final = 64  # bytes that the data has at least: the marks of so many are found at once
+WINDOW: Final = 64  # bytes compared at once; the data must have at least as many
 UNQUOTED: Final = 0
 QUOTED: Final = 1  # flags of a field
 ESCAPES: Final = 2
 NONE: Final = 0
 UNCLOSED: Final = 1  # problems of a body
 TRAILING: Final = 2
-BLOCK: Final = 2048  # rows
+BLOCK: Final = 2048  # rows processed for all columns before the next ones
 FULL: Final = -1
 OUTSIDE: Final = -2
 
@@ -52,16 +56,25 @@ def scan(
     broken_at: Longs,
     problem: Octets,
 ) -> tuple[int, int, int]:
-    """Write the fields of the bodies; return how many fields, records and broken bodies.
+    """Write the fields of the bodies. Return the number of fields, of records and of bodies with wrong quotes.
 
-    Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` has an item a byte value, ``delimiter_bytes`` are the first bytes of delimiters and escapes of
-    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none: text has no quotes). With ``returns`` records end
-    with a line feed, and a carriage return may be between it and a closing quote. Record r
-    has the fields first[r] to before first[r + 1] and belongs to body[r]; ``first`` has an item more than records. A broken body
-    has no records, but a place and a problem.
-    Returns ``FULL`` fields where the arrays of fields or records are too short, ``OUTSIDE`` where a body is not within the first
-    ``size`` bytes, or the data have fewer than these or than a ``WINDOW``.
+    Bodies ascend and do not overlap, within the first ``size`` bytes. ``kinds`` states for each
+    byte value what it begins. ``delimiter_bytes`` are the first bytes of delimiters and of escaped
+    delimiters, ``quote_bytes`` those of quotes and escaped quotes (none if text has no quotes).
+    With ``returns`` records end with a line feed, and a carriage return may be between it and a
+    closing quote.
+
+    Record r has the fields first[r] to first[r + 1] - 1 and belongs to body[r]; ``first`` has one
+    item more than records. A body with wrong quotes has no records, but an offset and a problem.
+
+    Instead of the number of fields, returns ``FULL`` if the arrays of fields or records are too
+    short. Returns ``OUTSIDE`` if a body is not within the first ``size`` bytes, or if the data have
+    fewer bytes than that or than a ``WINDOW``.
     """
+    # Example: the body 1,"a,b"\n2, has the fields [0, 1) [2, 7) [8, 9) [10, 10), first = 0, 2, 4, and the
+    # second field is QUOTED. At its quote the loop searches only for quotes, so the comma at 4 is data.
+    # ``delimiters`` and ``quotes`` are the marks of the 64 bytes from ``base`` on. Shifted right by
+    # place - base, their lowest bit is the next match at or after ``place``.
     fields = records = wrong = last = 0
     room, records_room = len(starts) - 1, len(first) - 1
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
@@ -72,7 +85,7 @@ def scan(
     if quoted:
         quote, quote_end = tokens[quote_at], tokens[quote_at + quote_size - 1]
         escaped, escaped_end = tokens[escaped_at], tokens[escaped_at + escaped_size - 1]
-    base = -WINDOW  # of the bytes whose marks are known
+    base = -WINDOW  # offset of the bytes whose marks are known; none yet
     delimiters = quotes = np.uint64(0)
     if len(data) < max(size, WINDOW):
         return OUTSIDE, 0, 0
@@ -97,7 +110,7 @@ def scan(
                 and data[at] == quote
                 and is_token(data, at, end, quote, quote_end, quote_size, tokens, quote_at)
             ):
-                # To the end of the quoted value: the first quote that is not an escaped one.
+                # Find the end of the quoted value: the first quote that is not escaped.
                 flag = QUOTED
                 trouble = UNCLOSED
                 place += quote_size
@@ -138,7 +151,7 @@ def scan(
                         broken_at[wrong] = place - quote_size
                         break
             else:
-                # To the next delimiter that is not part of an escape.
+                # Find the next delimiter that is not part of an escape.
                 while place < end:
                     if place - base >= WINDOW:
                         base = place
@@ -191,9 +204,10 @@ def drop_returns(
     first: Longs,
     body: Longs,
 ) -> int:
-    """Cut the carriage return off each record's last field, where a line feed follows it; return how many there were.
+    """Cut the carriage return before a line feed off each record's last field. Return the number of returns.
 
-    After a quoted field the return is outside it already. Returns ``OUTSIDE`` for what does not exist.
+    After a quoted field the return is already outside the field. Returns ``OUTSIDE`` for a field or
+    body that does not exist.
     """
     count = 0
     for record in range(len(first) - 1):
@@ -217,7 +231,7 @@ def drop_returns(
 
 @inner
 def is_crlf(data: Octets, place: int, end: int) -> bool:
-    """Return whether a carriage return and a line feed are at a place."""
+    """Return whether a carriage return and a line feed are at an offset."""
     return bool(place + 1 < end and data[place] == 13 and data[place + 1] == 10)
 
 
@@ -232,7 +246,7 @@ def is_token(
     tokens: Octets,
     token: int,
 ) -> bool:
-    """Return whether a token begins at a place and ends before ``end``; most have one or two bytes."""
+    """Return whether a token begins at an offset and ends before ``end``. Most have one or two bytes."""
     return bool(
         data[place] == first
         and place + size <= end
@@ -243,7 +257,7 @@ def is_token(
 
 @inner
 def is_there(data: Octets, place: int, end: int, tokens: Octets, token: int, size: int) -> bool:
-    """Return whether the token tokens[token:token + size] begins at a place and ends before ``end``."""
+    """Return whether the token tokens[token:token + size] begins at an offset and ends before ``end``."""
     if place + size > end:
         return False
     for at in range(size):
@@ -254,7 +268,7 @@ def is_there(data: Octets, place: int, end: int, tokens: Octets, token: int, siz
 
 @inner
 def delimiter(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) -> int:
-    """Return which delimiter begins at a place; of two the longer one."""
+    """Return the type of the delimiter that begins at an offset. If both do, the longer one counts."""
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
     is_field = is_there(data, place, end, tokens, bounds[FIELD], field_size)
     if is_field and line_size <= field_size:
@@ -266,7 +280,7 @@ def delimiter(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs)
 
 @inner
 def escape(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) -> int:
-    """Return the length of the escape of a delimiter that begins at a place, 0 for none."""
+    """Return the length of the escaped delimiter that begins at an offset, or 0."""
     for row in range(OTHERS, len(bounds) - 1):
         size = bounds[row + 1] - bounds[row]
         if is_there(data, place, end, tokens, bounds[row], size):
@@ -276,12 +290,13 @@ def escape(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) ->
 
 @inner
 def marks(data: Octets, base: int, wanted: Octets) -> np.uint64:
-    """Return a bit for each of the 64 bytes from ``base`` that is one of those wanted; the data has 64 bytes or more."""
+    """Return a bit for each of the 64 bytes from ``base`` on that is in ``wanted``. The data have at least 64 bytes."""
+    # Near the end of the data, compare its last 64 bytes and shift out those before ``base``.
     beyond = max(0, base + 64 - len(data))
-    place = base - beyond
-    found = marks64(data, place, wanted[0]) | marks64(data, place, wanted[len(wanted) - 1])
+    start = base - beyond
+    found = marks64(data, start, wanted[0]) | marks64(data, start, wanted[len(wanted) - 1])
     for which in range(1, len(wanted) - 1):
-        found |= marks64(data, place, wanted[which])
+        found |= marks64(data, start, wanted[which])
     return found >> np.uint64(beyond)
 
 
@@ -301,13 +316,14 @@ def measure_fields(
     nulls: Mask,
     seen: Octets,
 ) -> int:
-    """Write Arrow's offsets of the fields first[row] + place, without quotes and escapes: a column a place.
+    """Write the Arrow offsets of the fields first[row] + place without quotes and escapes; one column per place.
 
-    ``offsets`` has all of the first column, then all of the second; so has ``begins``: where each value begins after its quote, as ~place
-    where it has escapes, and ``nulls``, which is empty, or all False and gets
-    the unquoted fields that are the text ``null``. ``seen`` has the flags
-    of each column ored. Some rows of all columns come after each other, so that what is known of their fields stays in cache.
-    Returns how many are null, -1 for a field that does not exist.
+    ``offsets`` has the offsets of the first column, then of the second, and so on. So has
+    ``begins``: where each value begins after its quote, or ~offset (negative) if it has escapes.
+    ``nulls`` is empty, or all False and gets the unquoted fields that are the text ``null``.
+    ``seen`` gets the flags of each column combined. A block of rows is done for all columns before
+    the next one, so that what is known of its fields stays in cache. Returns the number of nulls,
+    or -1 for a field that does not exist.
     """
     count = 0
     rows, nullable = len(first), len(nulls) > 0
@@ -353,10 +369,14 @@ def measure_part(
     begins: Offsets,
     nulls: Mask,
 ) -> tuple[int, np.uint8]:
-    """Write offsets after the first one, begins and nulls of some records; return how many are null, and the flags ored.
+    """Write the offsets, begins and nulls of one column for some records.
 
-    Arrays are parts of a column, with an item a record: numba need not look whether an index counts from the end, which takes as long as the rest.
+    Returns the number of nulls and the combined flags, or -1 for a field that does not exist. The
+    arrays are slices with one item per record (``offsets`` has one more, and its first item is
+    set).
     """
+    # Example: the fields AB and "C""D" have the begins 0 and ~4 (after the quote, with an escape), the
+    # sizes 2 and 3, and the offsets 0, 2, 5.
     count = 0
     around, nullable = len(quote), len(nulls) > 0
     total, every = np.int64(offsets[0]), np.uint8(0)
@@ -400,9 +420,9 @@ def copy_fields(
     bases: Longs,
     out: Octets,
 ) -> None:
-    """Copy the values of fields that ``measure_fields`` found, each column from its base in ``out``.
+    """Copy the values that ``measure_fields`` has measured, each column from its base in ``out`` on.
 
-    After each column there are ``SPARE`` bytes.
+    ``SPARE`` bytes follow each column.
     """
     rows = len(first)
     for block in range(0, rows, BLOCK):
@@ -434,7 +454,9 @@ def copy_part(
     begins: Offsets,
     out: Octets,
 ) -> None:
-    """Copy the values of some records to their offsets; arrays are as those of ``measure_part``."""
+    """Copy the values of one column for some records. The arrays are like those of ``measure_part``."""
+    # Copies write 32 bytes at a time and so overwrite later values, which are copied afterwards. The rows
+    # that cannot be copied this way are counted in ``left``, and ``copy_rest`` writes them last.
     at, limit, left = np.int64(offsets[0]), len(data) - SPARE, 0
     for row in range(len(begins)):
         end, begin = np.int64(offsets[row + 1]), np.int64(begins[row])
@@ -461,7 +483,7 @@ def copy_rest(
     begins: Offsets,
     out: Octets,
 ) -> None:
-    """Copy the values of some records that have escapes, or are too near the end of the data for words, byte by byte."""
+    """Copy, byte by byte, the values that have escapes or are too near the end of the data for words."""
     for row in range(len(first)):
         at, end, begin = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(begins[row])
         if begin < 0:
@@ -474,7 +496,7 @@ def copy_rest(
 
 @inner
 def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: Octets) -> int:
-    """Return the length of a value with its escaped quotes undone."""
+    """Return the length of a value after unescaping its quotes."""
     size, begins = end - start, escaped[0]
     while start < end:
         if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
@@ -489,7 +511,7 @@ def unescaped_size(data: Octets, start: int, end: int, quote: Octets, escaped: O
 def unescape(
     data: Octets, start: int, end: int, quote: Octets, escaped: Octets, out: Octets, at: int
 ) -> None:
-    """Write a value with its escaped quotes undone."""
+    """Write a value with its quotes unescaped."""
     begins = escaped[0]
     while start < end:
         if data[start] == begins and is_there(data, start, end, escaped, 0, len(escaped)):
@@ -516,12 +538,16 @@ def code_fields(
     recent_words: Words,
     recent_sizes: Longs,
 ) -> int:
-    """Write a number for each different text of the fields first[row] + place, in order of occurrence.
+    """Write a code for the text of each field first[row] + place: distinct texts are numbered in order of appearance.
 
-    ``known`` gets a row of each. ``recent`` has ``RECENT`` items, -1 at first: the number of the last text whose first bytes chose the item. So have
-    ``recent_words`` and ``recent_sizes``: its first eight bytes and its length, which are all of most strings.
-    Returns how many there are; ``FULL`` for more than ``known`` has room for, ``OUTSIDE`` for a field that does not exist.
+    ``known`` gets one row of each text. ``recent`` has ``RECENT`` items, all -1 at first: the code
+    of the last text whose first bytes selected that item. ``recent_words`` and ``recent_sizes`` are
+    the first eight bytes and the length of that text, which suffice to compare most strings.
+    Returns the number of texts, ``FULL`` if ``known`` has no room for them, or ``OUTSIDE`` for a
+    field that does not exist.
     """
+    # Example: the fields I, U, I, D get the codes 0, 1, 0, 2 and known = 0, 1, 3. The third one finds its
+    # code through ``recent``, if no other text has the same hash; otherwise all known texts are compared.
     count = 0
     if min(len(recent), len(recent_words), len(recent_sizes)) < RECENT:
         return OUTSIDE
@@ -557,7 +583,7 @@ def code_fields(
 
 @inner
 def first_word(data: Octets, begin: int, size: int) -> np.uint64:
-    """Return the first eight bytes of a text, zeros after fewer."""
+    """Return the first eight bytes of a text, padded with zeros."""
     if begin + 8 <= len(data):
         word = load8(data, begin)
         if size < 8:
@@ -571,7 +597,7 @@ def first_word(data: Octets, begin: int, size: int) -> np.uint64:
 
 @inner
 def chosen(word: np.uint64) -> int:
-    """Return a number less than ``RECENT`` that differs for most short strings."""
+    """Return a hash below ``RECENT`` of the first eight bytes of a text."""
     word ^= word >> np.uint64(32)
     word ^= word >> np.uint64(16)
     word ^= word >> np.uint64(5)
@@ -598,9 +624,10 @@ def same_text(data: Octets, starts: Offsets, ends: Offsets, field: int, other: i
 
 @kernel(writes=("places",))
 def find(data: Octets, size: int, token: Octets, places: Longs) -> int:
-    """Write where a token occurs in the first ``size`` bytes, from left to right without overlaps.
+    """Write the offsets of a token in the first ``size`` bytes, from left to right without overlaps.
 
-    Returns how often, ``FULL`` for more than there is room for, ``OUTSIDE`` where the bytes are fewer than ``size`` or a ``WINDOW``.
+    Returns their number, ``FULL`` if there is no room for them, or ``OUTSIDE`` if the data have
+    fewer bytes than ``size`` or than a ``WINDOW``.
     """
     if len(data) < max(size, WINDOW):
         return OUTSIDE
@@ -608,6 +635,7 @@ def find(data: Octets, size: int, token: Octets, places: Longs) -> int:
     place = 0
     begins = token[:1]
     while place + len(token) <= size:
+        # ``free`` is the end of the last match; marks before it would overlap with it.
         left = marks(data, place, begins)
         base, free = place, place
         while left != 0:

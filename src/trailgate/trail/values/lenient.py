@@ -1,4 +1,4 @@
-"""Decode a column of which some values are bad: those are null, and each has its problem."""
+"""Decode a column that may have bad values: these become null, and each has its problem in a second array."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from trailgate.trail.values.codec import Cells
 def decode_leniently(
     decode: Callable[[Cells], pa.Array], cells: Cells
 ) -> tuple[pa.Array, pa.Array | None]:
-    """Return the values and the problem of each bad one, None if all are good.
+    """Decode values. Returns them and the problem of each (null if it is good), or None if all are good.
 
-    A decoder names the first bad value only, so parts are tried: half as many values after a failure, twice as many after
-    a success. One bad value among n costs about two decodings of all.
+    A decoder reports only the first bad value, so ever smaller parts are tried: half as many values
+    after a failure, twice as many after a success. One bad value among n costs about two decodings
+    of all n.
     """
     try:
         return decode(cells), None
