@@ -291,7 +291,7 @@ def test_what_does_not_fit_the_tables_is_an_error_when_loaded(
 def test_users_cannot_be_left_out_without_txowner(place: Path) -> None:
     (place / "p.properties").write_text(PROPERTIES.replace("delim.txowner=owner\n", ""))
 
-    with pytest.raises(OptionError, match="left out by txowner, which the properties do not have"):
+    with pytest.raises(OptionError, match="excluded by txowner, which the properties do not set"):
         capture_of(place, "EXCLUDEUSER bob")
 
 
@@ -343,8 +343,8 @@ def test_a_table_that_nothing_fits_is_noted_with_the_flag_that_captures_again(pl
     first = capture_files("in", "ot", extract="e.prm", message_per="line")
 
     assert first.notes == (
-        "line 5, TABLE B.*: no table of the messages fits; there are S.T, S.U. The messages count as captured: when the statement is right, --again captures them once more",
-        "line 6, TABLE S.TT: no table of the messages fits; there are S.T, S.U. Did you mean S.T? The messages count as captured: when the statement is right, --again captures them once more",
+        "line 5, TABLE B.*: no table of the messages fits; there are S.T, S.U. The messages count as captured: after correcting the statement, capture them with --again",
+        "line 6, TABLE S.TT: no table of the messages fits; there are S.T, S.U. Did you mean S.T? The messages count as captured: after correcting the statement, capture them with --again",
     )
     (place / "e.prm").write_text(lines + "TABLE S.*;")
     assert capture_files("in", "ot", extract="e.prm", message_per="line").operations == 0

@@ -209,7 +209,7 @@ def test_every_body_that_is_sent_is_stored_once_or_refused(
                 messages = received([body for _, body in window], [own for own, _ in window])
                 wanted = naive(stored, window, 4)
                 if wanted is None:
-                    with pytest.raises(BrokerError, match="came before, with another body"):
+                    with pytest.raises(BrokerError, match="was used before, with another body"):
                         journal.append(messages)
                     continue
                 found = journal.append(messages).messages.to_pylist()
@@ -228,6 +228,6 @@ def test_ids_of_an_earlier_version_have_no_checksums_and_are_known(tmp_path: Pat
     with Journal(folder, SMALL) as journal:
         assert journal.next == 2
         assert strings([journal.append(received(["other", "c"], ["a", "c"]))]) == ["c"]
-        with pytest.raises(BrokerError, match="c came before, with another body"):
+        with pytest.raises(BrokerError, match="c was used before, with another body"):
             journal.append(received(["other"], ["c"]))
         assert journal.next == 3
