@@ -20,9 +20,9 @@ from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 
 FILL_IN: Final = "TO FILL IN: "
-SCHEMA: Final = "MY"  # of tables whose message names none
+SCHEMA: Final = "MY"  # the schema of tables whose messages have none
 
-# The values of insert, update, delete and truncate, as they are written together.
+# Common sets of values for insert, update, delete and truncate.
 STYLES: Final = (
     ("I", "U", "D", "T"),
     ("INS", "UPD", "DEL", "TRUNC"),

@@ -1,8 +1,9 @@
-"""Continue a trail at a stored position, if it still is the trail that the position is of.
+"""Continue a trail at a stored position, after checking that it is still the same trail.
 
-A stored position names the last operation that was applied. Beside it are the commit sequence number (CSN) and a digest of the operation's record: another trail
-under the same prefix has others. ``reached`` is where the next batch begins. It may be in a later file than the position,
-so files before it are not needed any more.
+A stored position has the last operation that was applied, its commit sequence number (CSN), and a
+digest of its record. A different trail under the same prefix has a different record there.
+``reached`` is where the next batch begins; it may be in a later file, so that earlier files can be
+removed.
 """
 
 from __future__ import annotations
@@ -21,13 +22,16 @@ from trailgate.trail.format.tokens import LOGCSN
 from trailgate.trail.records.record import TrailRecord, decode_record
 
 DIGEST_BYTES: Final = 8
-CONTINUE: Final = "Put the files back. To continue without the missing operations, name another group and skip what is applied: --group NAME{}"
-ANOTHER: Final = "To continue the earlier trail, put its files back. To apply this one from its beginning, empty the tables and name another group: --group NAME"
+CONTINUE: Final = "Restore the files. To continue without the missing operations, use a different group and skip the applied ones: --group NAME{}"
+ANOTHER: Final = "To continue the earlier trail, restore its files. To apply this one from its beginning, empty the tables and use a different group: --group NAME"
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPosition:
-    """How far a trail was read: the last operation's position and CSN, a digest of its record, and where reading continues, each if it is known."""
+    """How far a trail was read: the last operation's position, CSN and digest, and where to continue.
+
+    All but the position may be unknown.
+    """
 
     position: str
     csn: str | None = None
@@ -36,17 +40,17 @@ class StoredPosition:
 
     @property
     def place(self) -> TrailPlace:
-        """Return the position as a place."""
+        """The position of the last operation."""
         return TrailPlace(*parse_position(self.position))
 
     @property
     def needed(self) -> TrailPlace:
-        """Return the first place that must still be in the trail."""
+        """The first position that must still be in the trail."""
         return TrailPlace(*parse_position(self.reached)) if self.reached else self.place
 
 
 def record_digest(trail: TrailFiles, place: TrailPlace) -> str:
-    """Return the digest of the record at a place; raises DecodeError if none begins there."""
+    """Return the digest of the record at a position. Raises DecodeError if none begins there."""
     with TrailFileReader(trail.file(place.number)) as reader:
         data = reader.read(place.offset, LONGEST)
         record = decode_record(data, order=reader.order, base=place.offset)
@@ -54,7 +58,11 @@ def record_digest(trail: TrailFiles, place: TrailPlace) -> str:
 
 
 def continued(trail: TrailFiles, stored: StoredPosition) -> TrailPlace:
-    """Return where reading continues after a stored position. Raises StorageError if files or bytes are missing, or if the trail or a file of it is another one."""
+    """Return where reading continues after a stored position.
+
+    Raises StorageError if files or bytes are missing, or if the trail or one of its files is a
+    different one.
+    """
     place, needed = stored.place, stored.needed
     _check_files(trail, stored)
     if place.number >= trail.begin.number:
@@ -65,6 +73,7 @@ def continued(trail: TrailFiles, stored: StoredPosition) -> TrailPlace:
 
 
 def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
+    """Raise StorageError if files or bytes that must still exist are missing."""
     needed, first = stored.needed, trail.begin.number
     where = Where(source=trail.prefix)
     if needed.number < first:
@@ -89,7 +98,7 @@ def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
             else TrailPlace(needed.number, trail.file(needed.number).size)
         )
         raise StorageError(
-            f"the trail was cut back, or another one was written: it was applied up to position {_short(stored.place)}, and read up to {_short(needed)}, "
+            f"the trail was shortened or replaced: it was applied up to position {_short(stored.place)} and read up to {_short(needed)}, "
             f"but {'ends' if end == trail.end else 'this file ends'} at {_short(end)}",
             where=where,
             hint=ANOTHER,
@@ -97,7 +106,7 @@ def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
 
 
 def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
-    """Raise StorageError if another record is at the position, or one of another transaction."""
+    """Raise StorageError if the record at the position is a different one."""
     place = stored.place
     file = trail.file(place.number)
     with TrailFileReader(file) as reader:
@@ -106,16 +115,16 @@ def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
         try:
             record = decode_record(data, order=reader.order, base=place.offset)
         except DecodeError:
-            raise _another(trail, stored, "no record begins there now") from None
+            raise _another(trail, stored, "no record starts there now") from None
     if stored.digest and stored.digest != _digest(data[: record.length].tobytes()):
-        raise _another(trail, stored, "the record there is another one now")
+        raise _another(trail, stored, "the record there is a different one now")
     csn = _csn(trail, place, record)
     if stored.csn is not None and csn is not None and csn != stored.csn:
         raise _another(trail, stored, f"the CSN there is {csn} now")
 
 
 def _csn(trail: TrailFiles, place: TrailPlace, record: TrailRecord) -> str | None:
-    """Return the CSN of a record: its own, or that of the first record of its transaction."""
+    """Return the CSN of a record, or that of its transaction's first record, or None."""
     raw = record.token(LOGCSN)
     if raw is None:
         begin = last_begin(trail, place)
@@ -131,7 +140,7 @@ def _another(trail: TrailFiles, stored: StoredPosition, problem: str) -> Storage
     csn = "" if stored.csn is None else f", CSN {stored.csn}"
     name = name_of(trail.file(stored.place.number).path)
     return StorageError(
-        f"another trail was written under this prefix: {name} was applied up to byte {stored.place.offset}{csn}, and {problem}",
+        f"a different trail was written under this prefix: {name} was applied up to byte {stored.place.offset}{csn}, but {problem}",
         where=Where(source=trail.prefix),
         hint=ANOTHER,
     )
