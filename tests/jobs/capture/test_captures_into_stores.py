@@ -223,7 +223,7 @@ def test_files_that_are_not_the_trails_are_not_overwritten(place: StoredPlace) -
     place.bucket.put("dirdat/on000000001", b"mine")
     place.write(row(2))
 
-    with pytest.raises(StorageError, match=r"its manifest does not have .*on000000001"):
+    with pytest.raises(StorageError, match=r"is not in its manifest .*on000000001"):
         place.run("on")
 
     assert place.bucket.get("dirdat/on000000001") == b"mine"

@@ -226,7 +226,7 @@ def test_the_source_must_give_the_same_again(prefix: Path) -> None:
         found = appender.recovered
 
     assert [batch.rows for batch in found.skip([changes(SOURCE)])] == [2]
-    with pytest.raises(StorageError, match="gave 1 of 2 transactions again"):
+    with pytest.raises(StorageError, match="repeated only 1 of the 2 transactions"):
         list(found.skip([changes(SOURCE[:1])]))
     with pytest.raises(StorageError, match="where the trail has"):
         list(replace(found, transactions=1).skip([changes(SOURCE)]))
@@ -321,7 +321,7 @@ def test_a_file_that_the_writer_did_not_begin_is_not_touched(prefix: Path, mode:
     foreign = Path(f"{prefix}000000001")
     foreign.write_bytes(b"mine")
 
-    with pytest.raises(StorageError, match="does not know of file ot000000001"):
+    with pytest.raises(StorageError, match="does not include file ot000000001"):
         TrailAppender(prefix, None, AppendOptions(mode))
     assert foreign.read_bytes() == b"mine"
 
@@ -351,7 +351,7 @@ def test_options_that_do_not_go_together_are_refused(prefix: Path) -> None:
     write(prefix, SOURCE, AppendOptions())
     with pytest.raises(OptionError, match="end in 9 digits"):
         TrailAppender(prefix, None, AppendOptions(seq_digits=6))
-    with pytest.raises(OptionError, match="level 0 does not mix"):
+    with pytest.raises(OptionError, match="level 0 cannot be mixed"):
         TrailAppender(prefix, None, AppendOptions(trail_format=TrailFormat(0)))
 
 

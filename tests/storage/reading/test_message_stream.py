@@ -92,7 +92,7 @@ def test_a_file_that_comes_too_late_is_an_error_in_one_process() -> None:
     ("late", "problem"),
     [
         (FoundFile("in/m0000a", 1, 0), "4 files sort up to m0002, of which 3 were taken"),
-        (FoundFile("in/m0000a", 1, 99), "came, or was changed, after m0002 was taken"),
+        (FoundFile("in/m0000a", 1, 99), "was added or changed after m0002 was taken"),
     ],
 )
 def test_a_file_that_comes_too_late_is_an_error_after_a_restart(

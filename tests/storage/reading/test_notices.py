@@ -17,7 +17,7 @@ from trailgate.jobs.checking import check_trail
 from trailgate.storage.reading.trails import read_trail
 from trailgate.trail.findings import NEWER
 
-HELD = "the last operation of an open transaction is left out"
+HELD = "the last operation of an open transaction is skipped"
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_level_newer_than_those_known_is_logged_and_noted(
 ) -> None:
     prefix = write_files(tmp_path / "ot", [inserts([1])], level=99)
     assert read_trail(prefix, records=records).read_all().num_rows == 1  # type: ignore[arg-type]
-    assert "the trail is of level 99, and levels up to 7 are known" in caplog.text
+    assert "the trail has level 99, but only levels up to 7 are known" in caplog.text
     report = check_trail(str(prefix))
     assert NEWER.name in {found.kind for found in report.findings}
     assert report.whole

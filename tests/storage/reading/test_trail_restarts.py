@@ -161,6 +161,6 @@ def test_a_last_record_that_is_continued_by_nothing_is_an_error(tmp_path: Path) 
     trail = find_trail(write_files(tmp_path / "ot", files))
 
     with pytest.raises(
-        TruncatedError, match="the last record is continued, but nothing follows it"
+        TruncatedError, match="the last record should be continued, but nothing follows it"
     ):
         keys(read_trail(trail))

@@ -143,7 +143,7 @@ def _gone(prefix: Path) -> None:
         (_cut_back, "was cut back"),
         (_written_anew, "was written anew"),
         (_removed, "was removed before it was read"),
-        (_gone, "is not there any more"),
+        (_gone, "no longer exists"),
     ],
 )
 def test_a_trail_changed_behind_what_was_handed_on_is_an_error(

@@ -201,7 +201,7 @@ def _check_lengths(data: Octets, frames: Frames, framing: Framing) -> None:
     if bad is not None and not framing.skips and bad.any():
         lengths = frames.ends - frames.starts
         row = int(bad.argmax())
-        offsets = frames.starts if frames.offsets is None else frames.offsets
+        offsets = frames.starts if frames.places is None else frames.places
         begin = int(offsets[row]) - _HEADS.get(framing.kind, 0)
         where = Where(offset=begin, raw=data[begin : begin + 64].tobytes())
         limits = (

@@ -30,7 +30,8 @@ from trailgate.storage.files.addresses import (
 )
 from trailgate.storage.files.found_files import WILD, matches
 
-# Only 6 and 9 digits are legal (trail format §1). The longer run wins: t1000000000 is t1 and 9.
+# Only 6 and 9 digits are legal (trail format §1). Nine are tried first, so t1000000000 is the prefix
+# t1 and the number 000000000.
 NUMBERED: Final = re.compile(r"(?P<prefix>.*?)(?P<number>\d{9}|\d{6})")
 HINT: Final = "Name a trail by its prefix, such as dirdat/ot for dirdat/ot000000000"
 

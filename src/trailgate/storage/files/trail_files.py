@@ -118,7 +118,7 @@ def find_trail(path: Address, definitions: Address | Definitions | None = None) 
     """
     trail = find_begun_trail(path, definitions)
     if trail is None:
-        raise StorageError("there are no trail files", where=Where(source=str(path)), hint=HINT)
+        raise StorageError("no trail files here", where=Where(source=str(path)), hint=HINT)
     return trail
 
 
@@ -225,7 +225,7 @@ def look_at(path: str, definitions: str | None = None) -> FoundTrail:
     except StorageError as error:
         faults.append(error.problem)
     if not listing.files and manifest is None:
-        raise StorageError("there are no trail files", where=Where(source=path), hint=HINT)
+        raise StorageError("no trail files here", where=Where(source=path), hint=HINT)
     known: Definitions | None = None
     if definitions is not None:
         known = read_definitions(definitions)

@@ -1,4 +1,4 @@
-"""Read messages of a journal by number: as batches for readers that follow it, and as tables and lines for display.
+"""Read messages of a journal by number, as batches for readers and as tables and lines for display.
 
 Nothing is locked or removed, so a journal can be read while it is being written. ``JournalIndex``
 locates frames incrementally as the journal grows; ``JournalRange`` reads a range of messages.

@@ -98,7 +98,7 @@ def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
             else TrailPlace(needed.number, trail.file(needed.number).size)
         )
         raise StorageError(
-            f"the trail was shortened or replaced: it was applied up to position {_short(stored.place)} and read up to {_short(needed)}, "
+            f"the trail was cut back, or another one was written: it was applied up to position {_short(stored.place)}, and read up to {_short(needed)}, "
             f"but {'ends' if end == trail.end else 'this file ends'} at {_short(end)}",
             where=where,
             hint=ANOTHER,
@@ -140,7 +140,7 @@ def _another(trail: TrailFiles, stored: StoredPosition, problem: str) -> Storage
     csn = "" if stored.csn is None else f", CSN {stored.csn}"
     name = name_of(trail.file(stored.place.number).path)
     return StorageError(
-        f"a different trail was written under this prefix: {name} was applied up to byte {stored.place.offset}{csn}, but {problem}",
+        f"another trail was written under this prefix: {name} was applied up to byte {stored.place.offset}{csn}, but {problem}",
         where=Where(source=trail.prefix),
         hint=ANOTHER,
     )

@@ -85,7 +85,7 @@ class TrailLocation:
         return bool(self._file_names("")) or self.backend.read(".checkpoint.json") is not None
 
     def _file_names(self, after: str) -> list[str]:
-        """Return the names of trail files after one."""
+        """Return the names of the trail's files that sort after ``after``."""
         digits = ((name, number_digits(name)) for name in self.backend.names(after))
         return [name for name, some in digits if some and name[:-some] == self._stem]
 
