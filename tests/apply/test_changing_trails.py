@@ -631,7 +631,7 @@ FOLLOWED: Final = {
         "",
     ),
     "the last file is removed": (append(1, *flat(20, 22)), remove(1), keys(range(22)), "cut back"),
-    "the trail is made again": (append(1, *flat(20, 22)), rewrite([flat(0, 10), flat(50, 90)]), keys(range(22)), "was written anew"),
+    "the trail is made again": (append(1, *flat(20, 22)), rewrite([flat(0, 10), flat(50, 90)]), keys(range(22)), "was rewritten"),
     "a file between is removed": (append(1, *flat(20, 22)), both(rewrite([*THREE, flat(30, 40)]), remove(2)), None, "files are missing"),
     "files are removed before they are read": (append(1, *flat(20, 22)), rewrite(THREE[2:], 2), None, "removed before it was read"),
 }  # fmt: skip

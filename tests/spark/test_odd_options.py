@@ -281,7 +281,7 @@ def test_a_stream_refuses_a_pattern_for_which_it_would_wait(
 
     said = outcome(way, given, notices)
 
-    assert ("pattern" in said) or ("takes a folder" in said)
+    assert ("pattern" in said) or ("needs a folder" in said)
 
 
 def test_what_a_format_does_not_do_is_a_line(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def test_directives_that_do_not_concern_items_are_skipped() -> None:
         ),
         ("       >>IF 1 =\n       >>END-IF\n", "a value was expected after >>IF 1 ="),
         ("       >>IF 1 / 0 = 1\n       >>END-IF\n", "a division by zero"),
-        ("       >>IF (1 = 1\n       >>END-IF\n", "without its end|not part"),
+        ("       >>IF (1 = 1\n       >>END-IF\n", "is not closed|not part"),
         ("       >>IF X'41' = 'A'\n       >>END-IF\n", "the literal X'41'"),
         (
             "       >>DEFINE A AS 1\n       >>DEFINE A AS 2\n",

@@ -64,7 +64,7 @@ def test_a_copybook_has_its_layout(path: Path) -> None:
             "01 A.\n   05 B PIC Q.",
             r"'Q' in the picture Q is not a picture symbol .*line 2, column 13",
         ),
-        ("01 A.\n   05 B PIC X(0).", "repeats X no time"),
+        ("01 A.\n   05 B PIC X(0).", "repeats X zero times"),
         ("01 A.\n   05 B.", "B has neither a picture nor items .*line 2, column 4"),
         ("01 A.\n   05 B PIC 9(4) COMP-7.", "a clause of B was expected, not COMP-7 .*column 18"),
         ("01 A.\n   05 B REDEFINES C PIC X.", "B redefines C, which does not exist"),

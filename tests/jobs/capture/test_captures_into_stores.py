@@ -217,7 +217,7 @@ def test_a_run_that_pauses_while_another_one_publishes_loses_nothing(second: Sec
 def test_files_that_are_not_the_trails_are_not_overwritten(place: StoredPlace) -> None:
     place.bucket.put("dirdat/ot000000000", b"mine")
     place.write(row(1))
-    with pytest.raises(StorageError, match="without a manifest"):
+    with pytest.raises(StorageError, match="has no manifest"):
         place.run("ot")
     place.run("on")
     place.bucket.put("dirdat/on000000001", b"mine")

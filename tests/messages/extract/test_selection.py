@@ -239,7 +239,7 @@ def test_tokens_are_added_to_operations(place: Path) -> None:
         ("TABLE S.T, FILTER (NOWHERE = 1);", "no column NOWHERE", 3),
         (
             "TABLE S.T, FILTER (NAME = 1);",
-            "the column NAME (text) and a number are not compared",
+            "the column NAME (text) and a number cannot be compared",
             3,
         ),
         ("TABLE S.*, KEYCOLS (NAME);", "no column NAME in table S.U", 3),

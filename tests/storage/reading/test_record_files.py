@@ -203,7 +203,7 @@ def test_an_index_that_cannot_be_kept_is_an_error(tmp_path: Path) -> None:
     path.write_bytes(frame([b"abcd"] * 9, Framing(FrameKind.RDW)))
     (tmp_path / ".data.records").mkdir()
 
-    with pytest.raises(StorageError, match=r"cannot be kept: .*splitSearch=index"):
+    with pytest.raises(StorageError, match=r"cannot be stored: .*splitSearch=index"):
         plan_record_splits(find_record_files(path), Framing(FrameKind.RDW), 20, Search.KEPT)
     assert sorted(one.name for one in tmp_path.iterdir()) == [".data.records", "data"]
 

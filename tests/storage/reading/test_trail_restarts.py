@@ -88,7 +88,7 @@ def test_what_is_left_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         ("ot000000001", 1),
     ]
     assert "ot000000000, byte" in caplog.text
-    assert "2 records of a transaction" in caplog.text
+    assert "2 records of an unfinished transaction" in caplog.text
 
 
 def test_what_does_not_come_again_is_not_dropped_in_silence(tmp_path: Path) -> None:

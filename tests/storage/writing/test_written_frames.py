@@ -226,7 +226,7 @@ def test_rows_without_positions_are_written_where_they_are_whole(
     check(rows, written(folder, [bare]))
     with pytest.raises(
         TransactionError,
-        match="rows of the transaction tx3 of CSN 1003 were left out, and without positions",
+        match="rows of the transaction tx3 of CSN 1003 are missing, and without positions",
     ):
         written(folder, [torn])
 
