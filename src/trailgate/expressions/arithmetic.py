@@ -49,6 +49,7 @@ def _decimals(value: Value, rows: int) -> pa.Array:
     try:
         text = check_number_text(text)
         _check_digits(text, "a number")
+        # The scale is the number of characters after the point, or 0 without one.
         points = pc.find_substring(text, ".")
         places = pc.if_else(
             pc.less(points, 0), 0, pc.subtract(pc.utf8_length(text), pc.add(points, 1))
@@ -81,6 +82,7 @@ def _remainder(one: pa.Array, other: pa.Array) -> pa.Array:
         raise OptionError("a remainder needs two integers") from None
     if pc.any(pc.equal(whole[1], 0), min_count=0).as_py():
         raise OptionError("remainder of a division by 0")
+    # NULL operands are replaced by 1, and masked in the result.
     nulls = np.asarray(pc.or_(*(pc.is_null(part) for part in whole)))
     values = (part.fill_null(1).to_numpy() for part in whole)
     return pa.array(np.fmod(*values), mask=nulls).cast(pa.decimal128(19, 0))

@@ -70,6 +70,7 @@ def write_part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart:
                 writers[name] = files.enter_context(table_writer)
             return writers[name]
 
+        # A single table always gets a file, several ones only in the first part.
         for name in schemas if len(schemas) == 1 or not number else ():
             writer(name)
         for name, table in _group(read_tables(part, job.options, decoder), schemas):

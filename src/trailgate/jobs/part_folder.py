@@ -71,6 +71,7 @@ class PartFolder:
 
     def check_new(self) -> None:
         """Raise StorageError if the folder is not empty, after completing an interrupted publication."""
+        # An existing state means that a run has published here.
         backend, state, completed = self.backend.recover()
         if state is not None:
             backend.sweep(self._is_part)
@@ -111,6 +112,7 @@ class PartFolder:
 
     def publish(self, parts: Iterable[WrittenPart]) -> None:
         """Give all parts their final names, and mark the folder as complete."""
+        # Another run has published since ``check_new``; state() raises a clearer error if so.
         if not self.backend.appends and self._has_files():
             self.backend.state()
             raise self._not_empty(NEW)

@@ -76,6 +76,8 @@ def read_changes(
     """
 
     def select(batch: ChangeBatch) -> Mask:
+        # One entry per operation of the batch; ``block.order`` are the indexes of a block's
+        # operations.
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
             if seen is not None:
@@ -188,6 +190,8 @@ class _Run:
     def take(self, batch: ChangeBatch) -> None:
         """Write a batch's messages, and commit them up to the last transaction end in it."""
         messages = self._writer.write(batch)
+        # Rows before ``stop`` belong to complete transactions; ``safe`` is the number of their
+        # messages.
         stop = rows_to_last_end(batch.tx_indicators())
         if not stop:
             self._add_open(batch, 0, batch.rows, len(messages))

@@ -43,6 +43,7 @@ class Replacement:
             return None
         at, comments = place, list[Token]()
         for number, wanted in enumerate(self.old):
+            # Comments between matched words are skipped, and kept after the replacement.
             while number and at < len(tokens) and tokens[at].kind is TokenKind.COMMENT:
                 comments.append(tokens[at])
                 at += 1
@@ -84,6 +85,8 @@ class Replacement:
             )
             for number, token in enumerate(self.new)
         ]
+        # The rest of the first word stays before the replacement: for TRAILING ==-OLD==, A-OLD
+        # keeps A.
         if self.part == "TRAILING" and (kept := first_token.text[: -len(self.old[0].text)]):
             replaced_words = [replace(first_token, text=kept), *_glued(replaced_words)]
         if self.part == "LEADING" and (kept := last.text[len(self.old[-1].text) :]):
@@ -133,6 +136,7 @@ class CopybookText:
         begin = place = 0
         while place < len(copied):
             starts = copied[place].first or not place or copied[place - 1].kind is TokenKind.PERIOD
+            # The rules apply to the text up to the next REPLACE statement.
             if copied[place].upper == "REPLACE" and starts:
                 found += replace_words(copied[begin:place], replaces.rules)
                 statement, place = _statement(copied, place)

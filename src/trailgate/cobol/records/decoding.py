@@ -319,6 +319,7 @@ class RecordDecoder:
             real=real,
         )
         wanted = [item for item in columns_below(placed.root) if item.name in self._wanted]
+        # Only counters on which wanted items depend are reported.
         depends = frozenset[Occurs]().union(*{item.depends for item in wanted})
         for key in {counter_key(occurs) for occurs in depends if occurs.counter}:
             found.faults.extend(counters[key].faults)
@@ -373,8 +374,10 @@ class RecordDecoder:
         """
         decode, explain, classify = self._decoder_of(kind)
         rows = len(records)
+        # An empty matrix is decoded too, as the column's type is needed.
         if not rows:
             decoded = decode(np.zeros((0, kind.size), np.uint8))
+        # A single item that all records have: decode it where it is, without copying.
         elif len(members) == 1 and presence[0][0] is None:
             decoded = decode(matrix_of(records, members[0]))
         else:
@@ -385,12 +388,14 @@ class RecordDecoder:
                 self._copy_each(records, members, presence, matrix)
             decoded = decode(matrix)
         for index, (item, (mask, short)) in enumerate(zip(members, presence, strict=True)):
+            # Each item has its own block of rows in the matrix.
             cut = slice(index * rows, (index + 1) * rows)
             values = decoded.values[cut] if len(members) > 1 else decoded.values
             bad = None if decoded.bad is None else decoded.bad[cut]
             if mask is not None:
                 bad = None if bad is None else bad & mask
                 values = without(values, ~mask)
+            # A padded field that is still bad is reported as too short, not as bad bytes.
             if bad is not None and short is not None:
                 findings.faults.append(_short_fault(item, bad & short))
                 bad = bad & ~short
@@ -447,11 +452,13 @@ class RecordDecoder:
         if item.active is not None:
             short &= item.active
         size = bytes_present(records, item)
+        # Records without any byte of the item, and records with some.
         missing, part = short & (size <= 0), short & (size > 0)
         usage, blank = item.field.usage, self.options.values.blank
         text = usage in _TEXTS
         # A record that ends inside a multi-byte character is not padded.
         filled = part & (size % len(self._fill(item.field)) == 0)
+        # Only text and printed numbers can be padded. With short=null a cut number is NULL.
         if not text and (policy is Short.NULL or usage not in _PRINTED):
             filled[:] = False
         nulls = missing
@@ -488,6 +495,7 @@ class RecordDecoder:
             copy_items(records, item, usable, matrix)
         decoded = self._counters[item.field](matrix)
         unread = decoded.values.is_null().to_numpy(zero_copy_only=False)
+        # Bad counters that are not reported as part of a wanted column.
         new = unread if usable is None else unread & usable
         if wanted and decoded.bad is not None:
             new = new & ~decoded.bad
@@ -612,6 +620,7 @@ def _short_fault(item: Item, rows: Mask) -> Fault:
 def _is_redefined(item: Item) -> bool:
     """Return True if a REDEFINES shares bytes with the item or with a group around it."""
     for group, field in pairwise((*item.groups, item.field)):
+        # Two fields share bytes if one redefines the other, or both redefine a third.
         base = (field.redefines or field.name).upper()
         for other in group.children:
             if other is field or other.filler:

@@ -134,6 +134,7 @@ def date_format(values: Sequence[str]) -> str:
     match = _DATE.fullmatch(values[0]) if values else None
     if match is None or not all(map(_DATE.fullmatch, values)):
         return ""
+    # Try the possible orders of day, month and year; the first that parses all values wins.
     for day in _days(match):
         form = day
         if match["between"]:

@@ -63,6 +63,7 @@ def propose_json(bodies: Sequence[bytes]) -> str:
 
 def _documents(body: bytes, number: int) -> Iterator[Any]:
     """Yield the JSON documents of a message; for an array, each of its elements."""
+    # Numbers stay text, so that they keep all digits.
     decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
     try:
         text = body.decode("utf-8-sig")
@@ -382,6 +383,7 @@ def _are_times(values: Sequence[str]) -> bool:
 
     These are texts of a known format, or milliseconds or microseconds since 1970.
     """
+    # 13 digits are milliseconds, 16 digits are microseconds.
     numbers = all(one.isdigit() and len(one) in (13, 16) for one in values)
     return numbers or bool(date_format(values))
 

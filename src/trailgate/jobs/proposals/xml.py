@@ -154,6 +154,7 @@ class _Messages:
 
     def _tops(self) -> list[Rule]:
         """Return the top rules: one for transactions, or those for operations if they are whole messages."""
+        # From the most to the least certain sign of an operation.
         operations_found = (
             self._typed(_OPERATIONS) or self._named() or self._typed(_ANY) or self._plain()
         )
@@ -335,6 +336,7 @@ class _Messages:
         for name in dict.fromkeys(child.name for one in group for child in one.children):
             below = [child for one in group for child in one.children if child.name == name]
             owner = {id(child): direct[id(child.parent)] for child in below}
+            # True if an operation has this child more than once.
             several = len({id(child.parent) for child in below}) < len(below)
             path = f"./{name}"
             if self._put_cells(rule, below, owner, path, ""):
@@ -451,6 +453,7 @@ def _is_name(source: Source, group: Group) -> bool:
     """
     if not _NAMES.fullmatch(source.name) or not all(map(IDENTIFIER.fullmatch, source.values)):
         return False
+    # Each operation may use a column name only once.
     pairs = {
         (id(one.parent), value.upper()) for one, value in zip(group, source.values, strict=True)
     }

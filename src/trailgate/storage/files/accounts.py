@@ -111,6 +111,7 @@ def azure_place(address: str) -> AzurePlace:
         )
         if account_host["service"] == "dfs":
             path, inside = f"{user}/{path}", False
+    # Some other server, such as an emulator: the account is the user, the container in the path.
     elif "." in host or ":" in host:
         account = replace(account, name=user, blob=host, dfs=host)
     else:
@@ -187,6 +188,7 @@ def _parse_connection(text: str) -> AzureAccount:
     if "blobendpoint" in parts:
         url = urlsplit(parts["blobendpoint"])
         scheme, host, path_name = url.scheme, url.netloc, url.path.strip("/")
+        # The host may start with the account's name, or the path may have it.
         if not path_name and host.startswith(f"{name or host.partition('.')[0]}."):
             name = name or host.partition(".")[0]
             blob = host.removeprefix(name)

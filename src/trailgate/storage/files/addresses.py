@@ -46,6 +46,7 @@ Address = str | os.PathLike[str]
 def locate(address: Address) -> tuple[fs.FileSystem, str]:
     """Return the file system of an address, and the path in it. Raises OptionError."""
     text = os.fspath(address)
+    # file:/x, file:///x and file://x all mean the path /x.
     if text.startswith("file:"):
         text = "/" + text.removeprefix("file:").lstrip("/")
     if "\0" in text:

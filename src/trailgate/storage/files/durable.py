@@ -126,6 +126,7 @@ def lock(prefix: str, wait: float = 0.0, what: str = "trail") -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
+        # flock belongs to the open file, so it is released when the process ends.
         if not _acquire(handle, time.monotonic() + wait):
             holder = _holder(handle)
             problem = f"another run is writing this {what}{holder and f': {holder}'}"

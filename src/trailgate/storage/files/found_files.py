@@ -100,6 +100,7 @@ def find_files(
         for file in files:
             # A single file keeps the address by which it was requested.
             path = address if file.path == place else spell(file.path)
+            # With several addresses, the same file may be named in different ways.
             spot = path if len(addresses) == 1 else _spot(store, file, path)
             files_by_spot.setdefault(spot, FoundFile(path, file.size, file.mtime_ns))
     return tuple(files_by_spot.values())
@@ -243,6 +244,8 @@ def even_cuts(sizes: Sequence[int], split_bytes: int) -> Iterator[tuple[int, int
     total = ends[-1] if ends else 0
     parts = -(-total // split_bytes)
     for part in range(1, parts):
+        # The offset of the boundary in the concatenation of all files, and the file that contains
+        # it.
         border = total * part // parts
         index = bisect_right(ends, border)
         yield index, border - (ends[index] - sizes[index])

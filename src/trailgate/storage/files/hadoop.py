@@ -161,6 +161,7 @@ def ask(authority: str, request: str, path: str, *arguments: Any) -> Any:
         raise
     except (OSError, RuntimeError, ValueError) as error:
         raise refusal(error) from None
+    # A panic of the Rust client is not an Exception.
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # pyo3's, which cannot be imported
             raise

@@ -103,6 +103,7 @@ class TrailFiles:
     def until(self, end: TrailPlace) -> TrailFiles:
         """Return the trail as if it ended at a position, which must be the end of a record."""
         files = self.files[: end.number + (end.offset > 0) - self.files[0].number]
+        # The position is the start of a file, so the files before it are complete.
         if not files or files[-1].number < end.number:
             return replace(self, files=files, growing=False, cut_off=False)
         last = replace(files[-1], size=min(end.offset, files[-1].size))

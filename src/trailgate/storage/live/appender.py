@@ -127,6 +127,7 @@ class TrailAppender:
         if self._broken:
             problem = "writing was interrupted before: open the trail again"
             raise StorageError(problem, where=Where(source=self._prefix))
+        # Stays True if the block raises.
         self._broken = True
         yield
         self._broken = False

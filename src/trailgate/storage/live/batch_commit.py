@@ -130,6 +130,7 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
                 target, location=location, definitions=location.merged(target.definitions)
             )
             location.publish(own, before, after, placed)
+        # Another run has published: read the manifest again and retry.
         except OvertakenError:
             continue
         return True
@@ -226,6 +227,7 @@ class _Commit:
         path, staged = self._path(last.name), self.target.staging / segment.name
         with writing(staged):
             body = staged.read_bytes()[begin:]
+        # The header must not state a final size while the file grows.
         patches = opening_patches(path)
         self._change(path, last.size, [*patches, (last.size, body)])
         size, count = last.size + len(body), (last.operations or 0) + segment.operations

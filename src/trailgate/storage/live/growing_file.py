@@ -143,6 +143,7 @@ class GrowingFile:
         assert self._file is not None
         assert self._header is not None
         data = encode_header(header)
+        # The header is overwritten in place, so its length must not change.
         if len(data) != len(encode_header(self._header)):
             raise StorageError(f"the header of file {self.number} was not written by this version")
         self._file.write(0, data)

@@ -78,6 +78,7 @@ class KnownIds:
         """
         names = ids["id"].to_pylist()
         found = np.ones(len(names), bool)
+        # The usual case: no id is known, and none occurs twice.
         if self._sums.keys().isdisjoint(names) and len(set(names)) == len(names):
             return found
         seen: dict[str, int | None] = {}
@@ -132,6 +133,7 @@ class Stored:
     def offsets(self) -> Longs:
         """The offset of each body in its segment, in ascending order."""
         bodies = self.messages["body"]
+        # Arrow's offsets buffer of the bodies, read without copying.
         bounds = np.frombuffer(bodies.buffers()[1], np.int32, len(bodies) + 1, 4 * bodies.offset)
         return self.begin + HEAD + bounds[:-1].astype(np.int64) - int(bounds[0])
 
@@ -216,6 +218,7 @@ class Journal:
 
     def release(self, number: int) -> None:
         """Delete the segments whose messages all have lower numbers, and keep their ids."""
+        # The last segment is still being written.
         for segment in sorted(self._firsts)[:-1]:
             if self._firsts[segment + 1] > number:
                 break

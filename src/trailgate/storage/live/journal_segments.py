@@ -201,6 +201,7 @@ class GrowingSegment:
                 self._file.write(self.size, part)
                 self.size += len(part)
             self._file.sync()
+        # Remove the incomplete frame, so that the next one is appended after the last complete one.
         except BaseException:
             self.size = begin
             self._file.truncate(begin)

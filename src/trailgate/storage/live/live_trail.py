@@ -152,6 +152,7 @@ class LiveTrail:
         tail = read_tail(self._prefix, self._checkpoint)
         self.last = tail.last
         self.files.number = tail.file
+        # An offset of 0 means that the last file has no complete header, or no change yet.
         if tail.offset and tail.path:
             self._continue_file(tail.path, TrailPlace(tail.file, tail.offset), tail.current)
         elif tail.torn and tail.path:
@@ -199,6 +200,7 @@ class LiveTrail:
         known = self._checkpoint
         files = files_after(self._prefix, known)
         self.files.number = known.file
+        # From the last file backwards, so that an interruption leaves no gap.
         for file in reversed(files):
             if file.number > known.file or not known.offset:
                 self._disk.remove(Path(file.path))

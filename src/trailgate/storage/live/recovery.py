@@ -69,6 +69,7 @@ class Skipped:
             return batch
         count = self._recovered.transactions
         begins = begins_of(batch.tx_indicators())
+        # The number of each operation's transaction, counted from the source's position.
         number = self._seen + np.cumsum(begins)
         self._check(batch, begins & (number == count))
         self._seen = int(number[-1]) if batch.rows else self._seen
@@ -166,6 +167,7 @@ def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
         order = reader.header.order if reader.header else ByteOrder.BIG
         while True:
             tail_records = _read_records(reader.read(place, CHUNK), order)
+            # No complete record is left.
             if not len(tail_records.view):
                 break
             has_changes |= bool((tail_records.view.role != Role.METADATA).any())

@@ -60,6 +60,7 @@ class FileList(Sequence[MessageFile]):
         self._paths = pa.array([path[begin:] for path in paths], pa.large_string())
         self._sizes: Longs = np.array([file.size for file in files], np.int64)
         self._begins: Longs = np.array([file.begin for file in files], np.int64)
+        # There are only a few combinations of format and codec, so each file stores a number.
         numbers: dict[_Kind, int] = {}
         kinds = (numbers.setdefault((f.json, f.codec), len(numbers)) for f in files)
         self._kind: Octets = np.fromiter(kinds, np.uint8, len(files))
@@ -240,6 +241,7 @@ def plan_ranges(
         return (MessageRange(messages.start, messages.end),)
     cuts = [messages.start]
     sizes = [max(file.size - file.begin, 1) for file in messages.files]
+    # At least SHARED ranges, unless they would be too small.
     shared = max(LEAST_BYTES, -(-sum(sizes) // SHARED))
     for number, offset in even_cuts(sizes, min(split_bytes, shared)):
         size = messages.files[number].size
@@ -279,6 +281,7 @@ def read_messages(
     size = count = 0
     for read in _read(files, start, chunk):
         read_bytes, number = int(read.messages.data.size), len(read.messages)
+        # Small files are combined into one batch.
         if pending and (size + read_bytes > chunk or count + number > BATCH_MESSAGES):
             yield join(pending)
             pending, size, count = [], 0, 0
@@ -349,6 +352,7 @@ def _has_more(file: MessageFile, size: int) -> bool:
 
 def _whole(reader: Reader, number: int, longest: int, chunk: int, why_not: str) -> MessageBatch:
     """Return a file as one message. Raises DecodeError if it is too long."""
+    # The size of a compressed file's content is unknown, so double the buffer until all is read.
     size = chunk if isinstance(reader, CompressedFile) else min(reader.size, longest + 1)
     data = reader.read(0, size)
     while not reader.ended(data.size) and size <= longest:
@@ -377,6 +381,7 @@ def _lines(
             return
         if not reader.ended(at + data.size):
             length = _whole_lines(data)
+            # A line is longer than the buffer: read more.
             if not length:
                 if data.size > longest:
                     raise _too_long(reader.path, at, longest)
@@ -427,10 +432,12 @@ def line_bounds(data: pa.Buffer) -> tuple[Longs, Longs]:
     octets = np.frombuffer(data, np.uint8)
     newlines = find_all(octets, b"\n")
     if len(octets) and octets[-1] != NEWLINE:
+        # The last line may lack its newline.
         newlines = np.append(newlines, len(octets))
     ends = newlines.astype(np.int64)
     starts = np.concatenate([np.zeros(min(1, len(ends)), np.int64), ends[:-1] + 1])
     ends = ends - ((ends > starts) & (octets[np.maximum(ends - 1, 0)] == RETURN))
+    # Empty lines are no messages.
     filled = ends > starts
     return starts[filled], ends[filled]
 

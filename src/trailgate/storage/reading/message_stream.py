@@ -62,6 +62,7 @@ class MessageOffset:
         """Return the offset after these files are taken too."""
         if not files:
             return self
+        # A sum does not depend on the order, and can be extended by later files.
         check = sum(map(_check, files), self.check) % WRAP
         modified = max((file.modified or 0 for file in files), default=0)
         return MessageOffset(
@@ -131,6 +132,7 @@ class MessageStream:
         late: list[FoundFile] = []
         if self._taken is not None and self._at == start.file:
             late = [file for file in before if name_of(file.path) not in self._taken]
+        # A file that changed after the last batch must not be taken again.
         late += [file for file in before if (file.modified or 0) > start.modified]
         if late:
             problem = (

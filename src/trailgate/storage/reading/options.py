@@ -178,6 +178,7 @@ def chosen_rows(batch: pa.RecordBatch, options: ReadOptions) -> pa.RecordBatch:
         if bound is not None:
             masks.append(holds(batch[f"{prefix}position"], bound))
     if options.from_csn is not None:
+        # NULL stays NULL when inverted.
         masks.append(pc.invert(below_csn(batch[f"{prefix}csn"], options.from_csn)))
     if options.to_csn is not None:
         masks.append(pc.invert(above_csn(batch[f"{prefix}csn"], options.to_csn)))

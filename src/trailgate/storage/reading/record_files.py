@@ -225,6 +225,7 @@ def _searched_cuts(file: RecordFile, framing: Framing, step: int) -> list[Cut] |
         return None
     cuts = [Cut(file.begin, 0)]
     with OpenedFile(file.path, file.size, WHAT) as opened:
+        # The last split may be up to half a step longer, rather than leaving a tiny one.
         for border in range(file.begin + step, file.size - step // 2, step):
             at = border - longest
             boundary = None
@@ -306,6 +307,7 @@ def _chunks(split: RecordSplit, framing: Framing, chunk: int) -> Iterator[Record
                 data = data.slice(0, (error.where.offset or at) - at)
                 frames, damage = _frames_at(data, framing, at, finish=False), error
             owned = len(frames.starts)
+            # Records that begin after the split's end belong to the next split.
             if split.end < split.file.size and not split.exact:
                 owned = int(np.searchsorted(frames.starts + at, split.end))
             if owned:
@@ -377,6 +379,7 @@ def _first(
         place = data.to_pybytes().find(mark)
         if place >= 0:
             return int(at + place + len(mark))
+        # Keep the last bytes, as a delimiter may begin in them.
         at += max(1, data.size - len(mark) + 1)
     return split.end
 
@@ -398,6 +401,7 @@ def _without_ends(
         skipped = min(before, len(chunk.starts))
         before -= skipped
         pending.append(_part(chunk, skipped, len(chunk.starts)))
+        # Yield the oldest chunk once enough records follow for the trailer.
         while pending and _records(pending) - len(pending[0].starts) >= after:
             yield pending.popleft()
     remaining = _records(pending) - after

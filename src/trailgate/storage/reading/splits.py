@@ -138,6 +138,7 @@ def plan_splits(
     """
     start, stop = bounds or (trail.begin, trail.end)
     cuts = _cuts(trail, split_bytes, (start, stop))
+    # Each split ends where the next one starts.
     ends = [*cuts[1:], stop]
     return [
         TrailSplit(start_, end_, whole=start_ == start)
@@ -156,6 +157,7 @@ def _cuts(
         min(file.size, stop.offset) if file.number == stop.number else file.size for file in files
     ]
     cost = min(FILE_COST, split_bytes)
+    # A small file counts as much as opening it costs.
     sizes = [max(end - begin, cost) for begin, end in zip(begins, ends, strict=True)]
     cuts = [start]
     for index, offset in even_cuts(sizes, split_bytes):
@@ -234,6 +236,7 @@ class SplitReader:
             data = reader.read_into(self._room(size), place)
             at_end = place + len(data) >= file.size
             run, last = self._run(reader, data, place, may_grow=may_grow)
+            # Metadata records before this point are read only as far as the records need them.
             if not earlier.complete:
                 tables = earlier.needed_by(data, run.view, place)
                 self._state = replace(self._state, tables=tables)
@@ -254,6 +257,8 @@ class SplitReader:
             left = decoded.consumed < run.view.end
             if at_end and not last:
                 self._note_end(reader, place + run.view.end)
+            # Undecoded records at the end belong to an open transaction, or to an unfinished
+            # record.
             if last or at_end:
                 if left and not last:
                     _check_end(run, file.path)
@@ -328,6 +333,7 @@ class SplitReader:
         run = Run(number, place, view, change_marks(view))
         if number >= end.number:
             limit = end.offset if number == end.number else 0
+            # Transactions that begin at or after the split's end belong to the next split.
             others = np.flatnonzero(run.has(BEGINS) & (run.starts >= limit))
             if len(others):
                 return run.take(slice(int(others[0]))), True
@@ -411,6 +417,7 @@ def _records(
             reader.view(data, place, finish=not may_grow)
             if place + view.end < limit:
                 notices.once(UNFINISHED, reader.file.path, place + view.end, left)
+        # Only the records that begin before the split's end.
         owned = int((place + view.offsets < limit).sum())
         if not owned:
             return

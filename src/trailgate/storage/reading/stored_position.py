@@ -125,6 +125,7 @@ def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
 
 def _csn(trail: TrailFiles, place: TrailPlace, record: TrailRecord) -> str | None:
     """Return the CSN of a record, or that of its transaction's first record, or None."""
+    # Usually only the first record of a transaction has a CSN.
     raw = record.token(LOGCSN)
     if raw is None:
         begin = last_begin(trail, place)

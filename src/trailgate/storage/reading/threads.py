@@ -51,6 +51,7 @@ class _Work(Generic[Part, Result]):
         try:
             for result in self._work(self._part):
                 self._room.acquire()
+                # The caller does not want any more results.
                 if self._stop.is_set():
                     return
                 self._outcomes.put(_Outcome((result,)))
@@ -84,6 +85,7 @@ def in_order(
         for part in parts:
             yield from work(part)
         return
+    # A started part is at the right of ``running``; results are taken from the left.
     waiting = iter(parts)
     running: deque[_Work[Part, Result]] = deque()
     stop = Event()

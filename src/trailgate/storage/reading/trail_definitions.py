@@ -89,6 +89,8 @@ class TrailDefinitions:
         file = self._file(number, int(offsets.max()))
         known = None if file is None else self._tables_in(file, int(offsets.max()) + 1)
         defined_at, tables = ([], []) if known is None else known.by_name.get(_key(name), ([], []))
+        # For each operation, the index of the last definition before its offset; -1 if there is
+        # none.
         at = np.searchsorted(defined_at, offsets, side="right") - 1
         for index in np.unique(at).tolist():
             chosen = at == index
@@ -166,6 +168,7 @@ def _places(positions: pa.Array, rows: Longs) -> tuple[Longs, Longs]:
             pc.utf8_slice_codeunits(positions, DIGITS),
         )
         numbers, offsets = (pc.cast(part, pa.int64()).to_numpy() for part in parts)
+    # Not all positions have 20 digits, so parse each one.
     except pa.ArrowInvalid:
         pairs = []
         for row, text in zip(rows.tolist(), positions.to_pylist(), strict=True):

@@ -155,6 +155,7 @@ class TrailFileReader:
         next_record = resync(data, 0, self.order)
         if next_record >= 0:
             return place + next_record
+        # The file ends before another record.
         if place + len(data) >= self.file.size:
             return None
         raise DecodeError("no record starts in the bytes from here", where=Where(offset=place))
@@ -268,6 +269,7 @@ class EarlierTables:
         if (view.io_type == IO_METADATA).any():
             self._until = place
             self._search(None)
+        # Records that name their table by an index into the metadata.
         by_index = view.offsets[view.partition & BY_TABLE != 0]
         if len(by_index):
             highest = int(self._reader.order.words(data, "u2")[by_index + NAME_AT].max())
@@ -291,6 +293,7 @@ def find_table(trail: TrailFiles, name: str, number: int | None = None) -> Table
     for file in trail.following(trail.begin.number if number is None else number):
         with TrailFileReader(file) as reader:
             header = reader.header if file.size else None
+            # A file of an older level has no metadata, and later files are not searched.
             if header is None or header.trail.compatibility < METADATA_LEVEL:
                 break
             table = _defined_in(reader, table_name(name).casefold())

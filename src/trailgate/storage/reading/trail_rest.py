@@ -77,6 +77,7 @@ def trail_rest(trail: TrailFiles, since: TrailPlace) -> TrailRest:
         end = TrailPlace(file.number, reader.end_of_records())
         stated = stated_size(reader) if end.offset else 0
     since = max(since, trail.begin)
+    # Move ``since`` forward to the last transaction end.
     if since < end:
         since = last_end(trail, end, since) or since
     begin = _open_transaction(trail, since, end) if since < end else None
@@ -173,6 +174,7 @@ def _open_transaction(trail: TrailFiles, since: TrailPlace, end: TrailPlace) -> 
     for run in forwards(trail, since):
         undone = np.flatnonzero(run.has(UNDOES))
         plain = np.flatnonzero(~run.has(APART | UNDOES))
+        # A restart undoes everything before it.
         if len(undone):
             open_since, plain = None, plain[plain > undone[-1]]
         if open_since is None and len(plain):

@@ -119,6 +119,7 @@ class TrailStream:
         if ceiling <= begin:
             return _passed(trail, start)
         end = self._end(trail, begin, min(_limit(trail, begin, limit), ceiling))
+        # No transaction ends: check that this is not because of damage.
         if end is None:
             self._check_rest(trail, begin)
         if end is None or end > ceiling:
@@ -126,6 +127,7 @@ class TrailStream:
         reached = _offset(trail, end)
         read = [file for file in trail.following(begin.number) if (file.number, 0) < end]
         check_numbers(read)
+        # A file that is followed by others must be complete.
         for file in read:
             if file.number < reached.place.number:
                 check_complete(file)
@@ -183,10 +185,12 @@ class TrailStream:
         """Return the last transaction end up to a position, or else the first one after it."""
         since, until = self._barren
         # A writer may remove its last file and start it again, so the range may not exist any more.
+        # Continue the search after the range that was already searched in vain.
         floor = until if since == begin and until <= trail.end else begin
         end = last_end(trail, wanted, floor) if wanted > floor else None
         end = end or first_end(trail, max(wanted, floor))
         if end is None:
+            # The last record may be continued, so its part of the range is searched again.
             offset = max(trail.end.offset - LONGEST, 0)
             self._barren = (begin, max(begin, TrailPlace(trail.end.number, offset)))
         return end
@@ -201,6 +205,7 @@ def _limit(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPlac
     room = limit.bytes
     for file in files:
         start = begin.offset if file.number == begin.number else 0
+        # The limit is reached inside this file.
         if room is not None and file.size - start >= room:
             return TrailPlace(file.number, start + room)
         room = None if room is None else room - (file.size - start)

@@ -116,6 +116,7 @@ def read_chosen(
     many = thread_count(threads)
     check_csns(trail, options)
     start, end = bounds = _bounds(trail, options)
+    # With a limit, reading ahead in threads would be wasted.
     splits = [TrailSplit(start, end, whole=True)]
     if many > 1 and limit is None:
         splits = plan_splits(trail, THREAD_BYTES, bounds)
@@ -149,6 +150,7 @@ def choice_notices(trail: TrailFiles, options: ReadOptions) -> Iterator[str]:
 
     if not patterns:
         return
+    # Stop reading definitions once every pattern has matched.
     names, are_all = latest_tables(trail, lambda found: not missed(found), SEARCHED_BYTES)
     searched = "the trail's definitions" if are_all else "the trail's newest files"
     for pattern in missed(names) if names else ():
@@ -261,6 +263,7 @@ def _bounds(trail: TrailFiles, options: ReadOptions) -> tuple[TrailPlace, TrailP
     """Return the range of the trail that contains everything that the options select."""
     start, end = trail.begin, trail.end
     first_position = _start(trail, options)
+    # Start at the beginning of the transaction that contains the first position.
     if first_position > start:
         start = last_begin(trail, first_position) or start
     if options.to_position is not None:

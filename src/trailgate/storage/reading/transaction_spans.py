@@ -93,10 +93,12 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Run]:
         if len(view):
             marks = change_marks(view, after_before=before)
             yield Run(reader.file.number, at, view, marks)
+            # An update's before image at the end of a run continues in the next run.
             before = bool(is_before_update(view.take(slice(-1, None)), marks[-1:])[0])
         elif size >= LONGEST:
             return
         at += view.end
+        # Small reads first, as most searches end soon.
         size = min(2 * size, SCAN)
 
 
@@ -260,6 +262,7 @@ class Restarts:
             return view
         dropped = is_restart(view)
         self._check_begin(run, 0)
+        # Number the transactions in this run, and find those that a restart undoes.
         transactions = follow(run.marks, is_open=self._open)
         for restart in np.flatnonzero(transactions.faults == ABANDONS).tolist():
             self._drop(run, dropped, transactions.number == transactions.number[restart] - 1)
@@ -267,6 +270,7 @@ class Restarts:
             self._check_begin(run, restart + 1)
         # True if a transaction that is open at the end began in this run.
         opens_here = len(transactions.flags) > 1
+        # A transaction is still open at the end: look ahead to see whether it will be undone.
         if transactions.is_open and not last and (opens_here or not self._known):
             end = TrailPlace(run.number, run.base + view.end)
             self._abandoned = is_abandoned(self._trail, end)
@@ -279,6 +283,7 @@ class Restarts:
 
     def _drop(self, run: Run, dropped: Mask, transaction: Mask) -> None:
         """Mark a transaction's records as dropped. Metadata records stay, as table indexes count them."""
+        # APART marks records outside transactions, UNDOES restart records.
         chosen = np.flatnonzero(transaction & ~run.has(APART | UNDOES))
         if not len(chosen):
             return

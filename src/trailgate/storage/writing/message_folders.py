@@ -145,6 +145,7 @@ class MessageFolder:
                 self._backend.discard(self._staging)
             raise
         self._backend, data, _ = self._backend.recover()
+        # Another run has replaced the state in the meantime.
         if data != state(self._backend.generation):
             raise overtaken_error(f"{self.name}/{STATE}")
         self._fields = fields
@@ -215,6 +216,7 @@ def check_folder(folder: MessageFolder, source: str, form: Mapping[str, str]) ->
     Raises StorageError if it was published from a different source, or with different options.
     """
     known = read_published(folder)
+    # Files that no state mentions belong to something else.
     other = None if known is not None and known.files else folder.other()
     where = Where(source=folder.name)
     if known is None or not (known.files or other):  # a run that failed before its first file

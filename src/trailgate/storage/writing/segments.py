@@ -80,6 +80,7 @@ class SegmentWriter:
         body = memoryview(encoded.body)
         while begin < stop:
             end = min(self._fitting(encoded, begin), stop)
+            # Not even one operation fits: begin a new file.
             if end == begin:
                 self._begin()
                 continue

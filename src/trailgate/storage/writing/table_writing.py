@@ -221,6 +221,7 @@ def publish_parts(target: Target, parts: Sequence[StagedPart]) -> WriteSummary:
         check_trail(location, location.manifest(), target.options)
         # From here on, files that are not in the manifest are not mistaken for the trail's.
         location.begin()
+        # Another run may have added tables to the definitions meanwhile.
         target = replace(target, definitions=location.merged(target.definitions))
         counts: Counts = {}
         for part in parts:

@@ -128,6 +128,7 @@ class TrailLocation:
         """
         quarantine, captured = ((), b"") if staged is None else (staged.quarantine, staged.captured)
         after = replace(after, decided={})
+        # In an object store, a name that exists would be overwritten silently.
         if files and not self.backend.appends:
             self._check_names(before)
         sidecars = [Sidecar(f"{self._stem}.def", write_sourcedefs(target.definitions))]

@@ -71,6 +71,7 @@ class Rows:
         self.indicators = batch.tx_indicators()
         self.marks = indicator_marks(self.indicators)
         self.opens, self.closes = self.marks & BEGINS != 0, self.marks & ENDS != 0
+        # True if no transaction is open before the first operation.
         first = bool(self.opens[0]) if last is None else last.closes
         self.after_end = np.concatenate([[first], self.closes[:-1]])
         self.faults = follow(self.marks, is_open=not first).faults
@@ -90,6 +91,7 @@ class Rows:
         """Return a mask of the operations whose text in this column differs from the previous operation's."""
         values = getattr(self, name)
         before = self._before(name)
+        # Equal, or both NULL.
         same = pc.equal(values, before).fill_null(fill_value=False)
         neither = pc.and_(pc.is_null(values), pc.is_null(before))
         return _mask(pc.invert(pc.or_(same, neither)))
@@ -101,6 +103,7 @@ class Rows:
         are not compared.
         """
         position, before = self.position, self._before("position")
+        # Two operations with sequence ids may share a position, as they come from one message.
         numbered = pc.and_(self.seq_id.is_valid(), self._before("seq_id").is_valid())
         again = pc.and_not(pc.equal(position, before), numbered)
         wrong = pc.or_(pc.less(position, before), again).fill_null(fill_value=False)
@@ -133,6 +136,7 @@ def followed(batch: ChangeBatch, last: Row | None, number: int = 0) -> Rows:
         inside = rows.faults[at] == BEGINS_INSIDE
         does = "begins inside another one" if inside else "continues that did not begin"
         rows.fail(at, f"a transaction {does}")
+    # Inside a transaction the id must not change.
     different = ~rows.opens & rows.differs("tx_id")
     if different.any():
         at = int(np.argmax(different))
@@ -236,8 +240,10 @@ class RepairingChain(Chain):
 
         ``ended``: its last transaction does not continue in the next batch.
         """
+        # An operation ends its transaction if the next one begins another.
         ends = np.append(begins[1:], ended)
         opened, mixed = self._of_transactions(rows, begins)
+        # Transactions that lack their first or last operation.
         torn = ends & ~(opened & rows.closes)
         known = self._extend_ends(rows)
         if (torn & mixed).any():
