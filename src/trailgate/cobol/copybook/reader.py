@@ -442,15 +442,15 @@ def read_copybook(
         return None if content is None else (read_lines(content, dialect.source_format), name)
 
     def measure(entries: list[Entry]) -> list[Layout]:
-        own = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
-        if not own:
+        items = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
+        if not items:
             return []
-        last = own[-1]
+        last = items[-1]
         # An entry without picture or items is a group whose items are not parsed yet.
         described = last.picture or last.type or last.children
         if not described and not _states_size(last):
-            own[-1].picture = NOTHING  # a group whose first item follows
-        return build(with_types(tree(own)), dialect, stem)
+            items[-1].picture = NOTHING  # a group whose first item follows
+        return build(with_types(tree(items)), dialect, stem)
 
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     copybook = CopybookText(members, dialect, constants_of(dialect.constants))

@@ -238,30 +238,30 @@ class RecordDecoder:
         rows = _rows_of(max(self.layout.size, 1))
         for begin in range(0, len(records), rows):
             part = records.part(begin, begin + rows)
-            _, _, found = self._decode_items(part)
-            self._count_short(found)
-            faults = [fault for fault in found.faults if fault.rows.any()]
+            _, _, findings = self._decode_items(part)
+            self._count_short(findings)
+            faults = [fault for fault in findings.faults if fault.rows.any()]
             yield FaultyRecords(self.layout.name, part, faults)
 
     def _decode_items(
         self, records: RecordBytes
     ) -> tuple[PlacedItems, Mapping[Item, pa.Array], Findings]:
         """Return the placed items, the wanted columns, and the problems found in them."""
-        found, placed = Findings(len(records)), self._placed
+        findings, placed = Findings(len(records)), self._placed
         if self.layout.varies:
-            placed = self._with_counts(records, found)
-        self._check_surplus(records, placed, found)
-        return placed, self._columns(records, placed, found), found
+            placed = self._with_counts(records, findings)
+        self._check_surplus(records, placed, findings)
+        return placed, self._columns(records, placed, findings), findings
 
-    def _count_short(self, found: Findings) -> None:
+    def _count_short(self, findings: Findings) -> None:
         """Add the counts of this chunk, including its short records, to the tally."""
-        self._count_rows(found, f"short={self.options.short.value}", found.short)
-        self.tally.update(found.tally)
+        self._count_rows(findings, f"short={self.options.short.value}", findings.short)
+        self.tally.update(findings.tally)
 
     def _batch(self, records: RecordBytes) -> pa.RecordBatch:
         """Decode one chunk into a batch. Raises DecodeError if a bad field stops the run."""
-        placed, columns, found = self._decode_items(records)
-        faults = [fault for fault in found.faults if fault.rows.any()]
+        placed, columns, findings = self._decode_items(records)
+        faults = [fault for fault in findings.faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
             raise first_error(records, faults, code_page(self.options.values.dialect.code_page))
         if self.options.shape is Shape.FLAT:
@@ -271,13 +271,13 @@ class RecordDecoder:
         if self.options.errors is OnError.COLUMN:
             pairs.append((ERRORS_COLUMN, error_column(records, faults)))
             for fault in faults:
-                self._count_rows(found, "errors=column", fault.rows, fault.field)
-        self._count_short(found)
+                self._count_rows(findings, "errors=column", fault.rows, fault.field)
+        self._count_short(findings)
         added = self.options.all_added
         pairs += zip(added, added_columns(added, records), strict=True)
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
-    def _check_surplus(self, records: RecordBytes, placed: PlacedItems, found: Findings) -> None:
+    def _check_surplus(self, records: RecordBytes, placed: PlacedItems, findings: Findings) -> None:
         """Report records with trailing bytes, or count those whose trailing bytes are dropped."""
         policy = self.options.surplus
         longer = trailing_fault(records, placed.extent, placed.known, self.layout.name)
@@ -289,16 +289,16 @@ class RecordDecoder:
         elif policy is Surplus.PADDING:
             page = code_page(self.options.values.dialect.code_page)
             dropped = padded_rows(records, longer, page)
-        found.faults.append(replace(longer, rows=longer.rows & ~dropped))
-        self._count_rows(found, f"surplus={policy.value}", dropped)
+        findings.faults.append(replace(longer, rows=longer.rows & ~dropped))
+        self._count_rows(findings, f"surplus={policy.value}", dropped)
 
-    def _count_rows(self, found: Findings, policy: str, rows: Mask, item: str = "") -> None:
+    def _count_rows(self, findings: Findings, policy: str, rows: Mask, item: str = "") -> None:
         """Add the number of selected rows to the count of an option."""
         count = int(np.count_nonzero(rows))
         if count:
-            found.tally[policy, self.layout.name, item] += count
+            findings.tally[policy, self.layout.name, item] += count
 
-    def _with_counts(self, records: RecordBytes, found: Findings) -> PlacedItems:
+    def _with_counts(self, records: RecordBytes, findings: Findings) -> PlacedItems:
         """Place the items by the records' own counters, and report bad counters of wanted items.
 
         A counter that cannot be read affects only the items that depend on it.
@@ -322,9 +322,9 @@ class RecordDecoder:
         # Only counters on which wanted items depend are reported.
         depends = frozenset[Occurs]().union(*{item.depends for item in wanted})
         for key in {counter_key(occurs) for occurs in depends if occurs.counter}:
-            found.faults.extend(counters[key].faults)
-            found.tally.update(counters[key].tally)
-        faults = found.faults
+            findings.faults.extend(counters[key].faults)
+            findings.tally.update(counters[key].tally)
+        faults = findings.faults
         bad_counts = [bad for bad in placed.bad_counts if bad.field.occurs in depends]
         faults += [_count_fault(bad) for bad in bad_counts]
         if bad_counts and self.options.errors is OnError.COLUMN:
@@ -338,7 +338,7 @@ class RecordDecoder:
         return placed
 
     def _columns(
-        self, records: RecordBytes, placed: PlacedItems, found: Findings
+        self, records: RecordBytes, placed: PlacedItems, findings: Findings
     ) -> Mapping[Item, pa.Array]:
         """Decode each wanted item, in the layout's order."""
         alike = self._alike if placed is self._placed else self._group(placed)
@@ -346,9 +346,9 @@ class RecordDecoder:
         indicators = find_indicators(placed, self.options.indicators)
         for kind, members in alike.items():
             presence = [
-                self._not_null(records, item, found, indicators.get(item)) for item in members
+                self._not_null(records, item, findings, indicators.get(item)) for item in members
             ]
-            columns.update(self._decode_alike(records, kind, members, presence, found))
+            columns.update(self._decode_alike(records, kind, members, presence, findings))
         return {item: columns[item] for item in columns_below(placed.root) if item in columns}
 
     def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
@@ -425,20 +425,20 @@ class RecordDecoder:
                 copy_short_items(records, item, short, self._fill(item.field), part)
 
     def _not_null(
-        self, records: RecordBytes, item: Item, found: Findings, indicator: Indicator | None
+        self, records: RecordBytes, item: Item, findings: Findings, indicator: Indicator | None
     ) -> tuple[Mask | None, Mask | None]:
         """Like ``_present``, but without the records whose indicator states that the item is NULL."""
-        usable, filled = self._present(records, item, found)
+        usable, filled = self._present(records, item, findings)
         if indicator is None:
             return usable, filled
-        present = ~indicator.absent(records, found.faults)
+        present = ~indicator.absent(records, findings.faults)
         return (
             present if usable is None else usable & present,
             None if filled is None else filled & present,
         )
 
     def _present(
-        self, records: RecordBytes, item: Item, found: Findings
+        self, records: RecordBytes, item: Item, findings: Findings
     ) -> tuple[Mask | None, Mask | None]:
         """Return a mask of the records that have a value for the item (None: all), and those to be padded.
 
@@ -448,7 +448,7 @@ class RecordDecoder:
         policy = self.options.short
         short = None if policy is Short.ERROR else cut_off(records, item)
         if short is None:
-            return _usable(records, item, found.faults), None
+            return _usable(records, item, findings.faults), None
         if item.active is not None:
             short &= item.active
         size = bytes_present(records, item)
@@ -466,8 +466,8 @@ class RecordDecoder:
             filled, nulls = filled | missing, np.zeros_like(missing)
         elif policy is Short.PAD and blank is Blank.ERROR:
             nulls = np.zeros_like(missing)
-        found.short |= filled | nulls
-        found.faults.append(_short_fault(item, short & ~filled & ~nulls))
+        findings.short |= filled | nulls
+        findings.faults.append(_short_fault(item, short & ~filled & ~nulls))
         usable = ~short | filled
         if item.active is not None:
             usable &= item.active

@@ -163,7 +163,7 @@ def spanned_records(
     there, a problem code, and its length.
 
     A segment's third byte is 0 for a complete record, 1 for the first segment, 3 for a middle one
-    and 2 for the last. For example, the block ``00 11 00 00, 00 06 01 00 A B, 00 05 02 00 C, 00 05
+    and 2 for the last. For example, the block ``00 14 00 00, 00 06 01 00 A B, 00 05 02 00 C, 00 05
     00 00 D`` of two records has segments at 8 to 10, 14 to 15 and 19 to 20; the last two close a
     record.
     """
@@ -467,15 +467,15 @@ def common_offset(following: Longs, reach: int, marks: Octets) -> int:
     """
     open_chains = 0  # the number of marked offsets that the loop has not passed
     size = len(following)
-    for place in range(size):
-        if place < reach and following[place] >= 0 and not marks[place]:
-            marks[place] = 1
+    for offset in range(size):
+        if offset < reach and following[offset] >= 0 and not marks[offset]:
+            marks[offset] = 1
             open_chains += 1
-        if not marks[place]:
+        if not marks[offset]:
             continue
-        if place >= reach and open_chains == 1:
-            return place
-        after = following[place]
+        if offset >= reach and open_chains == 1:
+            return offset
+        after = following[offset]
         if after >= size:
             return -1
         open_chains -= 1

@@ -252,12 +252,12 @@ def _unscale(values: pa.Array) -> tuple[pa.Array, int]:
         return pc.cast(values.fill_null(0), pa.string()), 0
     if not pa.types.is_decimal(values.type):
         raise EncodeError(f"{values.type} values in a field of decimal digits")
-    whole = pa.decimal128(DECIMAL_DIGITS, 0)
-    if values.type.bit_width != whole.bit_width:
+    integer_type = pa.decimal128(DECIMAL_DIGITS, 0)
+    if values.type.bit_width != integer_type.bit_width:
         values = _as_decimal128(values)
     # The same 16-byte integers read with scale 0: 123.45 becomes 12345.
     units = pa.Array.from_buffers(
-        whole, len(values), values.buffers(), values.null_count, values.offset
+        integer_type, len(values), values.buffers(), values.null_count, values.offset
     )
     return pc.cast(units, pa.string()).fill_null("0"), values.type.scale
 
@@ -290,8 +290,8 @@ def text_of(values: pa.Array, number: Number) -> pa.Array:
     """Format numbers with all digits of the picture, for example ``-00123.45``."""
     units, scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(units, "-"), "-", "")
-    whole = max(number.digits - number.scale, 1)
-    digits = pc.utf8_lpad(pc.utf8_ltrim(units, "-"), whole + scale, "0")
+    int_digits = max(number.digits - number.scale, 1)
+    digits = pc.utf8_lpad(pc.utf8_ltrim(units, "-"), int_digits + scale, "0")
     # Digits without the point, for example 0012345 with scale 2, cut at the last two characters.
     parts = [digits]
     if scale:

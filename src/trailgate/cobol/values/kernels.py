@@ -68,9 +68,8 @@ def narrow_numbers(
     factor = 10**zeros
     first = 1 if sign_at == 0 else 0
     stop = size - 1 if sign_at > 0 else size
-    # The word ends with the last digit byte, so the load may start before this row's first byte;
-    # ``used`` keeps only the row's own bytes. Example: 3-byte steps do not matter, only that at
-    # least eight bytes precede the end. XOR with the zone turns zoned F1 F2 into 01 02.
+    # The eight bytes that end with the last digit byte are loaded at once. They may start before the
+    # row, so ``used`` masks the bytes of other rows. XOR with the zones turns F1 F2 into 01 02.
     in_word = zone >= 0 and first == 0 and _LEAST <= stop <= _EIGHT
     unused = np.uint64(8 * (_EIGHT - stop)) if in_word else np.uint64(0)
     used = (_ALL >> unused) << unused

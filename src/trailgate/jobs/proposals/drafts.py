@@ -151,7 +151,7 @@ def date_format(values: Sequence[str]) -> str:
 
 
 def _days(match: re.Match[str]) -> Iterator[str]:
-    """Yield possible date formats, the most likely first. Before a slash the first number is a month."""
+    """Yield possible date formats, the most likely first: with slashes the month is likely to be first."""
     month = "MMM" if match["b"].isalpha() else "MM"
     year, sign = "YY" if len(match["c"]) < 4 else "YYYY", match["s"]
     if len(match["a"]) == 4:

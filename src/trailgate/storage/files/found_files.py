@@ -81,14 +81,16 @@ def find_files(
     files_by_spot: dict[str, FoundFile] = {}
     addresses = addresses_of(given)
     for address in addresses:
-        store, place = locate(address)
-        infos = _infos(store, place)
+        store, path_in_store = locate(address)
+        infos = _infos(store, path_in_store)
         if deep and infos:
             below = [one for info in infos for one in _folders_below(store, info)]
             infos = store.get_file_info(below)
         if not infos:
             absent = (
-                problem if WILD.search(place) else f"{problem}: there is no such file or folder"
+                problem
+                if WILD.search(path_in_store)
+                else f"{problem}: there is no such file or folder"
             )
             raise StorageError(absent, where=Where(source=address))
         files = [file for info in infos for file in _files(store, info)]
@@ -96,10 +98,10 @@ def find_files(
             raise _without_files(store, infos[0], what, address)
         if len(infos) == 1 and infos[0].type == fs.FileType.Directory and not deep:
             _warn_of_folders(store, infos[0], address)
-        spell = addresses_like(address, place)
+        spell = addresses_like(address, path_in_store)
         for file in files:
             # A single file keeps the address by which it was requested.
-            path = address if file.path == place else spell(file.path)
+            path = address if file.path == path_in_store else spell(file.path)
             # With several addresses, the same file may be named in different ways.
             spot = path if len(addresses) == 1 else _spot(store, file, path)
             files_by_spot.setdefault(spot, FoundFile(path, file.size, file.mtime_ns))
@@ -118,14 +120,14 @@ def find_growing(folder: Address) -> tuple[FoundFile, ...]:
 
     Raises StorageError if the address is not a folder.
     """
-    store, place = locate(folder)
-    info = store.get_file_info(place)
-    if info.type == fs.FileType.NotFound and not WILD.search(place):
+    store, path_in_store = locate(folder)
+    info = store.get_file_info(path_in_store)
+    if info.type == fs.FileType.NotFound and not WILD.search(path_in_store):
         return ()
     if info.type != fs.FileType.Directory:
         problem = "a stream of messages needs a folder to which files are added"
         raise StorageError(problem, where=Where(source=os.fspath(folder)))
-    spell = addresses_like(os.fspath(folder), place)
+    spell = addresses_like(os.fspath(folder), path_in_store)
     return tuple(FoundFile(spell(f.path), f.size, f.mtime_ns) for f in _files(store, info))
 
 
@@ -143,14 +145,14 @@ def _first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
-def _infos(store: fs.FileSystem, place: str) -> list[fs.FileInfo]:
+def _infos(store: fs.FileSystem, path_in_store: str) -> list[fs.FileInfo]:
     """Return the file or folder at a path, or everything that the path as a pattern matches, by name."""
-    info = store.get_file_info(place)
+    info = store.get_file_info(path_in_store)
     if info.type in (fs.FileType.File, fs.FileType.Directory):
         return [info]
-    if not WILD.search(place):
+    if not WILD.search(path_in_store):
         return []
-    matched: list[fs.FileInfo] = store.get_file_info(sorted(matches(store, place)))
+    matched: list[fs.FileInfo] = store.get_file_info(sorted(matches(store, path_in_store)))
     return matched
 
 
@@ -280,15 +282,17 @@ def check_folder(folder: Address, what: str) -> None:
 
 def copy_members(folders: Iterable[Address]) -> Callable[[str], str | None]:
     """Return a function that finds a COPY member's text by its name, in any case and with any suffix."""
-    places = [str(folder) for folder in folders]
+    folder_addresses = [str(folder) for folder in folders]
 
     def member(name: str) -> str | None:
         wanted = {(name + suffix).casefold() for suffix in SUFFIXES}
-        for folder in places:
-            store, place = locate(folder)
-            spell = addresses_like(folder, place)
+        for folder in folder_addresses:
+            store, path_in_store = locate(folder)
+            spell = addresses_like(folder, path_in_store)
             # Only names in the folder itself are compared, so a member named ../x is not found.
-            for entry in sorted(list_names(store, place or ".")[0], key=lambda one: one.base_name):
+            for entry in sorted(
+                list_names(store, path_in_store or ".")[0], key=lambda one: one.base_name
+            ):
                 if entry.base_name.casefold() in wanted and entry.type == fs.FileType.File:
                     return read_source(spell(entry.path))
         return None

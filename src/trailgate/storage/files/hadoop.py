@@ -81,8 +81,8 @@ def _parts(error: BaseException) -> tuple[str, str]:
     text = str(error)
     printed = PRINTED.fullmatch(text)
     if printed is None:
-        own = UNREACHED if isinstance(error, OSError) else type(error).__name__
-        return own, text
+        kind = UNREACHED if isinstance(error, OSError) else type(error).__name__
+        return kind, text
     strings = [_unquote(one) for one in QUOTED.findall(printed["texts"])]
     if len(strings) > 1:
         return strings[0].rpartition(".")[2], strings[-1]

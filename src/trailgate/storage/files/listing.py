@@ -133,14 +133,14 @@ def _list_numbered(
     pattern = (
         NUMBERED if stem is None else re.compile(rf"{re.escape(stem)}(?P<number>\d{{9}}|\d{{6}})")
     )
-    found = []
+    numbered = []
     for entry in list_names(store, folder)[0]:
         matched = pattern.fullmatch(entry.base_name)
         if matched and entry.type == fs.FileType.File:
             path = entry.path.removeprefix("./")
             file = TrailFile(path, int(matched["number"]), entry.size)
-            found.append((path[: len(path) - len(matched["number"])], file))
-    return sorted(found, key=lambda pair: (pair[1].number, pair[1].path))
+            numbered.append((path[: len(path) - len(matched["number"])], file))
+    return sorted(numbered, key=lambda pair: (pair[1].number, pair[1].path))
 
 
 def read_definitions(address: Address) -> Definitions:
@@ -164,7 +164,7 @@ def files_at(path: str) -> tuple[TrailFile, ...]:
         return (stored_file(path),)
     except StorageError:
         listing = list_trail(path)
-        found = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)
-        if not found:
+        files = tuple(replace(file, path=listing.spell(file.path)) for file in listing.files)
+        if not files:
             raise
-        return found
+        return files

@@ -20,9 +20,9 @@ class OpenedFile:
 
     def __init__(self, path: str, size: int, what: str) -> None:
         self.path, self.size = path, size
-        store, place = locate(path)
+        store, path_in_store = locate(path)
         try:
-            self._handle: Any = store.open_input_file(place)
+            self._handle: Any = store.open_input_file(path_in_store)
         except OSError as error:
             where = Where(source=path)
             raise StorageError(f"cannot open the {what}: {error}", where=where) from error
@@ -42,42 +42,42 @@ class OpenedFile:
         with self._reading(self.size):
             return int(self._handle.size())
 
-    def ended(self, place: int) -> bool:
+    def ended(self, offset: int) -> bool:
         """Return True if there are no bytes after an offset."""
-        return place >= self.size
+        return offset >= self.size
 
-    def read(self, place: int, size: int) -> pa.Buffer:
+    def read(self, offset: int, size: int) -> pa.Buffer:
         """Return up to ``size`` bytes from an offset, but none after the listed size.
 
         Raises StorageError if the file has become shorter.
         """
-        size = max(0, min(size, self.size - place))
+        size = max(0, min(size, self.size - offset))
         if not size:  # stores refuse an offset at or after the end
             return pa.py_buffer(b"")
-        with self._reading(place):
-            self._handle.seek(place)
+        with self._reading(offset):
+            self._handle.seek(offset)
             data = self._handle.read_buffer(size)
         self._check(data.size, size)
         return data
 
-    def read_into(self, buffer: Octets, place: int) -> Octets:
+    def read_into(self, buffer: Octets, offset: int) -> Octets:
         """Fill a buffer with the bytes from an offset, and return the filled part."""
-        data = buffer[: max(0, min(len(buffer), self.size - place))]
+        data = buffer[: max(0, min(len(buffer), self.size - offset))]
         if not len(data):
             return data
-        with self._reading(place):
-            self._handle.seek(place)
+        with self._reading(offset):
+            self._handle.seek(offset)
             read_count = self._handle.readinto(data)
         self._check(read_count, len(data))
         return data
 
     @contextmanager
-    def _reading(self, place: int) -> Iterator[None]:
+    def _reading(self, offset: int) -> Iterator[None]:
         """Convert an operating system error to StorageError."""
         try:
             yield
         except OSError as error:
-            where = Where(source=self.path, offset=place)
+            where = Where(source=self.path, offset=offset)
             raise StorageError(f"the file cannot be read: {error}", where=where) from error
 
     def _check(self, read_count: int, size: int) -> None:
@@ -112,9 +112,9 @@ class CompressedFile:
 
     def __init__(self, path: str, codec: str, what: str) -> None:
         self.path = path
-        store, place = locate(path)
+        store, path_in_store = locate(path)
         try:
-            self._stream: Any = store.open_input_stream(place, compression=codec)
+            self._stream: Any = store.open_input_stream(path_in_store, compression=codec)
         except OSError as error:
             raise self._error(f"cannot open the {what}: {error}") from error
         self._buffered, self._begin, self._at_end = b"", 0, False
@@ -125,17 +125,17 @@ class CompressedFile:
     def __exit__(self, *_: object) -> None:
         self._stream.close()
 
-    def read(self, place: int, size: int) -> pa.Buffer:
+    def read(self, offset: int, size: int) -> pa.Buffer:
         """Return unpacked bytes from an offset; fewer than ``size`` only at the end.
 
         Offsets must not decrease from call to call; bytes in between are skipped. Raises
         StorageError if the file is damaged.
         """
-        while place > self._begin + len(self._buffered) and not self._at_end:
+        while offset > self._begin + len(self._buffered) and not self._at_end:
             self._begin += len(self._buffered)
-            self._buffered = self._unpack(min(PASSED, place - self._begin))
+            self._buffered = self._unpack(min(PASSED, offset - self._begin))
             self._at_end = not self._buffered
-        parts = [self._buffered[place - self._begin :]]
+        parts = [self._buffered[offset - self._begin :]]
         buffered = len(parts[0])
         # Reading one more byte than requested shows whether the file ends here.
         while buffered <= size and not self._at_end:
@@ -143,12 +143,12 @@ class CompressedFile:
             self._at_end = not part
             parts.append(part)
             buffered += len(part)
-        self._buffered, self._begin = b"".join(parts), place
+        self._buffered, self._begin = b"".join(parts), offset
         return pa.py_buffer(self._buffered[:size])
 
-    def ended(self, place: int) -> bool:
+    def ended(self, offset: int) -> bool:
         """Return True if there are no bytes after an offset, up to which the file was read."""
-        return self._at_end and place >= self._begin + len(self._buffered)
+        return self._at_end and offset >= self._begin + len(self._buffered)
 
     def _unpack(self, size: int) -> bytes:
         try:

@@ -126,10 +126,10 @@ def commit_files(target: Target, batch: Batch, parts: Sequence[BatchPart]) -> bo
         placed, published = numbered_files(target, segments, before)
         after = manifest_after(before, batch, parts, (*before.files, *published), unfinished)
         try:
-            own = replace(
+            target_now = replace(
                 target, location=location, definitions=location.merged(target.definitions)
             )
-            location.publish(own, before, after, placed)
+            location.publish(target_now, before, after, placed)
         # Another run has published: read the manifest again and retry.
         except OvertakenError:
             continue

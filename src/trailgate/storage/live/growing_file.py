@@ -91,10 +91,10 @@ class GrowingFile:
         self.size, self._fresh = len(data) + len(self._metadata), True
 
     def resume(
-        self, place: TrailPlace, header: FileHeader | None, last: TransactionMark | None
+        self, position: TrailPlace, header: FileHeader | None, last: TransactionMark | None
     ) -> None:
         """Continue a file at an offset, and truncate it there. ``last`` is its last change."""
-        number, size = place
+        number, size = position
         self._file = self._disk.open(file_path(self._prefix, number, self._digits))
         self._file.truncate(size)
         self._header, self._last, self._fresh = header, last, False

@@ -162,10 +162,12 @@ class LiveTrail:
         position = self._checkpoint.source_position
         return Recovered(position, tail.transactions, tail.last, tail.is_open)
 
-    def _continue_file(self, path: Path, place: TrailPlace, last: TransactionMark | None) -> None:
+    def _continue_file(
+        self, path: Path, position: TrailPlace, last: TransactionMark | None
+    ) -> None:
         """Reopen the last file, or close it if a new file must follow."""
-        header = _header_of(path, place)
-        self.files.resume(place, header, last)
+        header = _header_of(path, position)
+        self.files.resume(position, header, last)
         self.files.sync()
         # Readers of a closed file wait for the next one, so nothing may be added to it.
         if self._must_change(header) or (header and header.trail.file_size is not None):
@@ -205,9 +207,9 @@ class LiveTrail:
             if file.number > known.file or not known.offset:
                 self._disk.remove(Path(file.path))
         if known.offset:
-            place = TrailPlace(known.file, known.offset)
-            header = _header_of(Path(files[0].path), place)
-            self.files.resume(place, header, known.last)
+            position = TrailPlace(known.file, known.offset)
+            header = _header_of(Path(files[0].path), position)
+            self.files.resume(position, header, known.last)
             self.files.reopen()
             self.files.sync()
             if self._must_change(header):
@@ -230,8 +232,8 @@ def _template(prefix: str, options: AppendOptions) -> FileHeader:
     return header_of(header, options.trail_format)
 
 
-def _header_of(path: Path, place: TrailPlace) -> FileHeader | None:
-    with TrailFileReader(TrailFile(str(path), *place)) as reader:
+def _header_of(path: Path, position: TrailPlace) -> FileHeader | None:
+    with TrailFileReader(TrailFile(str(path), *position)) as reader:
         return reader.header
 
 

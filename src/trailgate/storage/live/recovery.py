@@ -157,25 +157,25 @@ def read_tail(prefix: str, checkpoint: Checkpoint) -> Tail:
 
 
 def _through(file: TrailFile, tail: Tail, checkpoint: Checkpoint) -> Tail:
-    place = checkpoint.offset if file.number == checkpoint.file else 0
-    has_changes = place > 0
+    offset = checkpoint.offset if file.number == checkpoint.file else 0
+    has_changes = offset > 0
     with TrailFileReader(file) as reader:
         try:
-            place = max(place, reader.begin)
+            offset = max(offset, reader.begin)
         except DecodeError:
             return replace(tail, offset=0, torn=True)
         order = reader.header.order if reader.header else ByteOrder.BIG
         while True:
-            tail_records = _read_records(reader.read(place, CHUNK), order)
+            tail_records = _read_records(reader.read(offset, CHUNK), order)
             # No complete record is left.
             if not len(tail_records.view):
                 break
             has_changes |= bool((tail_records.view.role != Role.METADATA).any())
             tail = _follow(tail, tail_records)
-            place += tail_records.view.end
+            offset += tail_records.view.end
     # A file without any change may lack some of its metadata records, so it is begun again.
     return replace(
-        tail, offset=place if has_changes else 0, torn=not has_changes or place < file.size
+        tail, offset=offset if has_changes else 0, torn=not has_changes or offset < file.size
     )
 
 

@@ -149,9 +149,9 @@ class MessageFiles:
         """The bytes of all files."""
         return sum(file.size for file in self.files)
 
-    def window(self, own: MessageRange) -> MessageFiles:
+    def window(self, range_: MessageRange) -> MessageFiles:
         """Return only the files of a range, which is enough unless later messages are needed too."""
-        return replace(self, files=self.files[own.start.file : own.end.file + 1])
+        return replace(self, files=self.files[range_.start.file : range_.end.file + 1])
 
     def is_lined(self, number: int) -> bool:
         """Return True if a file may contain several messages."""

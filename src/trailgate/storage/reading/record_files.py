@@ -376,9 +376,9 @@ def _first(
     at = max(split.file.begin, split.start - len(mark))
     while at < split.end:
         data = file.read(at, chunk + len(mark))
-        place = data.to_pybytes().find(mark)
-        if place >= 0:
-            return int(at + place + len(mark))
+        mark_at = data.to_pybytes().find(mark)
+        if mark_at >= 0:
+            return int(at + mark_at + len(mark))
         # Keep the last bytes, as a delimiter may begin in them.
         at += max(1, data.size - len(mark) + 1)
     return split.end

@@ -57,8 +57,8 @@ def read_rows(path: str, form: str, schema: pa.Schema) -> Iterator[pa.RecordBatc
 
 
 def _read_parquet(path: str, _: pa.Schema) -> Iterator[pa.RecordBatch]:
-    store, place = locate(path)
-    with store.open_input_file(place) as file:
+    store, path_in_store = locate(path)
+    with store.open_input_file(path_in_store) as file:
         yield from pq.ParquetFile(file).iter_batches(ROWS)
 
 
@@ -74,8 +74,8 @@ def _read_json(path: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def _unpacked(path: str) -> Iterator[Any]:
-    store, place = locate(path)
-    with store.open_input_stream(place, compression=codec_of(path)) as file:
+    store, path_in_store = locate(path)
+    with store.open_input_stream(path_in_store, compression=codec_of(path)) as file:
         yield file
 
 

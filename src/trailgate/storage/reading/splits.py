@@ -163,13 +163,13 @@ def _cuts(
     for index, offset in even_cuts(sizes, split_bytes):
         file, at = files[index], begins[index] + offset
         if at >= ends[index]:
-            place = TrailPlace(file.number + 1, 0)
+            position = TrailPlace(file.number + 1, 0)
         elif at < cost // 4:  # at the start of a file, no record must be searched
-            place = TrailPlace(file.number, 0)
+            position = TrailPlace(file.number, 0)
         else:
-            place = TrailPlace(file.number, at)
-        if cuts[-1] < place < stop:
-            cuts.append(place)
+            position = TrailPlace(file.number, at)
+        if cuts[-1] < position < stop:
+            cuts.append(position)
     return cuts
 
 
@@ -224,27 +224,27 @@ class SplitReader:
         """Yield the operations of one file. Returns True if the split's end was reached."""
         file = reader.file
         may_grow = self._trail.may_grow(file)
-        place = self._place(reader, begin)
-        if place is None:
+        offset = self._place(reader, begin)
+        if offset is None:
             return True
         self._notices.of_header(reader)
-        earlier = EarlierTables(reader, place)
+        earlier = EarlierTables(reader, offset)
         charset = self._charset or usual_charset(reader.header, self._definitions)
         self._state = replace(self._state, order=reader.order, tables=NO_TABLES, charset=charset)
-        size = self._size(reader, place)
-        while place < file.size:
-            data = reader.read_into(self._room(size), place)
-            at_end = place + len(data) >= file.size
-            run, last = self._run(reader, data, place, may_grow=may_grow)
+        size = self._size(reader, offset)
+        while offset < file.size:
+            data = reader.read_into(self._room(size), offset)
+            at_end = offset + len(data) >= file.size
+            run, last = self._run(reader, data, offset, may_grow=may_grow)
             # Metadata records before this point are read only as far as the records need them.
             if not earlier.complete:
-                tables = earlier.needed_by(data, run.view, place)
+                tables = earlier.needed_by(data, run.view, offset)
                 self._state = replace(self._state, tables=tables)
             decoded = decode(
                 data,
                 self._definitions,
                 file_number=file.number,
-                base_offset=place,
+                base_offset=offset,
                 state=replace(self._state, gives_open=at_end and self._give_open),
                 finish=last or (at_end and not may_grow),
                 records=self.restarts.remaining(run, last=last),
@@ -256,18 +256,18 @@ class SplitReader:
                 yield decoded.batch
             left = decoded.consumed < run.view.end
             if at_end and not last:
-                self._note_end(reader, place + run.view.end)
+                self._note_end(reader, offset + run.view.end)
             # Undecoded records at the end belong to an open transaction, or to an unfinished
             # record.
             if last or at_end:
                 if left and not last:
                     _check_end(run, file.path)
                     held = UNPAIRED if self._give_open else HELD
-                    self._notices.once(held, file.path, place + decoded.consumed)
+                    self._notices.once(held, file.path, offset + decoded.consumed)
                 return last
-            place += decoded.consumed
+            offset += decoded.consumed
             # An operation with pieces of large objects may be longer than a chunk: read more then.
-            size = self._size(reader, place) if decoded.consumed else 2 * size
+            size = self._size(reader, offset) if decoded.consumed else 2 * size
         return False
 
     def _place(self, reader: TrailFileReader, begin: TrailPlace) -> int | None:
@@ -317,31 +317,31 @@ class SplitReader:
             self._buffer = np.empty(size, np.uint8)
         return self._buffer[:size]
 
-    def _size(self, reader: TrailFileReader, place: int) -> int:
+    def _size(self, reader: TrailFileReader, offset: int) -> int:
         """Return the number of bytes to read. It stops early if the next split probably starts there."""
         number, limit = self._split.end
-        if reader.file.number == number and place < limit:
-            return min(CHUNK, limit - place + LONGEST)
+        if reader.file.number == number and offset < limit:
+            return min(CHUNK, limit - offset + LONGEST)
         return CHUNK
 
     def _run(
-        self, reader: TrailFileReader, data: Octets, place: int, *, may_grow: bool
+        self, reader: TrailFileReader, data: Octets, offset: int, *, may_grow: bool
     ) -> tuple[Run, bool]:
         """Read the records up to the first transaction of the next split. Returns True if that follows."""
         number, end = reader.file.number, self._split.end
-        view = reader.view(data, place)
-        run = Run(number, place, view, change_marks(view))
+        view = reader.view(data, offset)
+        run = Run(number, offset, view, change_marks(view))
         if number >= end.number:
             limit = end.offset if number == end.number else 0
             # Transactions that begin at or after the split's end belong to the next split.
             others = np.flatnonzero(run.has(BEGINS) & (run.starts >= limit))
             if len(others):
                 return run.take(slice(int(others[0]))), True
-        if place + len(data) < reader.file.size:
+        if offset + len(data) < reader.file.size:
             return _to_last_end(run), False
         if not may_grow and view.end < len(data):
-            reader.left_over(place + view.end)  # raises if records follow
-            reader.view(data, place, finish=True)  # raises
+            reader.left_over(offset + view.end)  # raises if records follow
+            reader.view(data, offset, finish=True)  # raises
         return run, False
 
 
@@ -400,7 +400,7 @@ def _records(
     reader: TrailFileReader, start: int, limit: int, may_grow: bool, notices: Notices
 ) -> Iterator[pa.RecordBatch]:
     try:
-        place = max(start, reader.begin)
+        offset = max(start, reader.begin)
     except TruncatedError:
         if may_grow:
             notices.once(UNBEGUN, reader.file.path, reader.file.size)
@@ -408,23 +408,23 @@ def _records(
         raise
     header = reader.header
     oracle = header is not None and header.database.vendor == ORACLE
-    tables = reader.tables(place) if place > reader.begin else NO_TABLES
-    while place < limit:
-        data = reader.read(place, CHUNK)
-        at_end = place + len(data) >= reader.file.size
-        view = reader.view(data, place)
-        if at_end and (left := reader.left_over(place + view.end)):
-            reader.view(data, place, finish=not may_grow)
-            if place + view.end < limit:
-                notices.once(UNFINISHED, reader.file.path, place + view.end, left)
+    tables = reader.tables(offset) if offset > reader.begin else NO_TABLES
+    while offset < limit:
+        data = reader.read(offset, CHUNK)
+        at_end = offset + len(data) >= reader.file.size
+        view = reader.view(data, offset)
+        if at_end and (left := reader.left_over(offset + view.end)):
+            reader.view(data, offset, finish=not may_grow)
+            if offset + view.end < limit:
+                notices.once(UNFINISHED, reader.file.path, offset + view.end, left)
         # Only the records that begin before the split's end.
-        owned = int((place + view.offsets < limit).sum())
+        owned = int((offset + view.offsets < limit).sum())
         if not owned:
             return
-        source = trail_bytes(data, place, reader.order)
+        source = trail_bytes(data, offset, reader.order)
         table_found = record_table(
             source, view.take(slice(owned)), reader.file.number, tables, oracle=oracle
         )
         yield table_found.batch
         tables = table_found.tables
-        place += view.end
+        offset += view.end

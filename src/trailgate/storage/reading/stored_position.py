@@ -49,11 +49,11 @@ class StoredPosition:
         return TrailPlace(*parse_position(self.reached)) if self.reached else self.place
 
 
-def record_digest(trail: TrailFiles, place: TrailPlace) -> str:
+def record_digest(trail: TrailFiles, position: TrailPlace) -> str:
     """Return the digest of the record at a position. Raises DecodeError if none begins there."""
-    with TrailFileReader(trail.file(place.number)) as reader:
-        data = reader.read(place.offset, LONGEST)
-        record = decode_record(data, order=reader.order, base=place.offset)
+    with TrailFileReader(trail.file(position.number)) as reader:
+        data = reader.read(position.offset, LONGEST)
+        record = decode_record(data, order=reader.order, base=position.offset)
     return _digest(data[: record.length].tobytes())
 
 
@@ -63,13 +63,13 @@ def continued(trail: TrailFiles, stored: StoredPosition) -> TrailPlace:
     Raises StorageError if files or bytes are missing, or if the trail or one of its files is a
     different one.
     """
-    place, needed = stored.place, stored.needed
+    position, needed = stored.place, stored.needed
     _check_files(trail, stored)
-    if place.number >= trail.begin.number:
+    if position.number >= trail.begin.number:
         _check_record(trail, stored)
     if stored.reached:
         return needed
-    return last_begin(trail, place) or trail.begin
+    return last_begin(trail, position) or trail.begin
 
 
 def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
@@ -107,28 +107,28 @@ def _check_files(trail: TrailFiles, stored: StoredPosition) -> None:
 
 def _check_record(trail: TrailFiles, stored: StoredPosition) -> None:
     """Raise StorageError if the record at the position is a different one."""
-    place = stored.place
-    file = trail.file(place.number)
+    position = stored.place
+    file = trail.file(position.number)
     with TrailFileReader(file) as reader:
         reader.check_number()
-        data = reader.read(place.offset, LONGEST)
+        data = reader.read(position.offset, LONGEST)
         try:
-            record = decode_record(data, order=reader.order, base=place.offset)
+            record = decode_record(data, order=reader.order, base=position.offset)
         except DecodeError:
             raise _another(trail, stored, "no record starts there now") from None
     if stored.digest and stored.digest != _digest(data[: record.length].tobytes()):
         raise _another(trail, stored, "the record there is a different one now")
-    csn = _csn(trail, place, record)
+    csn = _csn(trail, position, record)
     if stored.csn is not None and csn is not None and csn != stored.csn:
         raise _another(trail, stored, f"the CSN there is {csn} now")
 
 
-def _csn(trail: TrailFiles, place: TrailPlace, record: TrailRecord) -> str | None:
+def _csn(trail: TrailFiles, position: TrailPlace, record: TrailRecord) -> str | None:
     """Return the CSN of a record, or that of its transaction's first record, or None."""
     # Usually only the first record of a transaction has a CSN.
     raw = record.token(LOGCSN)
     if raw is None:
-        begin = last_begin(trail, place)
+        begin = last_begin(trail, position)
         if begin is None:
             return None  # the file with the beginning of the transaction is missing
         with TrailFileReader(trail.file(begin.number)) as reader:
@@ -151,5 +151,5 @@ def _digest(raw: bytes) -> str:
     return blake2b(raw, digest_size=DIGEST_BYTES).hexdigest()
 
 
-def _short(place: TrailPlace) -> str:
-    return f"{place.number}:{place.offset}"
+def _short(position: TrailPlace) -> str:
+    return f"{position.number}:{position.offset}"

@@ -81,13 +81,13 @@ class TrailFileReader:
         """Return the file's current size; ``file.size`` is its size when it was listed."""
         return self._opened.size_now()
 
-    def read(self, place: int, size: int) -> Octets:
+    def read(self, offset: int, size: int) -> Octets:
         """Return up to ``size`` bytes from an offset, but none after the listed size."""
-        return octets(self._opened.read(place, size))
+        return octets(self._opened.read(offset, size))
 
-    def read_into(self, buffer: Octets, place: int) -> Octets:
+    def read_into(self, buffer: Octets, offset: int) -> Octets:
         """Fill a buffer with the bytes from an offset, and return the filled part."""
-        return self._opened.read_into(buffer, place)
+        return self._opened.read_into(buffer, offset)
 
     @cached_property
     def _head(self) -> Octets:
@@ -135,30 +135,30 @@ class TrailFileReader:
                 hint=f"Put file number {self.file.number} back; trailgate check lists all files with wrong numbers",
             )
 
-    def records(self, place: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
+    def records(self, offset: int, size: int = SEARCH) -> tuple[Octets, RecordView]:
         """Read bytes from the start of a record, and find the records in them."""
-        data = self.read(place, size)
-        return data, self.view(data, place)
+        data = self.read(offset, size)
+        return data, self.view(data, offset)
 
-    def view(self, data: Octets, place: int, *, finish: bool = False) -> RecordView:
+    def view(self, data: Octets, offset: int, *, finish: bool = False) -> RecordView:
         """Find the records in bytes read at an offset. With ``finish``, they must end with a record."""
         try:
             found = find_records(data, order=self.order, finish=finish)
         except DecodeError as error:
-            error.where = replace(error.where, offset=place + (error.where.offset or 0))
+            error.where = replace(error.where, offset=offset + (error.where.offset or 0))
             raise
-        return view_records(trail_bytes(data, place, self.order), found)
+        return view_records(trail_bytes(data, offset, self.order), found)
 
-    def resync(self, place: int) -> int | None:
+    def resync(self, offset: int) -> int | None:
         """Return the offset of the next record, or None if there is none up to the end of the file."""
-        data = self.read(place, SEARCH)
+        data = self.read(offset, SEARCH)
         next_record = resync(data, 0, self.order)
         if next_record >= 0:
-            return place + next_record
+            return offset + next_record
         # The file ends before another record.
-        if place + len(data) >= self.file.size:
+        if offset + len(data) >= self.file.size:
             return None
-        raise DecodeError("no record starts in the bytes from here", where=Where(offset=place))
+        raise DecodeError("no record starts in the bytes from here", where=Where(offset=offset))
 
     def left_over(self, end: int) -> int:
         """Return the number of bytes after the last complete record: those of an unfinished record.
@@ -206,26 +206,26 @@ class TrailFileReader:
     def metadata(self, until: int, start: int | None = None) -> Iterator[TrailRecord]:
         """Yield the metadata records that start in a range. No other records are decoded."""
         begin = self.begin if start is None else start
-        for data, place, offset in self._typed(begin, until, IO_METADATA):
-            yield decode_record(data, offset, order=self.order, base=place)
+        for data, base, offset in self._typed(begin, until, IO_METADATA):
+            yield decode_record(data, offset, order=self.order, base=base)
 
     def typed(self, begin: int, until: int, io_type: int) -> Iterator[int]:
         """Yield the offsets of the records of a type that start in a range."""
-        for _, place, offset in self._typed(begin, until, io_type):
-            yield place + offset
+        for _, base, offset in self._typed(begin, until, io_type):
+            yield base + offset
 
     def _typed(self, begin: int, until: int, io_type: int) -> Iterator[tuple[Octets, int, int]]:
         """Yield the records of a type that start in a range.
 
         Yields the bytes read, their offset in the file, and the record's offset in the bytes.
         """
-        for place in range(begin, min(until, self.file.size), SCAN):
+        for base in range(begin, min(until, self.file.size), SCAN):
             # LONGEST more bytes complete a record that starts at the end of this part.
-            data = self.read(place, SCAN + LONGEST)
-            stop = min(SCAN, until - place)
+            data = self.read(base, SCAN + LONGEST)
+            stop = min(SCAN, until - base)
             for offset in find_typed(data, self.order, io_type).tolist():
                 if offset < stop:
-                    yield data, place, offset
+                    yield data, base, offset
 
 
 def usual_charset(header: FileHeader | None, definitions: Definitions) -> str:
@@ -251,10 +251,10 @@ class EarlierTables:
     is read, all earlier ones must be known, as references get the next free index.
     """
 
-    def __init__(self, reader: TrailFileReader, place: int) -> None:
+    def __init__(self, reader: TrailFileReader, position: int) -> None:
         self._reader = reader
         self._searched = reader.begin
-        self._until = place
+        self._until = position
         self._tables = NO_TABLES
 
     @property
@@ -262,12 +262,12 @@ class EarlierTables:
         """True if all tables before the offset are known."""
         return self._searched >= self._until
 
-    def needed_by(self, data: Octets, view: RecordView, place: int) -> TrailTables:
+    def needed_by(self, data: Octets, view: RecordView, start: int) -> TrailTables:
         """Return the tables that these records, which start at ``place``, need."""
         if self.complete or not len(view):
             return self._tables
         if (view.io_type == IO_METADATA).any():
-            self._until = place
+            self._until = start
             self._search(None)
         # Records that name their table by an index into the metadata.
         by_index = view.offsets[view.partition & BY_TABLE != 0]
@@ -347,9 +347,9 @@ def first_ddl(
         if (file.number, 0) >= end:
             break
         with TrailFileReader(file) as reader:
-            place = start.offset if file.number == start.number else 0
+            start_offset = start.offset if file.number == start.number else 0
             until = min(file.size, end.offset) if file.number == end.number else file.size
-            for offset in reader.typed(max(place, reader.begin), until, IO_DDL):
+            for offset in reader.typed(max(start_offset, reader.begin), until, IO_DDL):
                 record = decode_record(
                     reader.read(offset, LONGEST), 0, order=reader.order, base=offset
                 )
@@ -367,6 +367,6 @@ def _defined_in(reader: TrailFileReader, name: str) -> Table | None:
 def _tables(reader: TrailFileReader) -> Iterator[TrailTable]:
     """Yield the tables of a file's metadata records, as far as the caller reads; some more than once."""
     tables = NO_TABLES
-    for place in range(reader.begin, reader.file.size, SCAN):
-        tables = reader.tables(min(place + SCAN, reader.file.size), place, tables)
+    for offset in range(reader.begin, reader.file.size, SCAN):
+        tables = reader.tables(min(offset + SCAN, reader.file.size), offset, tables)
         yield from tables.tables.values()

@@ -93,8 +93,8 @@ class TrailStream:
         elif position == LATEST:
             position_ = last_end(trail, trail.end, trail.begin)
         else:
-            place = min(TrailPlace(*parse_position(position)), trail.end)
-            position_ = last_begin(trail, place) if place > trail.begin else None
+            requested = min(TrailPlace(*parse_position(position)), trail.end)
+            position_ = last_begin(trail, requested) if requested > trail.begin else None
         return _offset(trail, position_ or trail.begin)
 
     def stop_at_present_end(self) -> None:
@@ -141,10 +141,10 @@ class TrailStream:
         trail = self._find()
         if trail is None:
             raise _no_trail()
-        place = continued(trail, stored)
-        if place.number > trail.end.number:
-            return StreamOffset(place)
-        return StreamOffset(place, _check_sum(trail.file(place.number), place.offset))
+        position = continued(trail, stored)
+        if position.number > trail.end.number:
+            return StreamOffset(position)
+        return StreamOffset(position, _check_sum(trail.file(position.number), position.offset))
 
     def rest(self, start: StreamOffset) -> TrailRest | None:
         """Return what follows the last complete transaction, or None while the trail has no files."""
@@ -201,7 +201,7 @@ def _limit(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPlac
     files = list(trail.following(begin.number))
     if limit.files is not None:
         files = files[: limit.files]
-    place = begin
+    position = begin
     room = limit.bytes
     for file in files:
         start = begin.offset if file.number == begin.number else 0
@@ -209,19 +209,19 @@ def _limit(trail: TrailFiles, begin: TrailPlace, limit: BatchLimit) -> TrailPlac
         if room is not None and file.size - start >= room:
             return TrailPlace(file.number, start + room)
         room = None if room is None else room - (file.size - start)
-        place = TrailPlace(file.number, file.size)
-    return place
+        position = TrailPlace(file.number, file.size)
+    return position
 
 
-def _offset(trail: TrailFiles, place: TrailPlace) -> StreamOffset:
+def _offset(trail: TrailFiles, position: TrailPlace) -> StreamOffset:
     """Return a position as an offset. The end of a finished file becomes the start of the next one.
 
     A file that was read to its end may therefore be removed.
     """
-    file = trail.file(place.number)
-    if place.offset == file.size and file.number < trail.end.number:
-        return StreamOffset(TrailPlace(place.number + 1, 0))
-    return StreamOffset(place, _check_sum(file, place.offset))
+    file = trail.file(position.number)
+    if position.offset == file.size and file.number < trail.end.number:
+        return StreamOffset(TrailPlace(position.number + 1, 0))
+    return StreamOffset(position, _check_sum(file, position.offset))
 
 
 def _passed(trail: TrailFiles, start: StreamOffset) -> StreamOffset:
@@ -229,14 +229,14 @@ def _passed(trail: TrailFiles, start: StreamOffset) -> StreamOffset:
 
     The finished file may then be removed.
     """
-    place = start.place
-    if not trail.begin.number <= place.number < trail.end.number:
+    position = start.place
+    if not trail.begin.number <= position.number < trail.end.number:
         return start
-    file = trail.file(place.number)
-    if place.offset < file.size:
+    file = trail.file(position.number)
+    if position.offset < file.size:
         return start
     check_complete(file)
-    return _offset(trail, place)
+    return _offset(trail, position)
 
 
 def _check_sum(file: TrailFile, offset: int) -> str:
@@ -273,7 +273,7 @@ def _check_begun(trail: TrailFiles | None, start: StreamOffset) -> None:
 
 def _check(trail: TrailFiles, offset: StreamOffset) -> None:
     """Raise StorageError if the trail has changed before an offset that was read."""
-    number, place = offset.place
+    number, byte_offset = offset.place
     if offset.place in (BEFORE_ALL, (trail.end.number + 1, 0)):
         return  # nothing was read from a file that does not exist yet, or no longer
     if number < trail.begin.number:
@@ -282,14 +282,12 @@ def _check(trail: TrailFiles, offset: StreamOffset) -> None:
         problem = f"the trail was shortened: file number {number}, read before, no longer exists"
         raise _change_error(trail.prefix, problem)
     file = trail.file(number)
-    if place > file.size:
-        problem = (
-            f"the trail was shortened to byte {file.size}, but was read up to byte {place} before"
-        )
+    if byte_offset > file.size:
+        problem = f"the trail was shortened to byte {file.size}, but was read up to byte {byte_offset} before"
         raise _change_error(file.path, problem)
     check_sum = _first_check_sum if len(offset.check) == FIRST_DIGITS else _check_sum
-    if check_sum(file, place) != offset.check:
-        problem = f"the trail was rewritten before byte {place}, which was read before"
+    if check_sum(file, byte_offset) != offset.check:
+        problem = f"the trail was rewritten before byte {byte_offset}, which was read before"
         raise _change_error(file.path, problem)
 
 

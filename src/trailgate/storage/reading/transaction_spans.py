@@ -70,15 +70,15 @@ class Run:
         return Run(self.number, self.base, self.view.take(rows), self.marks[rows])
 
 
-def forwards(trail: TrailFiles, place: TrailPlace, size: int = SEARCH) -> Iterator[Run]:
+def forwards(trail: TrailFiles, position: TrailPlace, size: int = SEARCH) -> Iterator[Run]:
     """Yield the records from a position to the end of the trail, in runs.
 
     The position must be the start of a record. An unfinished record ends a file here; the caller
     decides whether that is an error.
     """
-    for file in trail.following(place.number):
+    for file in trail.following(position.number):
         with TrailFileReader(file) as reader:
-            start = place.offset if file.number == place.number else 0
+            start = position.offset if file.number == position.number else 0
             yield from _forwards(reader, start, size)
 
 
@@ -102,27 +102,27 @@ def _forwards(reader: TrailFileReader, start: int, size: int) -> Iterator[Run]:
         size = min(2 * size, SCAN)
 
 
-def _around(trail: TrailFiles, place: TrailPlace) -> Iterator[Run]:
+def _around(trail: TrailFiles, position: TrailPlace) -> Iterator[Run]:
     """Yield the records from some way before a position to the end of the trail.
 
     The record just before the position is included, as it may be the before image of an update.
     """
-    file = trail.file(place.number)
-    start = place.offset - LONGEST
+    file = trail.file(position.number)
+    start = position.offset - LONGEST
     if start > 0:
         with TrailFileReader(file) as reader:
             try:
                 next_record = reader.resync(start) if start > reader.begin else 0
             except TruncatedError:
                 return
-        place = (
-            TrailPlace(place.number + 1, 0)
+        position = (
+            TrailPlace(position.number + 1, 0)
             if next_record is None
             else TrailPlace(file.number, next_record)
         )
     else:
-        place = TrailPlace(place.number, 0)
-    yield from forwards(trail, place)
+        position = TrailPlace(position.number, 0)
+    yield from forwards(trail, position)
 
 
 Rows = Callable[[Run], Mask]
@@ -137,57 +137,57 @@ def _first(runs: Iterable[Run], chosen: Rows) -> TrailPlace | None:
     return None
 
 
-def next_begin(trail: TrailFiles, place: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
+def next_begin(trail: TrailFiles, position: TrailPlace, limit: TrailPlace) -> TrailPlace | None:
     """Return the first position in [place, limit) at which a transaction begins, or None."""
-    runs = takewhile(lambda run: run.begin < limit, _around(trail, place))
-    result = _first(runs, lambda run: run.has(BEGINS) & _from(run, place))
+    runs = takewhile(lambda run: run.begin < limit, _around(trail, position))
+    result = _first(runs, lambda run: run.has(BEGINS) & _from(run, position))
     return result if result is not None and result < limit else None
 
 
-def record_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace:
+def record_begin(trail: TrailFiles, position: TrailPlace) -> TrailPlace:
     """Return the first position at or after ``place`` at which a record begins, or the trail's end."""
-    return _first(_around(trail, place), lambda run: _from(run, place)) or trail.end
+    return _first(_around(trail, position), lambda run: _from(run, position)) or trail.end
 
 
-def first_end(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
+def first_end(trail: TrailFiles, position: TrailPlace) -> TrailPlace | None:
     """Return the end of the first transaction that ends after a position, or None."""
-    for run in _around(trail, place):
-        after = run.number > place.number or run.stops > place.offset
+    for run in _around(trail, position):
+        after = run.number > position.number or run.stops > position.offset
         rows = np.flatnonzero(run.has(CLOSES) & after)
         if len(rows):
             return TrailPlace(run.number, int(run.stops[rows[0]]))
     return None
 
 
-def last_end(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> TrailPlace | None:
+def last_end(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> TrailPlace | None:
     """Return the last transaction end between ``floor`` and ``place``, or None."""
-    for run in _backwards(trail, place, floor):
-        within = run.number < place.number or run.stops <= place.offset
+    for run in _backwards(trail, position, floor):
+        within = run.number < position.number or run.stops <= position.offset
         rows = np.flatnonzero(run.has(CLOSES) & within)
         if len(rows):
             return TrailPlace(run.number, int(run.stops[rows[-1]]))
     return None
 
 
-def last_begin(trail: TrailFiles, place: TrailPlace) -> TrailPlace | None:
+def last_begin(trail: TrailFiles, position: TrailPlace) -> TrailPlace | None:
     """Return the last position at or before ``place`` at which a transaction begins, or None."""
-    for run in _backwards(trail, place.just_after, trail.begin):
+    for run in _backwards(trail, position.just_after, trail.begin):
         rows = np.flatnonzero(run.has(BEGINS))
         if len(rows):
             return TrailPlace(run.number, int(run.starts[rows[-1]]))
     return None
 
 
-def _from(run: Run, place: TrailPlace) -> Mask:
+def _from(run: Run, position: TrailPlace) -> Mask:
     """Return a mask of the records that begin at or after a position."""
-    selected: Mask = (run.number > place.number) | (run.starts >= place.offset)
+    selected: Mask = (run.number > position.number) | (run.starts >= position.offset)
     return selected
 
 
-def _backwards(trail: TrailFiles, place: TrailPlace, floor: TrailPlace) -> Iterator[Run]:
+def _backwards(trail: TrailFiles, position: TrailPlace, floor: TrailPlace) -> Iterator[Run]:
     """Yield the records that begin in [floor, place), last ones first, in growing windows."""
     size = SEARCH
-    number, high = place
+    number, high = position
     while number >= floor.number:
         high = min(high, trail.file(number).size)
         lowest = floor.offset if number == floor.number else 0
@@ -207,12 +207,12 @@ def _window(trail: TrailFiles, number: int, low: int, high: int) -> Iterator[Run
         yield run.take(np.flatnonzero((run.starts >= low) & (run.starts < high)))
 
 
-def is_abandoned(trail: TrailFiles, place: TrailPlace) -> bool:
+def is_abandoned(trail: TrailFiles, position: TrailPlace) -> bool:
     """Return True if a restart undoes the transaction that is open at a position.
 
     It does not if the transaction ends, another one begins, or the trail ends first.
     """
-    for run in forwards(trail, place, LOOK_AHEAD):
+    for run in forwards(trail, position, LOOK_AHEAD):
         rows = np.flatnonzero(run.has(UNDOES | BEGINS | CLOSES))
         if len(rows):
             return bool(run.marks[rows[0]] & UNDOES)

@@ -215,7 +215,7 @@ class RepairingChain(Chain):
         self._opened, self._mixed = True, False
 
     def through(self, batches: Iterable[ChangeBatch]) -> Iterator[ChangeBatch]:
-        """Yield the batches with consistent indicators. Raises TransactionError if they cannot be known.
+        """Yield the batches with consistent indicators. Raises TransactionError if that is impossible.
 
         A batch is kept back until the next one shows whether its last transaction continues.
         """
