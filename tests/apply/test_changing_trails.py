@@ -496,7 +496,7 @@ def test_a_file_that_existed_when_the_trail_was_read_last_is_named(tmp_path: Pat
     remove(2)(prefix)
 
     (notice,) = apply_trail(prefix, to).notices
-    assert notice == "file number 2 existed when the trail was read last, and is missing now"
+    assert notice == "file number 2 existed when the trail was last read, but is missing now"
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -603,7 +603,7 @@ def test_every_view_names_the_bytes_of_an_unfinished_record(
         capsys.readouterr()
     assert run(["show", str(prefix)]) == 0
     logged = "".join(record.getMessage() for record in caplog.records)
-    assert f"which is left out ({torn} bytes)" in logged
+    assert f"which is skipped ({torn} bytes)" in logged
 
 
 def test_a_position_of_another_trail_is_named_by_status(
@@ -631,7 +631,7 @@ FOLLOWED: Final = {
         "",
     ),
     "the last file is removed": (append(1, *flat(20, 22)), remove(1), keys(range(22)), "cut back"),
-    "the trail is made again": (append(1, *flat(20, 22)), rewrite([flat(0, 10), flat(50, 90)]), keys(range(22)), "was written anew"),
+    "the trail is made again": (append(1, *flat(20, 22)), rewrite([flat(0, 10), flat(50, 90)]), keys(range(22)), "was rewritten"),
     "a file between is removed": (append(1, *flat(20, 22)), both(rewrite([*THREE, flat(30, 40)]), remove(2)), None, "files are missing"),
     "files are removed before they are read": (append(1, *flat(20, 22)), rewrite(THREE[2:], 2), None, "removed before it was read"),
 }  # fmt: skip

@@ -99,6 +99,7 @@ def read_parts(parts: Sequence[Part], text: pa.Array) -> tuple[Parts, np.ndarray
             )
         else:
             ok = pc.fill_null(pc.match_substring_regex(piece, r"^[0-9]+$"), True)
+            # Rows that do not match get "1", so that the cast works; they are refused below.
             digits = pc.if_else(pc.and_(ok, pc.is_valid(piece)), piece, "1")
             digits_read = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
             numbers_by_part[part.name] = (
@@ -149,6 +150,7 @@ def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
             year = parts["YY"] + 100 * century
     if year is None or not ("DDD" in parts or {"MM", "DD"} <= parts.keys()):
         return None
+    # numpy counts years, months and days since 1970.
     begin = (year - 1970).astype("datetime64[Y]")
     if "DDD" in parts:
         days = begin.astype("datetime64[D]") + (parts["DDD"] - 1)
@@ -156,6 +158,7 @@ def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
     else:
         month = begin.astype("datetime64[M]") + (parts["MM"] - 1)
         days = month.astype("datetime64[D]") + (parts["DD"] - 1)
+        # Month 13 would be in the next year, and day 31 of a short month in the next month.
         wrong = (month.astype("datetime64[Y]") != begin) | (days.astype("datetime64[M]") != month)
     nulls = np.asarray(pc.is_null(shown))
     _refuse(pa.array(wrong & ~nulls), shown, "a day")
@@ -278,6 +281,7 @@ def date_difference(scope: Scope, call: Call) -> Value:
     days, seconds = second - first, (second - first) * DAY + end - start
     nulls = no_first | no_second
     if unit.text.upper() == "DD":
+        # The difference of the dates must not depend on the times of day.
         wrong = (days != np.trunc(seconds / DAY)) & ~nulls
         if wrong.any():
             raise OptionError(

@@ -247,17 +247,17 @@ def test_a_length_is_null_until_its_record_is_written(place: Path) -> None:
         ("TABLE S.T, FILTER (NOWHERE = 1);", "no column NOWHERE", 3),
         (
             "TABLE S.T, FILTER (NAME = 1);",
-            "the column NAME (text) and a number are not compared",
+            "the column NAME (text) and a number cannot be compared",
             3,
         ),
         ("TABLE S.*, KEYCOLS (NAME);", "no column NAME in table S.U", 3),
-        ("TABLE S.T, COLS (NAME);", "the key column ID of S.T would be left out", 3),
-        ("TABLE S.T, COLSEXCEPT (ID);", "the key column ID of S.T would be left out", 3),
+        ("TABLE S.T, COLS (NAME);", "the key column ID of S.T would be dropped", 3),
+        ("TABLE S.T, COLSEXCEPT (ID);", "the key column ID of S.T would be dropped", 3),
         ("TABLE S.T, TOKENS (TRANID = 'x');", "the token TRANID has the name of one of", 3),
         ("TABLE S.T, TOKENS (A = NOWHERE);", "no column NOWHERE", 3),
         (
             "TABLE S.T, FILTER (ID = 'a');\nTABLE S.T, COLS (ID);",
-            "it gives S.T another key, columns or tokens than line 3",
+            "the key, columns or tokens of S.T differ from those in line 3",
             4,
         ),
         (
