@@ -93,7 +93,7 @@ class RecordValues:
     rows: Longs  # one per record
     missing: Mask | None = None  # one per value
 
-    def held(self) -> RecordValues:
+    def for_records(self) -> RecordValues:
         """Return only the values that records take, in the order of the records."""
         if len(self.rows) == len(self.values):
             return self

@@ -160,13 +160,13 @@ def encode_fixed(target: TargetColumn, column_values: RecordValues) -> CellWrite
 
 def encode_national(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode strings of varying length in the character set that their column's definition states."""
-    return encode_variable(target, _in_charset(target, column_values.held(), None))
+    return encode_variable(target, _in_charset(target, column_values.for_records(), None))
 
 
 def encode_fixed_national(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode blank-padded strings in the character set that their column's definition states."""
     return encode_fixed_bytes_of(
-        target, _in_charset(target, column_values.held(), fixed_width(target.column))
+        target, _in_charset(target, column_values.for_records(), fixed_width(target.column))
     )
 
 
@@ -228,12 +228,12 @@ def decode_large_bytes(cells: Cells) -> pa.Array:
 
 def encode_variable_bytes(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode hex digits as bytes of varying length."""
-    return encode_variable(target, _bytes_of(target, column_values.held()))
+    return encode_variable(target, _bytes_of(target, column_values.for_records()))
 
 
 def encode_fixed_bytes(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode hex digits as bytes of the column's width."""
-    return encode_fixed_bytes_of(target, _bytes_of(target, column_values.held()))
+    return encode_fixed_bytes_of(target, _bytes_of(target, column_values.for_records()))
 
 
 def _bytes_of(target: TargetColumn, column_values: RecordValues) -> RecordValues:

@@ -104,7 +104,7 @@ def _ascii(cells: Cells, nulls: Mask) -> pa.Array:
 
 def encode_zoned(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode date times that are followed by a zone, without padding. NULL is a bare FF FF."""
-    column_values = column_values.held()
+    column_values = column_values.for_records()
     values = column_values.values
     form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)
     long = pc.greater(pc.binary_length(values), target.column.external_length).fill_null(False)
