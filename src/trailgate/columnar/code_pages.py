@@ -41,6 +41,40 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import byte_view, flat_rows
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
+NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
+
+Codes = npt.NDArray[np.uint16]
+SHIFT_OUT, SHIFT_IN = 0x0E, 0x0F
+# The table of each page's double bytes, and the pairs that differ from it.
+DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyType(
+    {
+        "300": ("300", MappingProxyType({})),
+        "930": ("300", MappingProxyType({0x4260: "\N{MINUS SIGN}"})),
+        "933": ("933", MappingProxyType({})),
+        "935": ("935", MappingProxyType({})),
+        "937": ("937", MappingProxyType({})),
+        "939": ("300", MappingProxyType({})),
+        "1364": ("1364", MappingProxyType({})),
+        "1388": ("1388", MappingProxyType({})),
+        "1390": ("1390", MappingProxyType({})),
+        "1399": ("1390", MappingProxyType({})),
+    }
+)
+
+# Each Thai tone mark has two byte values. These are the ones that Java and ICU do not write.
+UNWRITTEN: Final[Mapping[str, bytes]] = MappingProxyType(
+    {"838": b"\x51\xca\xe1\xfd\xfe", "1160": b"\x51\xca\xe1\xfd"}
+)
+
+FIRST_SEQUENCE: Final = 0xD800  # the code of sequence 0; surrogates have no other use in the tables
+
+# Python's EBCDIC codecs that agree with IBM's tables. Others do not: cp273 has an overline where IBM has a
+# macron, and cp875 decodes bytes without a character as the control character SUB.
+OF_PYTHON: Final = ("37", "424", "500", "1026", "1140")
+
+# Matches cp037, IBM-037, ibm01140, x-IBM930, EBCDIC-CP-37, CCSID 500, and bare numbers, all without separators.
+_NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
+
 
 class Text(NamedTuple):
     """Decoded text. Rows marked in ``bad`` are null: their bytes are not characters of the page."""
@@ -159,9 +193,6 @@ def not_in_page(page: str, text: str, row: int) -> EncodeError:
     return EncodeError(f"{text!r} has no form in the code page {page}", where=Where(record=row))
 
 
-NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
-
-
 @dataclass(frozen=True, slots=True)
 class SingleBytePage:
     """A page of 256 characters, one per byte value."""
@@ -232,38 +263,12 @@ class SingleBytePage:
         return strings(made, lengths).view(pa.binary())
 
 
-Codes = npt.NDArray[np.uint16]
-SHIFT_OUT, SHIFT_IN = 0x0E, 0x0F
-# The table of each page's double bytes, and the pairs that differ from it.
-DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyType(
-    {
-        "300": ("300", MappingProxyType({})),
-        "930": ("300", MappingProxyType({0x4260: "\N{MINUS SIGN}"})),
-        "933": ("933", MappingProxyType({})),
-        "935": ("935", MappingProxyType({})),
-        "937": ("937", MappingProxyType({})),
-        "939": ("300", MappingProxyType({})),
-        "1364": ("1364", MappingProxyType({})),
-        "1388": ("1388", MappingProxyType({})),
-        "1390": ("1390", MappingProxyType({})),
-        "1399": ("1390", MappingProxyType({})),
-    }
-)
-
-
 def _table(name: str) -> bytes:
     """Read a table that ``tools/code_pages.py`` has written."""
     return resources.files("trailgate").joinpath("reference/code_pages", name).read_bytes()
 
 
 SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("single_byte.json")))
-# Each Thai tone mark has two byte values. These are the ones that Java and ICU do not write.
-UNWRITTEN: Final[Mapping[str, bytes]] = MappingProxyType(
-    {"838": b"\x51\xca\xe1\xfd\xfe", "1160": b"\x51\xca\xe1\xfd"}
-)
-
-
-FIRST_SEQUENCE: Final = 0xD800  # the code of sequence 0; surrogates have no other use in the tables
 
 
 class Sequences(NamedTuple):
@@ -556,12 +561,7 @@ def _decode_separately(page: CodePage, values: pa.BinaryArray) -> Text:
     return Text(decoded, bad)
 
 
-# Python's EBCDIC codecs that agree with IBM's tables. Others do not: cp273 has an overline where IBM has a
-# macron, and cp875 decodes bytes without a character as the control character SUB.
-OF_PYTHON: Final = ("37", "424", "500", "1026", "1140")
 PAGES: Final = tuple(sorted({*OF_PYTHON, *SINGLE_BYTE, *DOUBLE_BYTES}, key=int))
-# Matches cp037, IBM-037, ibm01140, x-IBM930, EBCDIC-CP-37, CCSID 500, and bare numbers, all without separators.
-_NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
 
 
 @cache

@@ -24,6 +24,10 @@ from trailgate.errors import DecodeError, OptionError, Where
 
 _SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 
+LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
+UPPER: Final = np.frombuffer(b"".join(b"%02X" % n for n in range(256)), "V2")
+_INVALID: Final = 0xFF
+
 
 def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     """Return one position of 20 digits per row from file numbers and byte offsets.
@@ -72,11 +76,6 @@ def long_position(number: int, offset: int) -> str:
 def short_position(text: str | None) -> str:
     """Convert a position of 20 digits to file:offset; "" for None or an empty text."""
     return "" if not text else f"{int(text[:DIGITS])}:{int(text[DIGITS:])}"
-
-
-LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
-UPPER: Final = np.frombuffer(b"".join(b"%02X" % n for n in range(256)), "V2")
-_INVALID: Final = 0xFF
 
 
 def _digit_values() -> npt.NDArray[np.uint8]:

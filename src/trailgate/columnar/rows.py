@@ -25,6 +25,11 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 BLANKS: Final = " \t\r\n"
 _ALL_VALID: Final = np.zeros(0, np.uint8)
 
+BIG_ENDIAN: Final = ">"
+LITTLE_ENDIAN: Final = "<"
+
+FEW: Final = 64  # up to this many distinct keys, comparing with each of them is faster than sorting
+
 
 def failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
     """Return the index of the first row that ``check`` refuses, by bisection.
@@ -186,10 +191,6 @@ def distinct(values: pa.Array) -> tuple[Longs, list[str]]:
     return np.asarray(coded.indices), coded.dictionary.to_pylist()
 
 
-BIG_ENDIAN: Final = ">"
-LITTLE_ENDIAN: Final = "<"
-
-
 def octets(data: Any) -> Octets:
     """Return the bytes of a buffer as a flat array that shares them."""
     if isinstance(data, np.ndarray):
@@ -220,9 +221,6 @@ def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
     if not len(starts) or not width:
         return np.zeros((len(starts), width), np.uint8)
     return windows(data, width)[starts].view(np.uint8).reshape(len(starts), width)
-
-
-FEW: Final = 64  # up to this many distinct keys, comparing with each of them is faster than sorting
 
 
 def group(keys: Longs) -> Iterator[tuple[int, Longs]]:

@@ -30,6 +30,43 @@ from trailgate.columnar.numbers import parse_integers
 from trailgate.columnar.rows import octets, over_nulls, row_error, strings_of, text_view
 from trailgate.errors import EncodeError, OptionError, Where
 
+MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
+
+_WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
+_SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
+
+__all__ = [
+    "DEFAULT_FORMAT",
+    "DateFormat",
+    "compile_format",
+    "iso_to_timestamp",
+    "parse_datetimes",
+    "parse_timestamps",
+]
+
+# Assumed, since the documentation leaves it open (capture properties §4.1, §13.6 and §13.11): these
+# constants, and that a missing year, month or day is that of 1970-01-01 (see the kernel).
+COMMIT_ZONE: Final = "UTC"  # commit times without a zone
+# A time without a format has the form of JMSTimestamp: milliseconds since 1970, in 10 to 17 digits.
+EPOCH_DIGITS: Final = (10, 17)
+UNFORMATTED: Final = (
+    "Without a format of its own a date is year, month and day, and may have a time"
+)
+FINE_HINT: Final = "Timestamps hold microseconds. times=text reads the date times of a table as text with all their digits"
+_LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
+
+# A value of one of these lengths ends with a complete part: year, month, day, hour, minute, second.
+_WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
+TO_HOUR: Final = len("YYYY-MM-DD HH")
+
+_MONTHS: Final = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"
+_NO_TIMES: Final = np.zeros(0, np.int64)
+_NO_TEXT: Final = np.zeros(0, np.uint8)
+
+DB2: Final = b"-..."  # YYYY-MM-DD-HH.MM.SS.ffffff
+ISO: Final = b" ::."
+ISO_T: Final = b"T::."
+
 
 class Part(Enum):
     """The meaning of a run of digits, or of the letters of a month."""
@@ -83,7 +120,6 @@ class _Token(NamedTuple):
     letters: bool = False
 
 
-MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
 _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
     {
         "YYYY": _Token(Part.YEAR, (4,)),
@@ -107,8 +143,6 @@ _FOREIGN: Final = {
     "mm": Part.MINUTE,
     "ss": Part.SECOND,
 }
-_WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
-_SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
 
 
 @cache
@@ -260,34 +294,7 @@ def _db2() -> DateFormat:
 DB2_FORMAT: Final = _db2()
 
 
-__all__ = [
-    "DEFAULT_FORMAT",
-    "DateFormat",
-    "compile_format",
-    "iso_to_timestamp",
-    "parse_datetimes",
-    "parse_timestamps",
-]
-
-
-# Assumed, since the documentation leaves it open (capture properties §4.1, §13.6 and §13.11): these
-# constants, and that a missing year, month or day is that of 1970-01-01 (see the kernel).
-COMMIT_ZONE: Final = "UTC"  # commit times without a zone
-# A time without a format has the form of JMSTimestamp: milliseconds since 1970, in 10 to 17 digits.
-EPOCH_DIGITS: Final = (10, 17)
-UNFORMATTED: Final = (
-    "Without a format of its own a date is year, month and day, and may have a time"
-)
-FINE_HINT: Final = "Timestamps hold microseconds. times=text reads the date times of a table as text with all their digits"
-_LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
-
-# A value of one of these lengths ends with a complete part: year, month, day, hour, minute, second.
-_WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
-TO_HOUR: Final = len("YYYY-MM-DD HH")
 _PARTS: Final = {part: number for number, part in enumerate(Part)}
-_MONTHS: Final = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"
-_NO_TIMES: Final = np.zeros(0, np.int64)
-_NO_TEXT: Final = np.zeros(0, np.uint8)
 
 
 def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.StringArray:
@@ -440,11 +447,6 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
         return pa.array(micros).view(pa.timestamp("us"))
 
     return over_nulls(convert, values)
-
-
-DB2: Final = b"-..."  # YYYY-MM-DD-HH.MM.SS.ffffff
-ISO: Final = b" ::."
-ISO_T: Final = b"T::."
 
 
 def format_times(micros: Longs, marks: bytes = ISO, *, trimmed: bool = False) -> pa.StringArray:

@@ -30,6 +30,42 @@ LETTERS: Final = np.array(
 )  # indicators of operations in the middle, last, first and alone: index 2 * first + last
 LETTERS.setflags(write=False)
 
+_TEXT: Final = pa.string()
+_MAP: Final = pa.map_(pa.string(), pa.string())
+# Spark's TIMESTAMP is exactly this type; the zone must be spelt UTC.
+COMMIT_TIME: Final = pa.timestamp("us", "UTC")
+YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000  # the range of datetime
+
+# Everything is nullable, since a null in a NOT NULL column would fail a Spark job at run time.
+OPERATIONS_SCHEMA: Final = pa.schema(
+    [
+        ("table", _TEXT),
+        ("op_type", _TEXT),
+        ("op_ts", COMMIT_TIME),
+        ("tx_id", _TEXT),
+        ("tx_ind", _TEXT),
+        ("csn", _TEXT),
+        ("seq_id", _TEXT),
+        ("position", _TEXT),
+        ("tx_owner", _TEXT),
+        ("tx_name", _TEXT),
+        ("before", _MAP),
+        ("after", _MAP),
+        ("tokens", _MAP),
+    ]
+)
+
+# The fields after the table's columns in its typed shape.
+TYPED_FIELDS: Final = (
+    pa.field("_op_type", _TEXT),
+    pa.field("_op_ts", COMMIT_TIME),
+    pa.field("_tx_id", _TEXT),
+    pa.field("_csn", _TEXT),
+    pa.field("_position", _TEXT),
+    pa.field("_missing", pa.list_(pa.string())),
+)
+TYPED_COLUMNS: Final = tuple(field.name for field in TYPED_FIELDS)
+
 
 @dataclass(frozen=True, slots=True)
 class StateColumn:
@@ -181,43 +217,6 @@ class ChangeBatch:
 def indicators(first: Mask, last: Mask) -> Octets:
     """Return the indicators of operations from masks of the first and last ones of their transactions."""
     return LETTERS[first.astype(np.uint8) * 2 + last]
-
-
-_TEXT: Final = pa.string()
-_MAP: Final = pa.map_(pa.string(), pa.string())
-# Spark's TIMESTAMP is exactly this type; the zone must be spelt UTC.
-COMMIT_TIME: Final = pa.timestamp("us", "UTC")
-YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000  # the range of datetime
-
-# Everything is nullable, since a null in a NOT NULL column would fail a Spark job at run time.
-OPERATIONS_SCHEMA: Final = pa.schema(
-    [
-        ("table", _TEXT),
-        ("op_type", _TEXT),
-        ("op_ts", COMMIT_TIME),
-        ("tx_id", _TEXT),
-        ("tx_ind", _TEXT),
-        ("csn", _TEXT),
-        ("seq_id", _TEXT),
-        ("position", _TEXT),
-        ("tx_owner", _TEXT),
-        ("tx_name", _TEXT),
-        ("before", _MAP),
-        ("after", _MAP),
-        ("tokens", _MAP),
-    ]
-)
-
-# The fields after the table's columns in its typed shape.
-TYPED_FIELDS: Final = (
-    pa.field("_op_type", _TEXT),
-    pa.field("_op_ts", COMMIT_TIME),
-    pa.field("_tx_id", _TEXT),
-    pa.field("_csn", _TEXT),
-    pa.field("_position", _TEXT),
-    pa.field("_missing", pa.list_(pa.string())),
-)
-TYPED_COLUMNS: Final = tuple(field.name for field in TYPED_FIELDS)
 
 
 def undatable(micros: Longs) -> Mask:

@@ -35,6 +35,8 @@ from trailgate.model.changes import (
 from trailgate.model.tables import TABLES, Definitions, Table
 from trailgate.model.values import Convert, formatter_for, parser_for
 
+_FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
+
 
 def in_order(
     parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
@@ -84,9 +86,6 @@ def image_of(before: StateColumn, after: StateColumn, deletes: Mask) -> StateCol
     )
     rows = len(deletes)
     return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))
-
-
-_FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 
 
 class _WrittenTable(NamedTuple):

@@ -43,6 +43,9 @@ MICROSECONDS: Final = 26  # characters of a date time with six digits of fractio
 TEXT_TYPE: Final = 64  # text of varying length
 HINT: Final = "Read the general shape, or from this position on by fromPosition"
 
+_NAMES: Final = pa.list_(pa.string())
+_NO_NAME: Final = pa.array([], pa.string())
+
 
 def in_columns_of(batch: ChangeBatch, table: Table) -> ChangeBatch:
     """Return a table's changes in the columns of a definition. Columns that a change lacks are missing.
@@ -85,10 +88,6 @@ def _change_error(block: ChangeBlock, column: Column, target: Column | None) -> 
     position = block.position[0].as_py()
     problem = f"the trail defines the table anew: column {column.name} {what} at {position}"
     return DefinitionError(problem, where=Where(table=block.table.name), hint=HINT)
-
-
-_NAMES: Final = pa.list_(pa.string())
-_NO_NAME: Final = pa.array([], pa.string())
 
 
 class _TypedTable(NamedTuple):

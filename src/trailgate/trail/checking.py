@@ -52,7 +52,28 @@ from trailgate.trail.records.transactions import INDICATORS, LAST, ONLY_RECORD, 
 from trailgate.trail.values.cells import hold_cells
 
 UNNAMED: Final = -1
-UNKNOWN: Final = 0xFF  # a TransInd
+UNKNOWN: Final = 0xFF  # stands for an unknown TransInd
+
+# 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
+EARLIEST: Final = 631_152_000_000_000
+LATEST: Final = 4_102_444_800_000_000
+FORMAT_AT: Final = 37  # offset of FormatType in a record
+# Each type of fault, and the bits of ``record_problems`` that it covers.
+_FAULTS: Final = (
+    (kinds.UNREADABLE, problems.UNREADABLE),
+    (kinds.PARTS, problems.PART_OVER | problems.DATA_LENGTH | problems.DATA_INFO),
+    (kinds.EXTRA_PART, problems.EXTRA_PART),
+    (kinds.MISTYPED, problems.MISTYPED),
+    (kinds.IMAGE, problems.IMAGE | problems.IMAGE_OF_TYPE),
+    (kinds.TRANS_IND, problems.TRANS_IND),
+    (kinds.LAYOUT, problems.LAYOUT),
+    (kinds.SYSTEM_KEY, problems.SYSTEM_KEY_SIZE),
+)
+
+NOTHING: Final = Definitions(())
+WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
+
+DIGITS: Final = 19  # numbers with this many digits may exceed int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,23 +213,6 @@ def unfinished(view: RecordView) -> int:
     return len(view) - int(changes[-2 if paired else -1])
 
 
-# 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
-EARLIEST: Final = 631_152_000_000_000
-LATEST: Final = 4_102_444_800_000_000
-FORMAT_AT: Final = 37  # in a record
-# Each type of fault, and the bits of ``record_problems`` that it covers.
-_FAULTS: Final = (
-    (kinds.UNREADABLE, problems.UNREADABLE),
-    (kinds.PARTS, problems.PART_OVER | problems.DATA_LENGTH | problems.DATA_INFO),
-    (kinds.EXTRA_PART, problems.EXTRA_PART),
-    (kinds.MISTYPED, problems.MISTYPED),
-    (kinds.IMAGE, problems.IMAGE | problems.IMAGE_OF_TYPE),
-    (kinds.TRANS_IND, problems.TRANS_IND),
-    (kinds.LAYOUT, problems.LAYOUT),
-    (kinds.SYSTEM_KEY, problems.SYSTEM_KEY_SIZE),
-)
-
-
 def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> Inspected:
     """Inspect records and return them with their faults; never raises for damaged records.
 
@@ -297,10 +301,6 @@ def _check_fields(inspected: Inspected, source: TrailBytes) -> None:
     inspected.note(kinds.IO_TIME, (view.role == Role.CHANGE) & untimely)
 
 
-NOTHING: Final = Definitions(())
-WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
-
-
 @dataclass(frozen=True, slots=True)
 class Known:
     """The table definitions known at one position of a file.
@@ -386,9 +386,6 @@ def _with_record(inspected: Inspected, source: TrailBytes, row: int, known: Know
         if not table.is_defined(known.definitions or NOTHING):
             inspected.note(kinds.UNREAD_TABLE, np.array([row]))
     return replace(known, tables=tables)
-
-
-DIGITS: Final = 19  # that an int64 may not hold
 
 
 @dataclass(frozen=True, slots=True)

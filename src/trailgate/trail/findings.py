@@ -15,6 +15,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+REPORTED: Final = 5  # findings of one type in one file that are listed
+
 
 class Severity(StrEnum):
     """The severity of a finding. A trail with an error is damaged or incomplete."""
@@ -138,9 +140,6 @@ class Finding:
         location = f"{self.file}{'' if self.offset is None else f' at {self.offset}'}"
         text = f"{KINDS[self.kind].statement}{f': {self.detail}' if self.detail else ''}"
         return f"{location}: {text}" if location else text
-
-
-REPORTED: Final = 5  # findings of one type in one file that are listed
 
 
 class Findings:

@@ -33,6 +33,8 @@ _LOG: Final = logging.getLogger(__name__)
 KEPT: Final = "kept for the next time"
 NOT_KEPT: Final = f"not kept, since neither {__file__.rpartition('/columnar/')[0]} nor the user's cache folder can be written. Set NUMBA_CACHE_DIR to a folder that can"
 
+_MARK: Final = "_is_instruction"
+
 
 class _Array(NamedTuple):
     """The contract of an array argument."""
@@ -107,9 +109,6 @@ def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
     """Mark an inner function that is replaced by the function of its name in ``compiler`` when compiled."""
     setattr(function, _MARK, True)
     return function
-
-
-_MARK: Final = "_is_instruction"
 
 
 @cache

@@ -19,6 +19,33 @@ ZERO: Final = ord("0")
 MINUS: Final = ord("-")
 MOST_DIGITS: Final = 18  # any number of 18 digits fits in 64 bits
 
+# The parts of a time, as numbered in the fields of a layout. A fraction is in units of 10^-12.
+YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
+CUT: Final = 7  # after the parts: the first row with digits beyond microseconds, or -1
+PARTS: Final = 8
+LAYOUT: Final = 12  # numbers per layout
+SHAPE: Final = 9  # words per layout
+SHAPED: Final = 24  # bytes of a value that these words describe
+SEVEN_BITS: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
+SIXES: Final = np.uint64(0x0606060606060606)
+THREES: Final = np.uint64(0x3030303030303030)
+PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture properties §4.1)
+FRACTION_DIGITS: Final = 12
+TEN: Final = np.uint64(10)
+DIGIT: Final = np.uint8(
+    48
+)  # subtracting it from a byte gives more than 9 (as uint8) for anything but a digit
+STARTS: Final = 6  # index of the offset of the year in a layout's numbers; month to second follow
+SECONDS: Final = 19  # characters of ISO text up to the seconds
+TWO_BYTES, LOW_BITS, EIGHT = np.uint64(0xFFFF), np.uint64(15), np.uint64(8)
+# The digits of parts that a layout lacks, in the form of ``pair_at``: those of 1970-01-01 00:00:00.
+NINETEEN, SEVENTY = np.uint64(0x3931), np.uint64(0x3037)
+ONE, NOUGHT = np.uint64(0x3130), np.uint64(0x3030)
+# The separators of ISO text, in little-endian words of eight bytes: YYYY-MM-, DD HH:MI, :SS.ffff
+DATE_MARKS: Final = np.uint64(0x2D00002D00000000)
+TIME_MARKS: Final = np.uint64(0x00003A0000200000)
+LAST_MARKS: Final = np.uint64(0x303030302E00003A)
+
 
 @kernel(writes=("numbers",))
 def read_integers(
@@ -55,34 +82,6 @@ def read_integers(
             return row
         numbers[row] = number
     return -1
-
-
-# The parts of a time, as numbered in the fields of a layout. A fraction is in units of 10^-12.
-YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
-CUT: Final = 7  # after the parts: the first row with digits beyond microseconds, or -1
-PARTS: Final = 8
-LAYOUT: Final = 12  # numbers per layout
-SHAPE: Final = 9  # words per layout
-SHAPED: Final = 24  # bytes of a value that these words describe
-SEVEN_BITS: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
-SIXES: Final = np.uint64(0x0606060606060606)
-THREES: Final = np.uint64(0x3030303030303030)
-PIVOT: Final = 50  # two-digit years 00-49 are 20xx, 50-99 are 19xx (capture properties §4.1)
-FRACTION_DIGITS: Final = 12
-TEN: Final = np.uint64(10)
-DIGIT: Final = np.uint8(
-    48
-)  # subtracting it from a byte gives more than 9 (as uint8) for anything but a digit
-STARTS: Final = 6  # index of the offset of the year in a layout's numbers; month to second follow
-SECONDS: Final = 19  # characters of ISO text up to the seconds
-TWO_BYTES, LOW_BITS, EIGHT = np.uint64(0xFFFF), np.uint64(15), np.uint64(8)
-# The digits of parts that a layout lacks, in the form of ``pair_at``: those of 1970-01-01 00:00:00.
-NINETEEN, SEVENTY = np.uint64(0x3931), np.uint64(0x3037)
-ONE, NOUGHT = np.uint64(0x3130), np.uint64(0x3030)
-# The separators of ISO text, in little-endian words of eight bytes: YYYY-MM-, DD HH:MI, :SS.ffff
-DATE_MARKS: Final = np.uint64(0x2D00002D00000000)
-TIME_MARKS: Final = np.uint64(0x00003A0000200000)
-LAST_MARKS: Final = np.uint64(0x303030302E00003A)
 
 
 @kernel(writes=("part", "micros", "iso"))

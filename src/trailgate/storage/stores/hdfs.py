@@ -47,6 +47,11 @@ CLAIM: Final = re.compile(r"\.(?P<name>.+)\.(?P<over>\d+-\d+)\.over")
 # Folders of staged files: of runs, of streaming queries, and of published messages. Only Trailgate creates them.
 STAGING: Final = re.compile(r"\..+\.staging|\..+\.stream-.+|\.publishing")
 
+READ: Final = 20  # attempts to read a file that others keep replacing
+NOT_EMPTY: Final = "PathIsNotEmptyDirectoryException"
+
+WRITTEN: Final = 3  # attempts to write a small file that another run may sweep
+
 
 def writing_name(key: str, own: str) -> str:
     """Return the hidden path at which the file for a key is written. ``own`` are 32 unique hex digits."""
@@ -175,10 +180,6 @@ def ended(key: str, over: str) -> Generator[Step, Any, tuple[str, ...]]:
             yield Rename(f"{claim}/{name}", key, True)
     yield Remove(claim)
     return names
-
-
-READ: Final = 20  # attempts to read a file that others keep replacing
-NOT_EMPTY: Final = "PathIsNotEmptyDirectoryException"
 
 
 class _NotEmptyError(Exception):
@@ -434,9 +435,6 @@ def tag_of(status: Any) -> str:
 def name_in(path: str) -> str:
     """Return the last part of a path."""
     return path.rpartition("/")[2]
-
-
-WRITTEN: Final = 3  # attempts to write a small file that another run may sweep
 
 
 class HdfsParts(Parts[HdfsStore]):

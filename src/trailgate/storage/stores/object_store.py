@@ -26,6 +26,20 @@ from trailgate.errors import MissingDependencyError, StorageError, Where, WriteE
 NO_OBJECT: Final = "the object is gone"
 GONE: Final = "the upload is gone"  # deleted by another run or by the store
 
+Store = TypeVar("Store", bound="ObjectStore")
+
+PART: Final = 8 << 20
+LONGER: Final = (
+    1000  # after this many parts the part size doubles, since S3 allows at most 10,000 parts
+)
+COPIED: Final = 1 << 30  # bytes that a store copies per request; S3 allows 5 GiB, Azure 4,000 MiB
+NEVER: Final = sys.maxsize  # the minimum size of a part if a store cannot copy
+
+UNDECIDED: Final = "the store does not decide between two writers"
+DECIDED: Final = 5  # attempts to put an object while other writers interfere
+
+TRIED: Final = 3  # attempts, since another run may sweep the temporary object
+
 
 class UnmetError(Exception):
     """The condition of a request is not met, or its object does not exist. The caller knows what that means."""
@@ -52,16 +66,6 @@ class Pending(NamedTuple):
     key: str
     upload: str
     tags: tuple[str, ...]
-
-
-Store = TypeVar("Store", bound="ObjectStore")
-
-PART: Final = 8 << 20
-LONGER: Final = (
-    1000  # after this many parts the part size doubles, since S3 allows at most 10,000 parts
-)
-COPIED: Final = 1 << 30  # bytes that a store copies per request; S3 allows 5 GiB, Azure 4,000 MiB
-NEVER: Final = sys.maxsize  # the minimum size of a part if a store cannot copy
 
 
 class Parts(ABC, Generic[Store]):
@@ -211,10 +215,6 @@ class PartedUpload(RawIOBase):
         if not self._done:
             self._done = True
             self._parts.discard()
-
-
-UNDECIDED: Final = "the store does not decide between two writers"
-DECIDED: Final = 5  # attempts to put an object while other writers interfere
 
 
 class ObjectStore(ABC):
@@ -378,9 +378,6 @@ def check_imports(problem: str, extra: str, *modules: str) -> None:
             import_module(module)
     except ImportError:
         raise MissingDependencyError.of_extra(problem, extra) from None
-
-
-TRIED: Final = 3  # attempts, since another run may sweep the temporary object
 
 
 def check_conditions(store: ObjectStore, key: str) -> None:

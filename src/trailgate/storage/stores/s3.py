@@ -41,6 +41,8 @@ UNMET: Final = frozenset(
 DELETED: Final = 1000  # keys per request
 REGION: Final = "us-east-1"  # if neither the address nor the environment states one
 
+MIN_PART: Final = 5 << 20  # the minimum size of every part except the last one
+
 
 @dataclass(frozen=True)
 class S3Store(BucketStore):
@@ -167,9 +169,6 @@ def _client(settings: S3Settings, _process: int) -> Any:
         aws_secret_access_key=settings.secret_key,
         config=config,
     )
-
-
-MIN_PART: Final = 5 << 20  # the minimum size of every part except the last one
 
 
 class S3Parts(Parts[S3Store]):

@@ -34,6 +34,18 @@ from trailgate.trail.format.tokens import (
 
 CSN_BYTES: Final = 129  # u8 length of the text, then 128 bytes: text and zeros (trail format §4.1)
 
+# trail format §4.1: URIHistory nests tokens of its own id, each a string.
+HISTORY_ID: Final = 0x35
+
+LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
+SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
+
+ORACLE: Final = 7  # a vendor
+
+# The default sequence number is 0, the first file; a header without the field must not claim that.
+_ABSENT: Final = {0x30: {"seqno": None}}
+_FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
+
 
 class FieldCodec(NamedTuple):
     """The encoder and decoder of one field type. ``unset`` is the payload while the value is unknown."""
@@ -102,10 +114,6 @@ def _decode_csn(payload: bytes, _: ByteOrder) -> str:
     return _text(payload[1 : 1 + length])
 
 
-# trail format §4.1: URIHistory nests tokens of its own id, each a string.
-HISTORY_ID: Final = 0x35
-
-
 def _encode_history(value: tuple[str, ...], order: ByteOrder) -> bytes:
     parts = (token(HISTORY_ID, _encode_string(uri, order), order=order) for uri in value)
     return b"".join(parts)
@@ -148,13 +156,6 @@ CSN: Final = FieldCodec(_encode_csn, _decode_csn, bytes(CSN_BYTES))
 HISTORY: Final = FieldCodec(_encode_history, _decode_history)
 COUNTED: Final = FieldCodec(_encode_counted, _decode_counted)
 RAW: Final = FieldCodec(lambda value, _: bytes(value), lambda payload, _: payload)
-
-
-LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
-SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
-
-
-ORACLE: Final = 7  # a vendor
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,9 +350,6 @@ _OPTIONAL: Final = {
     group.code: {field.name for field in fields(group.kind) if field.default is None}
     for group in GROUPS
 }
-# The default sequence number is 0, the first file; a header without the field must not claim that.
-_ABSENT: Final = {0x30: {"seqno": None}}
-_FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 
 
 def encode_header(header: FileHeader) -> bytes:

@@ -24,6 +24,25 @@ from trailgate.arrays import Octets
 from trailgate.columnar.rows import BIG_ENDIAN, LITTLE_ENDIAN, words
 from trailgate.errors import EncodeError, Where
 
+FRAME: Final = 4  # bytes before a payload
+MAX_LENGTH: Final = 0xFFFF  # a length is u16
+
+FILE_HEADER, RECORD, TRAILER = b"FGZ"
+HEADER, DATA, GGS_TOKENS, USER_TOKENS = b"HDTU"
+LOGCSN, TRANID, ORAROWID, ORATAG, DDL = b"L6RtD"
+
+NORMAL: Final = 0x00  # info of inner tokens and of the file header
+RECORD_INFO: Final = 0x01  # info of G and its Z (trail format §2)
+# 00: in a sample from before release 10. 03: marks a repaired record, according to one decoder.
+RECORD_INFOS: Final = frozenset((0x00, RECORD_INFO, 0x03))
+UNSET: Final = 0xFF  # info of a file header field whose value is not known yet
+
+MAX_BYTES: Final = 2000  # of all user tokens of a record (OGG-01397)
+MAX_NAME: Final = 256
+TX_OWNER: Final = "TX_OWNER"  # tokens that fill the columns tx_owner and tx_name (decision 0021)
+TX_NAME: Final = "TX_NAME"
+UNREAD: Final = "USER"  # the name shown for a payload that does not fit the assumed layout
+
 
 class ByteOrder(Enum):
     """The byte order of a trail. Big-endian is the default before 19c; later trails were seen little-endian."""
@@ -54,20 +73,6 @@ class ByteOrder(Enum):
     def raw(self, number: int, width: int) -> bytes:
         """Encode an unsigned number in ``width`` bytes."""
         return number.to_bytes(width, self.label)
-
-
-FRAME: Final = 4  # bytes before a payload
-MAX_LENGTH: Final = 0xFFFF  # a length is u16
-
-FILE_HEADER, RECORD, TRAILER = b"FGZ"
-HEADER, DATA, GGS_TOKENS, USER_TOKENS = b"HDTU"
-LOGCSN, TRANID, ORAROWID, ORATAG, DDL = b"L6RtD"
-
-NORMAL: Final = 0x00  # info of inner tokens and of the file header
-RECORD_INFO: Final = 0x01  # info of G and its Z (trail format §2)
-# 00: in a sample from before release 10. 03: marks a repaired record, according to one decoder.
-RECORD_INFOS: Final = frozenset((0x00, RECORD_INFO, 0x03))
-UNSET: Final = 0xFF  # info of a file header field whose value is not known yet
 
 
 class TokenRow(NamedTuple):
@@ -110,13 +115,6 @@ def outer_object(code: int, inner: bytes, info: int, order: ByteOrder = ByteOrde
     """Encode an F or G object around its inner tokens. Its length counts the complete object."""
     length = order.raw(len(inner) + 2 * FRAME, 2)
     return bytes((code, info)) + length + inner + bytes((TRAILER, info)) + length
-
-
-MAX_BYTES: Final = 2000  # of all user tokens of a record (OGG-01397)
-MAX_NAME: Final = 256
-TX_OWNER: Final = "TX_OWNER"  # tokens that fill the columns tx_owner and tx_name (decision 0021)
-TX_NAME: Final = "TX_NAME"
-UNREAD: Final = "USER"  # the name shown for a payload that does not fit the assumed layout
 
 
 def read_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:

@@ -26,6 +26,8 @@ from trailgate.trail.records.metadata import TrailTable, TrailTables
 from trailgate.trail.records.record_view import RecordView, find_names
 from trailgate.trail.records.transactions import CLOSES, INDICATORS
 
+SHOWN = 64  # bytes of a record that an error shows
+
 
 @dataclass(frozen=True, slots=True)
 class RecordTables:
@@ -74,9 +76,6 @@ def same_names(
     names = np.array([table.name for table in tables.tables], object)
     named = names[tables.codes[ones]]
     return np.asarray((named == names[tables.codes[others]]) | (named == ""), bool)
-
-
-SHOWN = 64  # bytes of a record that an error shows
 
 
 @dataclass(frozen=True, slots=True)

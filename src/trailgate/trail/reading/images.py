@@ -37,6 +37,10 @@ from trailgate.trail.values.codecs import codecs_of, unreadable
 from trailgate.trail.values.lenient import decode_leniently
 from trailgate.trail.values.text import fixed_width
 
+HINT: Final = (
+    "Such data are read where the definitions give all columns of the table, each of a fixed width"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -169,11 +173,6 @@ def both_images(
     afters = starts.copy()
     afters[widths > 0] = splits[widths > 0]
     return Spans(starts, splits), Spans(afters, areas.ends)
-
-
-HINT: Final = (
-    "Such data are read where the definitions give all columns of the table, each of a fixed width"
-)
 
 
 def _type_width(column: Column) -> int:

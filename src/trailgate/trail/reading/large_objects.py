@@ -28,6 +28,8 @@ from trailgate.trail.values.codec import Cells
 from trailgate.trail.values.codecs import LARGE, unreadable
 from trailgate.trail.values.lenient import decode_leniently
 
+_NONE: Final = np.zeros(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class LargeObjects:
@@ -53,7 +55,6 @@ class LargeObjects:
         return self.of(mine), at[mine]
 
 
-_NONE: Final = np.zeros(0, np.int64)
 NO_OBJECTS: Final = LargeObjects(_NONE, _NONE, Spans(_NONE, _NONE))
 
 

@@ -37,6 +37,9 @@ from trailgate.trail.records.record_view import RecordView, require_sound, view_
 from trailgate.trail.records.transactions import LAST, is_apart
 from trailgate.trail.values.codec import UTF_8, charset_named
 
+PEEK: Final = 64  # records checked at once when looking for the end of a batch
+MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has
+
 
 @dataclass(frozen=True, slots=True)
 class OperationRecords:
@@ -116,10 +119,6 @@ def _check_closed(source: TrailBytes, view: RecordView, dropped: Mask, *, tx_ope
             (start, start + MIN_RECORD),
             hint="Read the trail as a whole, which leaves out the abandoned part",
         )
-
-
-PEEK: Final = 64  # records checked at once when looking for the end of a batch
-MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has
 
 
 @dataclass(frozen=True, slots=True)

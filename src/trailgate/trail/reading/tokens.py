@@ -40,6 +40,14 @@ from trailgate.trail.records.kernels import SYSTEM_KEY, SYSTEM_KEY_AT, UNDO, UND
 from trailgate.trail.records.record import tokens_between
 from trailgate.trail.records.record_view import RecordView
 
+UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
+NOTE: Final = IO_COMMENT  # a type of records that are not operations
+
+NAMES: Final = pa.array([token_name(code) for code in range(256)])
+
+_MAP: Final = pa.map_(pa.string(), pa.string())
+Pairs = list[tuple[str, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class NamedTokens:
@@ -150,10 +158,6 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
     return NamedTokens(np.array(record, np.int64), *kinds)
 
 
-UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
-NOTE: Final = IO_COMMENT  # a type of records that are not operations
-
-
 def without_undone(view: RecordView) -> RecordView:
     """Return the records with backouts turned into notes: no operations, but still part of their transactions."""
     rows = view.with_marks(UNDO)
@@ -248,9 +252,6 @@ def list_tokens(source: TrailBytes, areas: Spans, groups: Longs) -> ListedTokens
 
 def _overrun(source: TrailBytes, span: tuple[int, int]) -> DecodeError:
     return source.error("a token runs over the token area", span)
-
-
-NAMES: Final = pa.array([token_name(code) for code in range(256)])
 
 
 def _text_bytes() -> Longs:
@@ -407,10 +408,6 @@ def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
     order = first[np.argsort(owner[first], kind="stable")]
     index = pa.array(order)
     return _Maps(owner[order], keys.take(index), items.take(index))
-
-
-_MAP: Final = pa.map_(pa.string(), pa.string())
-Pairs = list[tuple[str, str]]
 
 
 def token_columns(

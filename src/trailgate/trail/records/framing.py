@@ -31,6 +31,8 @@ INDICATOR_AT, IO_TYPE_AT = (
 )  # in a record
 FOLLOWERS: Final = 3  # records that must follow before an offset counts as the start of a record
 
+SPARE = 8  # bytes after appended data, so that a word read at the last byte stays within the data
+
 
 @dataclass(frozen=True, slots=True)
 class RecordPlaces:
@@ -168,9 +170,6 @@ def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:
     raw = data[offset : offset + 64].tobytes()
     hint = "Is the trail damaged, or does reading begin inside a record?"
     return DecodeError(problem, where=Where(offset=offset, raw=raw), hint=hint)
-
-
-SPARE = 8  # bytes after appended data, so that a word read at the last byte stays within the data
 
 
 def dense(rows: Longs) -> Longs | slice:

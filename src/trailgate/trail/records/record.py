@@ -51,6 +51,28 @@ from trailgate.trail.records.framing import find_order, length_at
 
 NO_NODE: Final = 0xFF  # OrigNode of data records
 
+_FIELDS: Final = (
+    "partition",
+    "undo",
+    "image",
+    "io_type",
+    "node",
+    "audit_pos",
+    "audit_rba",
+    "trans_ind",
+    "format",
+    "syskey_length",
+    "incomplete",
+    "continued",
+    "record_count",
+)
+
+# Reads up to ``length`` bytes at ``offset`` of a file; fewer at its end.
+Read = Callable[[int, int], Octets]
+
+LONGEST: Final = 64 << 10  # no object of a trail is longer: lengths are u16
+SEARCHED: Final = 1 << 20  # bytes searched at once
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -112,23 +134,6 @@ class TrailRecord:
             if each.code == code:
                 return each.payload
         return None
-
-
-_FIELDS: Final = (
-    "partition",
-    "undo",
-    "image",
-    "io_type",
-    "node",
-    "audit_pos",
-    "audit_rba",
-    "trans_ind",
-    "format",
-    "syskey_length",
-    "incomplete",
-    "continued",
-    "record_count",
-)
 
 
 def decode_record(
@@ -273,13 +278,6 @@ def _header(payload: bytes, order: ByteOrder, context: tuple[Octets, int, int]) 
 def _bad(problem: str, raw: Octets, span: tuple[int, int], base: int) -> DecodeError:
     start, end = span
     return DecodeError(problem, where=Where(offset=base + start, raw=raw[start:end].tobytes()))
-
-
-# Reads up to ``length`` bytes at ``offset`` of a file; fewer at its end.
-Read = Callable[[int, int], Octets]
-
-LONGEST: Final = 64 << 10  # no object of a trail is longer: lengths are u16
-SEARCHED: Final = 1 << 20  # bytes searched at once
 
 
 def find_good(read: Read, place: int, size: int, order: ByteOrder) -> int:

@@ -34,6 +34,9 @@ from trailgate.trail.records import kernels
 from trailgate.trail.records.framing import RecordPlaces, Spans, TrailBytes
 from trailgate.trail.records.record_problems import MISTYPED, REFUSED, UNREADABLE, first_problem
 
+_CHANGE: Final = int(Role.CHANGE)
+FEW_NAMES: Final = 10  # bits: the hash table of names has 1024 slots at first
+
 
 def _types() -> Octets:
     table = np.zeros(256, np.uint8)
@@ -49,8 +52,6 @@ def _types() -> Octets:
 
 
 _TYPES: Final = _types()
-_CHANGE: Final = int(Role.CHANGE)
-FEW_NAMES: Final = 10  # bits: the hash table of names has 1024 slots at first
 
 
 @dataclass(frozen=True)

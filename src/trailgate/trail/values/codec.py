@@ -35,6 +35,13 @@ CELL_HEAD: Final = 4  # column index and length, before each value
 MAX_CELL: Final = 0xFFFF  # a value's length is u16
 VARIABLE_HEAD: Final = 4  # null indicator and u16 length, before a value of varying length
 
+UTF_8: Final = "utf-8"
+UTF_16: Final = "utf-16-be"
+# Assumed: the number of UTF-16BE. A header has it as DbNCharset (trail format §4.3) if Logdump prints UTF-16BE for the
+# database's national character set.
+UTF_16_NUMBER: Final = 1
+NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture properties §9.3)
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
@@ -134,14 +141,6 @@ class ValueCodec(NamedTuple):
     decode: Callable[[Cells], pa.Array]
     encode: Callable[[TargetColumn, RecordValues], CellWriter]
     check: Callable[[Cells], object]
-
-
-UTF_8: Final = "utf-8"
-UTF_16: Final = "utf-16-be"
-# Assumed: the number of UTF-16BE. A header has it as DbNCharset (trail format §4.3) if Logdump prints UTF-16BE for the
-# database's national character set.
-UTF_16_NUMBER: Final = 1
-NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture properties §9.3)
 
 
 class Charset(NamedTuple):

@@ -34,6 +34,8 @@ from trailgate.trail.values.codec import (
     encoded_strings,
 )
 
+UNKNOWN_NATIONAL = "the definitions do not state the character set of this national text: sub data type 1 is UTF-16BE"
+
 
 def decode_variable(cells: Cells) -> pa.Array:
     """Decode strings of varying length: indicator, u16 length, bytes. NULL is FF FF 00 00 or a bare FF FF."""
@@ -142,9 +144,6 @@ def _charset(cells: Cells) -> str:
     if charset is None:
         raise cells.error(UNKNOWN_NATIONAL, 0)
     return charset
-
-
-UNKNOWN_NATIONAL = "the definitions do not state the character set of this national text: sub data type 1 is UTF-16BE"
 
 
 def encode_variable(target: TargetColumn, column_values: RecordValues) -> CellWriter:

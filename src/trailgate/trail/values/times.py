@@ -35,6 +35,9 @@ from trailgate.trail.values.write_kernels import BETWEEN
 
 NULL_TEXT: Final = "1900-01-01:00:00:00.000000000"  # cut to the column's length
 
+ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
+ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
+
 
 def decode_datetime(cells: Cells) -> pa.Array:
     """Decode date times as ISO strings of the column's length. NULL is FF FF and any text, or a bare FF FF."""
@@ -64,10 +67,6 @@ def encode_datetime(target: TargetColumn, column_values: RecordValues) -> CellWr
     cells = FilledCells(target, column_values, filling=filling, null_filling=filling, colon=BETWEEN)
     cells.check_times()
     return cells
-
-
-ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
-ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
 
 
 def decode_zoned(cells: Cells) -> pa.Array:

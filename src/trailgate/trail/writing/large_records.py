@@ -60,6 +60,11 @@ from trailgate.trail.writing.record_writer import (
 STEP: Final = 64  # rows that are written at once
 YES: Final = 1
 
+# Assumed: a value of a large-object column (by lob_type in its definition) stays in its record up to the length of
+# Oracle's longest VARCHAR2. One printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
+INLINE_BYTES: Final = 4000
+WIDEST: Final = 2  # bytes that one byte of UTF-8 takes at most in another character set (UTF-16)
+
 
 class FragmentWriter:
     """Writes records that are too long, each with its fragments. ``sizes`` are their sizes."""
@@ -158,12 +163,6 @@ def _bound(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
     first = replace(records[0], trans_ind=int(without_end(trans_ind)[0]))
     last = replace(records[-1], trans_ind=int(without_begin(trans_ind)[0]))
     return [first, *records[1:-1], last]
-
-
-# Assumed: a value of a large-object column (by lob_type in its definition) stays in its record up to the length of
-# Oracle's longest VARCHAR2. One printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
-INLINE_BYTES: Final = 4000
-WIDEST: Final = 2  # bytes that one byte of UTF-8 takes at most in another character set (UTF-16)
 
 
 def _text_bytes(column: Column, values: pa.Array) -> pa.Array:

@@ -53,6 +53,8 @@ from trailgate.trail.records.metadata import FIRST_INDEX
 from trailgate.trail.writing.tokens import OperationTokens
 from trailgate.trail.writing.trail_format import TrailFormat
 
+FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
+
 
 def compact(block: ChangeBlock) -> ChangeBlock:
     """Mark the unchanged columns of updates as missing. Keys stay in the before image."""
@@ -87,9 +89,6 @@ def _without(column: StateColumn, rows: Mask) -> StateColumn:
     values = column.values
     assert values is not None
     return StateColumn(pc.if_else(pa.array(rows), pa.scalar(None, values.type), values), missing)
-
-
-FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
 
 
 @dataclass(frozen=True, slots=True)
