@@ -229,6 +229,7 @@ class SingleBytePage:
         data, step = flat_rows(matrix)
         table = (self._ascii, self._utf8, self.blank[0], left, right)
         offsets = np.empty(rows + 1, np.int32)
+        # Usually one byte of UTF-8 per character is enough. If not, try again with the most there can be.
         for most in (1, int(self.sizes.max())):
             out = np.empty(rows * size * most + 2 * SPARE, np.uint8)
             done = translate_rows(data, step, size, *table, offsets, out)
@@ -236,6 +237,7 @@ class SingleBytePage:
                 break
         if done == NO_CHARACTER:
             return None
+        # A copy frees an array that is mostly unused.
         text = out[:done] if 2 * done >= len(out) else out[:done].copy()
         return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
 
@@ -245,6 +247,7 @@ class SingleBytePage:
         if values is not None:
             return Text(values)
         bad = (self.sizes[matrix] == 0).any(axis=1)
+        # Decode bad rows as blanks, and make them null afterwards.
         filled = np.where(bad[:, None], self.blank[0], matrix)
         return Text(without(self.plain(filled, left=left, right=right), bad), bad)
 
@@ -256,6 +259,7 @@ class SingleBytePage:
         try:
             made, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(written))
         except UnicodeEncodeError as error:
+            # error.start is an index into all texts together; find the row that contains it.
             ends = pc.cumulative_sum(pc.utf8_length(values)).to_numpy()
             row = int(np.searchsorted(ends, error.start, "right"))
             raise not_in_page(self.name, values[row].as_py(), row) from None
@@ -293,6 +297,8 @@ def double_codes(page: str) -> Codes:
     """Return the UTF-16 code of each byte pair: 0 for no character, ``FIRST_SEQUENCE`` + n for sequence n."""
     table, changes = DOUBLE_BYTES[page]
     halves = np.frombuffer(zlib.decompress(_table(f"double_{table}.bin")), np.uint8)
+    # The file has the differences between successive codes, which compress well: 65,536 low bytes, then
+    # the high bytes.
     steps = halves[:65536].astype(np.uint16) | halves[65536:].astype(np.uint16) << 8
     codes = np.cumsum(steps, dtype=np.uint16)
     for pair, character in changes.items():
@@ -542,6 +548,7 @@ def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> Text | Non
     if text.bad is not None:
         return None
     sizes = page.sizes[flat[0]]
+    # ends[i] is the size in UTF-8 of the first i bytes, so it translates offsets of bytes to offsets of text.
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     _, made = byte_view(text.values)
     return Text(strings(made, np.diff(ends[offsets - offsets[0]])))
@@ -620,6 +627,7 @@ def _characters(codec: str) -> str | None:
         try:
             text = bytes([byte]).decode(codec)
         except UnicodeDecodeError as error:
+            # A codec with several bytes per character. Other reasons mean that the byte has no character.
             if re.search("incomplete|truncated|unexpected end|multibyte", error.reason):
                 return None
             text = NONE

@@ -180,6 +180,7 @@ def _plain(values: pa.Array) -> pa.Array:
 def _check(numbers: pa.Array, low: int, high: int, scale: int, signed: bool) -> pa.Array:
     if scale:
         words = words_from_decimal(numbers, signed)
+        # The high word of each decimal128 must only extend the sign of its low word.
         sign = np.frombuffer(numbers.buffers()[1], np.int64)[2 * numbers.offset :][
             : 2 * len(numbers)
         ]
@@ -263,6 +264,7 @@ def format_integers(values: pa.Array) -> pa.StringArray:
     scale = values.type.scale if pa.types.is_decimal(values.type) else 0
     if scale <= _PLAIN_SCALE:
         return pc.cast(values, pa.string())
+    # -5 with scale 7: pad the digits to "00000005", then put the point before the last seven.
     text = pc.cast(_unscale(values), pa.string())
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
     digits = pc.utf8_lpad(pc.utf8_ltrim(text, "-"), scale + 1, "0")

@@ -73,13 +73,14 @@ def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.
         translated = DecodeError(error.problem, where=where, hint=error.hint)
         translated.alike = rows[error.alike].tolist() if len(error.alike) else ()
         raise translated from None
+    # valid 1 0 1 takes 0, null, 1.
     slots = np.cumsum(valid) - 1
     return dense.take(pa.array(slots, mask=~valid))
 
 
 def without(values: pa.Array, missing: Mask) -> pa.Array:
     """Return the values with more rows null. The buffers of the values are shared, not copied."""
-    if values.offset:
+    if values.offset:  # its validity bits do not begin at bit 0, so let Arrow shift them
         return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
     bits = np.packbits(~missing, bitorder="little")
     valid, *parts = values.buffers()
@@ -231,6 +232,7 @@ def group(keys: Longs) -> Iterator[tuple[int, Longs]]:
     if count == kernels.FULL:
         known, codes, sizes = np.unique(keys, return_inverse=True, return_counts=True)
         count = len(known)
+    # A counting sort: the rows of code c are rows[ends[c] - sizes[c] : ends[c]].
     ends = np.cumsum(sizes[:count])
     rows = np.empty(len(keys), np.int64)
     kernels.order_rows(codes, ends - sizes[:count], rows)

@@ -121,6 +121,7 @@ def measure(pieces: Sequence[Piece], rows: int, escapes: Escapes = AS_IT_IS) -> 
     """
     contents, offsets, states, states_at, escaped, bases = [], [], [], [], [], []
     total = stated = 0
+    # Concatenate the bytes of all pieces, and shift the offsets of each by the bytes before it.
     for piece in pieces:
         begins, content = _content(piece.values, rows)
         offsets.append(begins + (total - int(begins[0])))
@@ -133,6 +134,7 @@ def measure(pieces: Sequence[Piece], rows: int, escapes: Escapes = AS_IT_IS) -> 
             states.append(row_states)
             stated += rows
     data = np.concatenate([*contents, np.zeros(SPARE, np.uint8)])
+    # A piece is only escaped if any of its bytes needs it, which is rarely the case.
     for piece, base, content in zip(pieces, bases, contents, strict=True):
         ends = data[base : base + len(content) + SPARE]
         escaped.append(

@@ -161,6 +161,7 @@ def compile_format(text: str) -> DateFormat:
     for i, token in enumerate(tokens):
         open_end = token.part is Part.FRACTION and tokens[i + 1 :] in ([], [_UTC])
         widths = _any_width(token.widths[0]) if open_end else token.widths
+        # Every width of a token makes its own layouts: D.MM.YYYY has one with D and one with DD.
         layouts = [_extend(layout, token, width) for layout in layouts for width in widths]
     return DateFormat(text, tuple(layouts))
 
@@ -368,6 +369,7 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
         hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configure(fmt)
         error = row_error(_wrong(fmt), values, row, hint)
         error.alike, at = [], 0
+        # Continue after each bad row to find all of them.
         while row >= 0:
             error.alike.append(at + row)
             at += row + 1
@@ -408,6 +410,7 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
 
 def _shape(layout: Layout) -> Octets:
     """Return the bytes of a layout's shape, or zeros if its parts are not pairs of digits."""
+    # For "HH:MI": mask F0 F0 FF F0 F0, the expected bytes under it 30 30 3A 30 30, and digits F0 F0 00 F0 F0.
     mask, left, digits = shape = np.zeros((3, date_kernels.SHAPED), np.uint8)
     if layout.length > date_kernels.SHAPED or not all(map(_is_pairs, layout.fields)):
         return shape.ravel()

@@ -128,7 +128,7 @@ class ChangeBlock:
         first = bool((rows == np.arange(len(rows))).all())
         if first and len(rows) == len(self):
             return self
-        known: dict[int, pa.Array] = {}
+        known: dict[int, pa.Array] = {}  # by identity: members often share one array
 
         def pick(values: pa.Array | None) -> pa.Array | None:
             if values is None:
@@ -187,6 +187,7 @@ class ChangeBatch:
         ]
         if len(parts) < 2:
             return parts[0] if parts else pa.array([], pa.string())
+        # Invert the orders: rows[i] is the row of operation i in the concatenated blocks.
         rows = np.empty(self.rows, np.int64)
         rows[np.concatenate([block.order for block in self.blocks])] = np.arange(self.rows)
         return take_text(pa.concat_arrays(parts), rows)

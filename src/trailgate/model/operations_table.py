@@ -236,6 +236,7 @@ def _codes(part: pa.RecordBatch, name: str, known: frozenset[str]) -> Octets:
         row = int(np.argmax(bad))
         raise row_error(f"{name} is not one of {' '.join(sorted(known))}", values, row)
     start = values.offset
+    # Each value is one letter, so its code is the byte at its start offset.
     ends = np.frombuffer(values.buffers()[1], np.int32)[start : start + len(values)]
     codes: Octets = np.frombuffer(values.buffers()[2], np.uint8)[ends]
     return codes

@@ -228,6 +228,7 @@ def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
     missing = np.stack([image.is_missing(rows) for image in images], axis=1)
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(missing.sum(axis=1), out=offsets[1:])
+    # np.nonzero is in row order, so the column indexes of each row are next to each other.
     which = np.nonzero(missing)[1]
     names = pa.array([column.name for column in table.columns], pa.string())
     return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(which)))

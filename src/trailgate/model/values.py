@@ -93,6 +93,7 @@ def _text_parser(column: Column, _: DateFormat) -> Convert:
         # A value never has more characters than bytes.
         if most_bytes(values) <= most:
             return values
+        # For CHAR(3): "AB " stays, "AB   " is cut to "AB " (trim all blanks, then pad again), "ABCD" is refused.
         long = pc.greater(pc.utf8_length(values), most)
         if fixed and pc.any(long).as_py():
             values = pc.if_else(long, pc.utf8_rtrim(values, " "), values)

@@ -137,6 +137,7 @@ def _check_contents(inspected: Inspected, source: TrailBytes) -> None:
     """Add faults of data that are not column lists, and of pieces whose length field is wrong."""
     view = inspected.view
     # Records that continue in fragments are checked by the reader that joins them.
+    # Listed are changes whose data are a plain list of columns: no system key before it.
     listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0)
     listed &= (view.continued == 0) & (view.marks & SYSTEM_KEY == 0)
     kinds_of = PREFIX_OF[view.io_type]
@@ -204,11 +205,13 @@ def unfinished(view: RecordView) -> int:
     objects.
     """
     changes = np.flatnonzero(view.role == Role.CHANGE)
+    # After a damaged record nothing can continue the operation before it.
     if not len(changes) or (view.role[changes[-1] :] == Role.REFUSED).any():
         return 0
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if view.indicator[-1] >= LAST and not view.continued[-1] and not is_before[-1]:
         return 0
+    # If the last change is the after image of an update, its before image is unfinished too.
     paired = len(changes) > 1 and is_before[-2]
     return len(view) - int(changes[-2 if paired else -1])
 
@@ -222,6 +225,7 @@ def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> 
     csn, tx = (find_token(source, view.tokens, code) for code in (LOGCSN, TRANID))
     csn_strings, tx_strings = (_strings(source, token) for token in (csn, tx))
     known = view.readable & (view.indicator <= ONLY_RECORD)
+    # One more item, False, which the code -1 (no name) selects.
     by_text = np.array([not isinstance(name, int) for name in names.names] + [False])
     inspected = Inspected(
         view=view,
@@ -325,6 +329,7 @@ def check_tables(inspected: Inspected, source: TrailBytes, known: Known) -> Know
     doubtful = np.flatnonzero((role == Role.REFUSED) | bad)
     _check_table_names(inspected, wanted, known)
     first = int(doubtful[0]) if len(doubtful) else len(inspected)
+    # Check the records up to each metadata record with the tables known there, then add its table.
     start = 0
     for row in metadata.tolist():
         known = _check_indexes(inspected, wanted, (start, row), known)
@@ -443,6 +448,7 @@ def check_csns(inspected: Inspected, last: str | None) -> None:
     rows, strings = inspected.csn
     if not strings:
         return
+    # Compare each CSN with the one before. Without a CSN from earlier records, the first has none.
     before = [] if last is None else [last]
     numbers = _numbers(before + strings)
     rows = rows[1 - len(before) :]
@@ -451,6 +457,7 @@ def check_csns(inspected: Inspected, last: str | None) -> None:
         return
     keys = [csn_key(text) for text in before + strings]
     compared = zip(rows.tolist(), pairwise(keys), strict=True)
+    # CSNs of different forms (digits and text, or texts of different lengths) are not comparable.
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
     inspected.note(kinds.CSN_ORDER, np.array(lower, np.int64))
 

@@ -156,12 +156,14 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function. Raises TypeError for arguments that break the contract."""
+        # Few bytes so far: run the Python function.
         if self.interpreted <= INTERPRETED:
             checked = self._check(arguments)
             self.interpreted += sum(getattr(value, "nbytes", 0) for value in checked)
             if self.interpreted <= INTERPRETED:
                 return self._as_written(checked)
             return self.compiled(*checked)
+        # numba would convert a float to an int without an error, so check the types of numbers here.
         for place, kind in self._numbers:
             if place >= len(arguments) or type(arguments[place]) is not kind:
                 return self.compiled(*self._check(arguments))

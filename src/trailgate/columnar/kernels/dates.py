@@ -56,6 +56,8 @@ def read_integers(
     ``valid`` is empty or has Arrow's validity bits; a null becomes 0. Returns the first row that is
     another text or outside ``low`` to ``high``, or -1.
     """
+    # Example: "-12" is -(10 * 1 + 2). The loop over the digits has no branch: wrong characters are only recorded,
+    # and the number that they result in is discarded. 18 digits cannot overflow.
     rows = len(offsets) - 1
     if len(numbers) < rows or 0 < 8 * len(valid) < rows:
         return 0
@@ -299,6 +301,8 @@ def read_parts(
     part: Longs,
 ) -> bool:
     """Write the parts of a value. Return whether they are digits and names of months."""
+    # Example: the fields of DD.MM.YY are (DAY, 0, 2), (MONTH, 3, 2), (YEAR, 6, 2), so "03.02.24" gives day 3,
+    # month 2 and, with the pivot, year 2024. A fraction 123 of three digits becomes 123 * 10^9.
     part[YEAR], part[MONTH], part[DAY] = 1970, 1, 1
     part[HOUR] = part[MINUTE] = part[SECOND] = part[FRACTION] = 0
     for at in range(layouts[row + 1], layouts[row + 2]):

@@ -209,6 +209,8 @@ def drop_returns(
     After a quoted field the return is already outside the field. Returns ``OUTSIDE`` for a field or
     body that does not exist.
     """
+    # Example: the record a,b\r\n has the last field [2, 4), "b\r", and a line feed at 4: its end becomes 3.
+    # The end of a quoted field is its closing quote, so there the return is at the end, not before it.
     count = 0
     for record in range(len(first) - 1):
         last = first[record + 1] - 1
@@ -325,6 +327,8 @@ def measure_fields(
     the next one, so that what is known of its fields stays in cache. Returns the number of nulls,
     or -1 for a field that does not exist.
     """
+    # Example: 3 rows and 2 columns. ``offsets`` has 4 items per column, so the second column's begin at 4;
+    # ``begins`` has 3 per column, so the second column's begin at 3.
     count = 0
     rows, nullable = len(first), len(nulls) > 0
     for number in range(len(places)):
@@ -424,6 +428,7 @@ def copy_fields(
 
     ``SPARE`` bytes follow each column.
     """
+    # ``offsets`` has rows + 1 items per column, and ``begins`` has rows, as in ``measure_fields``.
     rows = len(first)
     for block in range(0, rows, BLOCK):
         records = first[block : block + BLOCK]

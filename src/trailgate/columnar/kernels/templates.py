@@ -203,6 +203,8 @@ def write_escaped(
     limit: int,
 ) -> int:
     """Write a value with its replacements. Return its end, or ``OUTSIDE`` if that is beyond the limit."""
+    # Example: a"b in JSON. The first mark is at the quote: copy "a", write its replacement \", and continue
+    # after it with "b". A marked byte without a replacement (such as a tab in XML) is copied as it is.
     while start < end:
         marks = marks_of(data, start, end, special)
         size = min(WINDOW, end - start)

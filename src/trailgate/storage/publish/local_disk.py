@@ -151,6 +151,7 @@ class LocalDisk(Backend):
                 write_whole(self.folder / sidecar.name, sidecar.data)
         for file in commit.files:
             _place_file(staging, self.folder, file)
+        # Renames are only durable once the folders are synced; the state must not be replaced before.
         for folder in {self.folder, *((self.folder / file.name).parent for file in commit.files)}:
             sync_folder(folder)
         if commit.parts:

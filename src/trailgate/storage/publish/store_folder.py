@@ -343,6 +343,7 @@ class StoreFolder(Backend):
         if self.store.put(record, content.encode(), None) is None:
             raise self._overtaken()
         try:
+            # Once this put succeeds, the publication is decided: whoever finds the record applies it.
             tag = self.store.put(
                 self._state, commit.deciding(self.generation + 1, record), self.base
             )
@@ -354,6 +355,7 @@ class StoreFolder(Backend):
             raise
         if tag is None:
             raise self._overtaken()
+        # The deciding and the final state were two puts, so this run's generation is two behind.
         replace(self, generation=self.generation + 2).sweep(commit.is_published)
 
     def _record(self, commit: Commit, staging: Path) -> CommitRecord:

@@ -92,6 +92,7 @@ class AzureStore(BucketStore):
         url = client.get_blob_client(key).url
         if account.sas:
             return {"source_url": f"{url}?{account.sas}"}
+        # An account key cannot be sent for the source of a copy, so sign a permission to read it.
         if account.key:
             from azure.storage.blob import generate_blob_sas  # noqa: PLC0415  an extra
 

@@ -372,6 +372,7 @@ def header_patches(header: FileHeader) -> list[tuple[int, bytes]]:
     number, size, first and last CSN, and first and last IO time. The header must keep its length,
     so a new file name must be as long as the old one.
     """
+    # Encode the fields again: their sizes give the offset of each in the encoded header.
     patches = []
     offset = 2 * FRAME  # after the frames of F and of group 30, which comes first
     for field in TRAIL_FIELDS:
@@ -431,6 +432,7 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
     head = bytes(view[:FRAME])
     if head and head[0] != FILE_HEADER:
         raise _bad(view, 0, "a file header must begin with 46 (F)", "Is this a trail file?")
+    # Some order must have a trailer. Without one, the header is unfinished if its stated length exceeds the data.
     unfinished = len(head) < FRAME
     # A length such as 03 03 is the same in both orders, so the order that fits the signature's
     # frame (u16 length 8: 00 08 or 08 00) is tried first.

@@ -119,6 +119,7 @@ def outer_object(code: int, inner: bytes, info: int, order: ByteOrder = ByteOrde
 
 def read_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
     """Return the names and values of user tokens in order, or None if the assumed layout does not fit."""
+    # b"K\x0042\x00" splits into K, 42 and an empty last part, so the number of parts is odd.
     parts = payload.split(b"\0")
     if len(payload) > MAX_BYTES or len(parts) % 2 == 0 or parts.pop():
         return None

@@ -170,6 +170,7 @@ def both_images(
             raise source.error(problem, span, table=name)
         raise source.error("a key update's before image runs over its data area", span)
     starts = areas.starts + widths
+    # A width of 0 means one image: before and after are then the complete area.
     afters = starts.copy()
     afters[widths > 0] = splits[widths > 0]
     return Spans(starts, splits), Spans(afters, areas.ends)

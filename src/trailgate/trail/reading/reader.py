@@ -76,6 +76,7 @@ def without_non_operations(
     # Roles from METADATA on change no rows.
     if view.only_changes or not (view.role >= Role.METADATA).any():
         return OperationRecords(view, tables, cut)
+    # Only metadata and RestartAbend records need a closer look; the other separate records are just dropped.
     dropped = is_apart(view)
     decisive = (view.role == Role.METADATA) | (view.role == Role.ABEND)
     for row in np.flatnonzero(decisive).tolist():
@@ -85,6 +86,7 @@ def without_non_operations(
         offset = int(view.offsets[row])
         record = decode_record(source.data, offset, order=source.order, base=source.base)
         known = tables.with_record(record)
+        # Earlier operations in this batch use the old meaning of the index: end the batch here.
         if _changes(tables, known, record) and (~dropped[:row]).any():
             cut = row
             break
@@ -280,7 +282,7 @@ def _find(source: TrailBytes, finish: bool) -> RecordPlaces:
     try:
         return find_records(source.data, order=source.order, finish=finish)
     except DecodeError as error:
-        where = error.where
+        where = error.where  # relative to these bytes; report the offset in the file
         moved = Where(offset=source.base + (where.offset or 0), raw=where.raw)
         raise type(error)(error.problem, where=moved, hint=error.hint) from None
 

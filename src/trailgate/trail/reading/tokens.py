@@ -137,6 +137,7 @@ def _unread(record: Longs, raw: pa.Array) -> NamedTokens:
 
 def _merge(one: NamedTokens, other: NamedTokens) -> NamedTokens:
     record = np.concatenate([one.record, other.record])
+    # Stable: of one record, the tokens of ``one`` stay before those of ``other``.
     order = np.argsort(record, kind="stable")
     index = pa.array(order)
     names = pa.concat_arrays([one.names, other.names]).take(index)
@@ -285,6 +286,7 @@ class CarriedStrings:
         chosen = dense(rows)
         spans, nulls = self.spans.take(chosen), self.nulls[chosen]
         strings = _strings(self.source, spans.starts, spans.ends, nulls)
+        # The number of chosen rows among the leading records.
         leading = int(np.searchsorted(rows, self.leading)) if self.leading else 0
         if not leading or self.before is None:
             return strings
@@ -355,6 +357,7 @@ def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
     values = _strings(source, spans.starts, ends, None if known.all() else ~known)
     if known.all():
         return values
+    # Format the others in hex. slots is the index of each among these: known 1 0 1 0 -> slots . 0 . 1
     raw = gather(source.buffer, spans.starts[~known], ends[~known])
     slots = np.where(known, 0, np.cumsum(~known) - 1)
     return pc.coalesce(values, to_hex(raw, LOWER).take(pa.array(slots, mask=known)))
@@ -402,6 +405,7 @@ def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
     keys = pa.concat_arrays([maps.keys, names])
     items = pa.concat_arrays([maps.items, user.values.take(pa.array(rows))])
     # Keep each key of a map once: the first pair with the same operation and key.
+    # A key's code is below len(keys), so owner * (len(keys) + 1) + code is unique per owner and key.
     codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
     _, first = np.unique(owner * (len(keys) + 1) + codes, return_index=True)
     first.sort()

@@ -73,6 +73,7 @@ def find_sound(data: Octets, order: ByteOrder) -> tuple[RecordPlaces, DecodeErro
 
 
 def _find(data: Octets, start: int, order: ByteOrder) -> RecordPlaces:
+    # No record is shorter than MIN_RECORD, so there cannot be more.
     room = max(0, len(data) - start) // MIN_RECORD
     offsets, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
     big = order is ByteOrder.BIG
@@ -209,8 +210,9 @@ class Origins:
 
     def of(self, place: int) -> int:
         """Return the offset in the original data for an offset in the extended data."""
+        # The last run that begins at or before the offset.
         run = int(np.searchsorted(self.starts, place, "right")) - 1
-        if run < 0:
+        if run < 0:  # before all runs: part of the original data
             return place
         return int(self.origins[run]) + place - int(self.starts[run])
 

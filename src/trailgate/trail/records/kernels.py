@@ -461,6 +461,8 @@ def find_token(
 
     ``faults`` marks the areas that tokens do not fill exactly. Returns their number.
     """
+    # Example: looking for 36 in the area 4C 00 00 01 31 | 36 00 00 02 32 33 finds [9, 11). A length beyond the
+    # area ends the walk, and so does a frame that does not fit: ``stop`` is then set beyond the limit.
     faulty = 0
     for r in range(len(area_starts)):
         offset, limit = area_starts[r], area_ends[r]

@@ -232,6 +232,7 @@ def _column(raw: bytes, values: np.void) -> Column | None:
     except UnicodeDecodeError:
         return None
     values_by_name = {key: int(values[key]) for key, _ in _ATTRIBUTES}
+    # The layout is only assumed, so accept a column only if all checkable values make sense.
     flags = all(values_by_name[key] in (0, 1) for key in _FLAGS)
     flags = flags and abs(values_by_name["scale"]) <= MAX_SCALE
     if not name.isprintable() or not name or values_by_name["data_type"] not in TYPES or not flags:

@@ -196,6 +196,7 @@ def _restore(raw: Octets, layout: np.dtype[np.void]) -> Structs:
 def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
     """Parse the records at these offsets, without raising for damaged ones."""
     count = len(places.offsets)
+    # The kernel writes all columns into two arrays. Each row of the reshaped arrays is one column.
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
     faulty = kernels.read_records(
@@ -208,7 +209,7 @@ def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
     column = longs.reshape(kernels.LONG_COLUMNS, count)
     column[kernels.IO_TIME] -= JULIAN_EPOCH
     role = ROLE_OF[io_type]
-    if faulty:
+    if faulty:  # the type of these records is unknown or damaged
         role[column[kernels.PROBLEMS] & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
     return RecordView(
         offsets=places.offsets,
@@ -235,7 +236,7 @@ def require_sound(source: TrailBytes, view: RecordView) -> None:
     """Raise DecodeError for the first record with a problem, if there is one."""
     if not view.has_problems:
         return
-    row = int(np.argmax(view.problems != 0))
+    row = int(np.argmax(view.problems != 0))  # the first one
     problem = first_problem(int(view.problems[row]))
     code = int(view.io_type[row])
     text = problem.text

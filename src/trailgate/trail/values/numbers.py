@@ -63,6 +63,7 @@ def from_words(words: Integers, kind: pa.DataType, nulls: Mask | None) -> pa.Arr
         bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     if not pa.types.is_decimal(kind):
         return pa.Array.from_buffers(kind, len(words), [bitmap, pa.py_buffer(words)])
+    # A decimal128 is two little-endian words, the low one first.
     pairs = np.zeros((len(words), 2), np.int64)
     pairs[:, 0] = words.view(np.int64)
     if words.dtype == np.int64:

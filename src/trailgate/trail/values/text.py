@@ -135,6 +135,7 @@ def _strings(
     try:
         return gather_cells(cells, starts, nulls, offsets, text=True)
     except DecodeError as error:
+        # gather reports the offset of the value; find its row for the error.
         bad = starts == error.where.offset
         raise cells.error(error.problem, int(np.argmax(bad))) from None
 

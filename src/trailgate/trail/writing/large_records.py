@@ -197,6 +197,7 @@ def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
 
     The before values of a key update stay in its record, which has both images.
     """
+    # Only deletes and updates have a before image in a record of its own.
     parted = (block.op_type == DELETE) | (block.op_type == UPDATE)
     before, after = list(block.before), list(block.after)
     large_columns = []
@@ -218,6 +219,7 @@ def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
 def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Array | None:
     """Return a column's values as bytes of large objects, or None if none of them can be large."""
     limit = _limits(block.table)[index]
+    # If even the longest value cannot exceed the limit in any character set, none needs to be encoded.
     if state.values is None or limit is None or most_bytes(state.values) * WIDEST <= limit:
         return None
     column = block.table.columns[index]
@@ -258,6 +260,7 @@ def _null_where(state: StateColumn, large: Mask) -> StateColumn:
     valid = values.is_valid().to_numpy(zero_copy_only=False) & ~large
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
     _, offsets, data = values.buffers()
+    # The new array begins at row 0, so skip the offsets (4 bytes each) of the rows before it.
     shared = [bitmap, offsets.slice(4 * values.offset), data]
     return replace(state, values=pa.Array.from_buffers(values.type, len(values), shared))
 
@@ -298,6 +301,8 @@ class PieceWriter:
     def write(self, body: Octets, places: Longs) -> None:
         """Write the pieces. ``places`` are the ends of their records and become the ends of their pieces."""
         group, order = self.group, self.group.reference.order
+        # The pieces of a record are written column by column. Only the last column's pieces may end
+        # the transaction, so find the last column of each record.
         last_column = np.zeros(len(group.rows), np.int64)
         for number, selected in enumerate(self.values):
             last_column[selected.records] = number

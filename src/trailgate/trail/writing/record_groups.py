@@ -73,7 +73,7 @@ def compact(block: ChangeBlock) -> ChangeBlock:
 def _same(before: StateColumn, after: StateColumn) -> Mask:
     """Return a mask of the rows in which both images have the column with the same value or NULL."""
     if before.values is None or after.values is None:
-        return np.zeros(1, bool)
+        return np.zeros(1, bool)  # one item, which numpy broadcasts to all rows
     equal = pc.equal(before.values, after.values).fill_null(False)
     null = pc.and_(before.values.is_null(), after.values.is_null())
     same: Mask = pc.or_(equal, null).to_numpy(zero_copy_only=False)

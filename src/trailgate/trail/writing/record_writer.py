@@ -160,6 +160,8 @@ class RecordWriter:
         if self.before is not None:
             write_lengths(body, places, self.before.sizes, big)
             self.before.write(body, places)
+        # After the image come at least the smallest token areas and the trailer. SPARE is the most
+        # that matters for wide copies.
         self.image.write(body, places, int(self.tokens.sizes.min(initial=SPARE)) + FRAME)
         self.tokens.write(body, places)
         write_trailers(body, places, self.sizes, big)
