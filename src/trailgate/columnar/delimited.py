@@ -172,9 +172,9 @@ class _Regular(NamedTuple):
 
 @cache
 def _regular(dialect: Dialect) -> _Regular | None:
-    """Return a dialect for the fast scanner, or None if it is not usual.
+    """Return a dialect in the form for the fast scanner, or None if only the slow one can handle it.
 
-    Unusual are longer tokens, escaped delimiters, and bytes with two meanings.
+    The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
     """
     quote = dialect.quote or b""
     escape = dialect.escaped.removesuffix(quote) if quote else b""  # a byte, and a quote after it

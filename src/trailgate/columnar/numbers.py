@@ -181,10 +181,8 @@ def _check(numbers: pa.Array, low: int, high: int, scale: int, signed: bool) -> 
     if scale:
         words = words_from_decimal(numbers, signed)
         # The high word of each decimal128 must only extend the sign of its low word.
-        sign = np.frombuffer(numbers.buffers()[1], np.int64)[2 * numbers.offset :][
-            : 2 * len(numbers)
-        ]
-        above = sign[1::2]
+        pairs = np.frombuffer(numbers.buffers()[1], np.int64)[2 * numbers.offset :]
+        above = pairs[: 2 * len(numbers)][1::2]
         expected = words >> 63 if signed else np.zeros(len(words), np.int64)
         bad = len(words) and not (above == expected).all()
         if not bad:

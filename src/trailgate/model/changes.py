@@ -180,7 +180,10 @@ class ChangeBatch:
         return indicators
 
     def in_order(self, name: str) -> pa.Array:
-        """Return a string column of all operations in their order. ``name`` is the member of the blocks."""
+        """Return a string column of all operations in their order.
+
+        ``name`` is the column's attribute in `ChangeBlock`, such as "csn".
+        """
         parts = [
             pa.nulls(len(block), pa.string()) if values is None else values
             for block, values in ((block, getattr(block, name)) for block in self.blocks)

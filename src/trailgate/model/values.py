@@ -45,9 +45,10 @@ class Codec(NamedTuple):
 
 
 def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert:
-    """Return the converter from text to the block column. It raises DecodeError with the row.
+    """Return the converter from text to the block column.
 
-    Raises DefinitionError for a type without a public layout.
+    The converter raises DecodeError with the row as its record. Raises DefinitionError for a type
+    without a public layout.
     """
     return CODECS[column.family].parse(column, date_format or DEFAULT_FORMAT)
 

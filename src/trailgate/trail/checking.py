@@ -413,7 +413,7 @@ class TransactionState:
 def follow_records(
     inspected: Inspected, state: TransactionState
 ) -> tuple[Followed, TransactionState]:
-    """Follow the transactions of records and add faults where indicators contradict each other.
+    """Follow the transactions of records, and add a fault if two indicators contradict each other.
 
     Returns the transactions, and the state for the records that come next in the file.
     """

@@ -115,7 +115,7 @@ def translate_rows(
 
 @kernel(writes=("sizes",))
 def measure_ascii(data: Octets, offsets: Offsets, sizes: Longs) -> int:
-    """Write the width of each text in columns, or -1 if it is not printable ASCII. Return the number of the latter."""
+    """Write the width of each text in columns, or -1 if it is not printable ASCII. Return the number of those."""
     others = 0
     for row in range(len(sizes)):
         size = offsets[row + 1] - offsets[row]

@@ -229,7 +229,7 @@ class StoreFolder(Backend):
         check_conditions(self.store, str(self.staging(f"check-{uuid.uuid4().hex[:8]}")))
 
     def recover(self) -> Recovered:
-        """Apply commit records that the state names, until it names none, and return it."""
+        """Apply the commit record that the state names, if there is one, and return the state after it."""
         completed = False
         while True:
             stored = self.store.read(self._state)
@@ -355,7 +355,7 @@ class StoreFolder(Backend):
             raise
         if tag is None:
             raise self._overtaken()
-        # The deciding and the final state were two puts, so this run's generation is two behind.
+        # The deciding and the final state were two puts, so the generation has increased by two.
         replace(self, generation=self.generation + 2).sweep(commit.is_published)
 
     def _record(self, commit: Commit, staging: Path) -> CommitRecord:

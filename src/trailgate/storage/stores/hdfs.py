@@ -366,7 +366,7 @@ class HdfsStore(ObjectStore):
         return f"{time}-{written.length}"
 
     def complete(self, pending: Pending) -> None:
-        """Rename a file that was left to its key."""
+        """Rename a file that was left for later to its key."""
         try:
             self.give_name(pending.upload, pending.key, over=False)
         except UnmetError:

@@ -61,7 +61,7 @@ class Range(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """An upload whose parts are all in the store. It becomes an object when it is completed."""
+    """An upload that was left for later: its parts are in the store, and any process can complete it to an object."""
 
     key: str
     upload: str
@@ -100,7 +100,7 @@ class Parts(ABC, Generic[Store]):
         raise NotImplementedError
 
     def left(self) -> Pending:
-        """Return the data with which another process completes the upload."""
+        """Return the data with which another process can complete the upload later."""
         return Pending(self._key, self._upload, tuple(self._tags))
 
     def discard(self) -> None:
@@ -204,14 +204,17 @@ class PartedUpload(RawIOBase):
         self._done = True
 
     def leave(self) -> Pending:
-        """Send the buffered bytes, and return the data with which another process completes the upload."""
+        """Send the buffered bytes and leave the upload for later.
+
+        Returns the data with which any process can complete it.
+        """
         if self._buffer or not self._count:
             self._send(len(self._buffer))
         self._done = True
         return self._parts.left()
 
     def abort(self) -> None:
-        """Delete the parts of an upload that was neither finished nor left."""
+        """Delete the parts of the upload, unless it was finished or left for later."""
         if not self._done:
             self._done = True
             self._parts.discard()
@@ -245,7 +248,7 @@ class ObjectStore(ABC):
 
     @abstractmethod
     def complete(self, pending: Pending) -> None:
-        """Create the object of an upload that was left. It may be completed already."""
+        """Create the object of an upload that was left for later. It may be completed already."""
 
     def error(self, problem: str, key: str) -> WriteError:
         """Return an error about an object."""
@@ -286,7 +289,7 @@ class ObjectStore(ABC):
         raise self.error(UNDECIDED, key)
 
     def begin(self, key: str, *, later: bool = False) -> PartedUpload:
-        """Begin a new object. ``later``: the upload will be left for another process to complete."""
+        """Begin a new object. With ``later``, another process completes the upload."""
         return PartedUpload(self.parts(key, fresh=True, later=later), fresh=True)
 
     def upload(self, key: str, path: Path) -> None:
@@ -336,7 +339,7 @@ class BucketStore(ObjectStore):
 
     @abstractmethod
     def complete_once(self, pending: Pending) -> None:
-        """Create the object of an upload that was left. Raises UnmetError if the upload is gone."""
+        """Create the object of an upload that was left for later. Raises UnmetError if the upload is gone."""
 
     @contextmanager
     def asking(self, key: str) -> Iterator[None]:
@@ -363,7 +366,7 @@ class BucketStore(ObjectStore):
             raise self.error(NO_OBJECT, piece.key) from None
 
     def complete(self, pending: Pending) -> None:
-        """Create the object of an upload that was left, unless another run has completed it."""
+        """Create the object of an upload that was left for later, unless another run has completed it."""
         try:
             self.complete_once(pending)
         except UnmetError:

@@ -244,7 +244,7 @@ def read_ddl(text: bytes) -> dict[str, str]:
 
 
 def ddl_statement(text: bytes) -> str:
-    """Return the statement of a DDL record, or its complete text if that is not in fields."""
+    """Return the statement of a DDL record, or its complete text if it has no statement field."""
     try:
         fields = read_ddl(text)
     except DecodeError:

@@ -110,8 +110,8 @@ class Operations:
 def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: bool) -> Operations:
     """Group records into operations. ``more`` means that other records may follow.
 
-    A last before image without its after image is not grouped. With ``more``, the last operation of
-    an open transaction is not grouped either, since its pieces may follow.
+    A before image at the end, without its after image, is not grouped. With ``more``, the last
+    operation of an open transaction is not grouped either, since its pieces may follow.
     """
     count = len(view)
     changes = np.arange(count) if view.only_changes else np.flatnonzero(view.role == Role.CHANGE)
@@ -240,10 +240,11 @@ def _any_between(marks: Mask, starts: Longs, stops: Longs) -> Mask:
 
 
 def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailBytes, Operations]:
-    """Join the data of changes with their fragments at the end of the bytes. Returns both, updated.
+    """Join the data of changes with the data of their fragments, at the end of the bytes.
 
-    Raises DecodeError if no fragment follows a continued record, or if a fragment follows a record
-    that is not continued.
+    Returns the extended bytes, and the operations with the spans of the joined data. Raises
+    DecodeError if no fragment follows a continued record, or if a fragment follows a record that is
+    not continued.
     """
     is_continued = operations.view.continued[: operations.records] != 0
     fragments = operations.of_role(Role.FRAGMENT)

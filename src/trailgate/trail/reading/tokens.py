@@ -160,7 +160,7 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
 
 
 def without_undone(view: RecordView) -> RecordView:
-    """Return the records with backouts turned into notes: no operations, but still part of their transactions."""
+    """Turn backouts into notes, which are not operations but still belong to their transactions."""
     rows = view.with_marks(UNDO)
     if not len(rows):
         return view

@@ -238,7 +238,7 @@ def _marks(data: Octets, at: int, kind: int, data_length: int) -> int:
 
 @inner
 def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs: Longs) -> None:
-    """Write the header fields of record ``r``, which is at least as long as the shortest complete record."""
+    """Write the header fields of record ``r``, which is long enough to have all of them."""
     count = len(small) // SMALL_COLUMNS
     small[IO_TYPE * count + r] = data[at + 14]
     small[IMAGE_CODE * count + r] = data[at + 11]

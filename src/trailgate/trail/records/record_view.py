@@ -58,7 +58,7 @@ _TYPES: Final = _types()
 class RecordView:
     """Records in columns, one slot per record. All positions are offsets in the data.
 
-    An ``UNREADABLE`` record (see ``problems``) has no known parts and no name, and one that is too
+    An ``UNREADABLE`` record (see ``problems``) has no known parts and no name. A record that is too
     short has no fields either. A missing part has an empty span. ``indicator`` is TransInd, which
     one release stores elsewhere (trail format §5). ``end`` is the offset at which the last record
     ends.

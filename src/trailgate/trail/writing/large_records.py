@@ -232,7 +232,7 @@ def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Ar
 
 @lru_cache(TABLES)
 def _limits(table: Table) -> tuple[int | None, ...]:
-    """Return for each column the size in bytes above which a value is a large object, or None if none is."""
+    """Return for each column the size in bytes above which a value is a large object, or None if it has none."""
     return tuple(_limit(column) if _may_be_large(column) else None for column in table.columns)
 
 
@@ -293,7 +293,7 @@ class PieceWriter:
             self.values.append(selected)
 
     def records_before(self) -> RecordGroup:
-        """Return the group's records with their transactions left open if pieces follow."""
+        """Return the group's records for writing: a record with pieces after it must not end its transaction."""
         indicators = self.group.trans_ind
         split = np.where(self.sizes > 0, without_end(indicators), indicators)
         return replace(self.group, trans_ind=split)
