@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 from apply.memory_target import KilledError, KilledTarget
-from apply.test_modes import CASES, EVERY, SHARES, Case, Place, check
+from apply.mode_places import SHARES, Place
+from apply.test_modes import CASES, EVERY, Case, check
 from laws import WHOLE, chance, sampled
 from trailgate import ApplyError, read_trail
 from trailgate.jobs import apply_tables
@@ -65,5 +66,5 @@ def test_frames_give_what_the_trail_gives(case: Case, tmp_path: Path) -> None:
         own = chance(f"frames {case} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
-        check(own, folder, case, own.choice(SHARES), delivered)
+        check(own, folder, case, case.place(own.choice(SHARES), folder), delivered)
         shutil.rmtree(folder)

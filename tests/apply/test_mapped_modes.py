@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from apply.memory_target import KilledError, KilledTarget
+from apply.mode_places import SHARES, Place, place
 from apply.sources import write_log
-from apply.test_modes import EVERY, SHARES, Place, place
+from apply.test_modes import EVERY
 from laws import WHOLE, chance, examples
 from oracles.apply_naive import COLUMNS, Operation, Source
 from oracles.modes_naive import CurrentRows, carry_out

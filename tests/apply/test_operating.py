@@ -26,15 +26,11 @@ from trailgate import (
     apply_trail,
     find_trail,
 )
-from trailgate.cli.apply_follow import AppliedBeside, labels_of
+from trailgate.cli.applied_beside import AppliedBeside
+from trailgate.cli.apply_follow import labels_of
 from trailgate.cli.live import LiveOutput
 from trailgate.cli.main import run
-from trailgate.jobs.apply_metrics import (
-    ApplyStatistics,
-    as_text,
-    bytes_after,
-    place_after,
-)
+from trailgate.jobs.apply_metrics import ApplyStatistics, as_text, bytes_after, place_after
 from trailgate.jobs.apply_retries import LOG, Retries, retried
 from trailgate.jobs.apply_tables import ApplyReport, TableReport
 from trailgate.jobs.receive.metrics import ReportOptions
@@ -328,7 +324,7 @@ def beside(folder: Path) -> AppliedBeside:
 def test_a_live_capture_goes_on_while_its_tables_are_locked(
     folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trailgate.cli.apply_follow.PAUSE", 0.0)
+    monkeypatch.setattr("trailgate.cli.applied_beside.PAUSE", 0.0)
     apply = beside(folder)
     write_log(folder / "ot", inserts(1, 4))
     apply.published(True)

@@ -57,6 +57,8 @@ def source(own: Random, folder: Path, transactions: int = TRANSACTIONS) -> Sourc
     made = Source(own, keys=40)
     for _ in range(transactions):
         made.transaction()
+    while not made.log:  # each of them may have been rolled back or empty
+        made.transaction()
     write_log(folder / "ot", made.log)
     return made
 

@@ -13,7 +13,8 @@ from typing import Final
 import pytest
 
 from apply.histories import SHAPES, positions, time_of
-from apply.test_modes import EVERY, SHARES, Case, applied, expected_state, place, read_state
+from apply.mode_places import SHARES, place
+from apply.test_modes import EVERY, Case, applied, expected_state, read_state
 from laws import WHOLE, chance, examples
 from oracles.apply_naive import COLUMNS, Operation, Source
 from oracles.modes_naive import KEPT, kept

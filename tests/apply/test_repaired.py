@@ -14,7 +14,8 @@ import pytest
 
 from apply.histories import KEYS, Shape
 from apply.memory_target import KilledError, KilledTarget
-from apply.test_modes import EVERY, SHARES, Case, Tried, check
+from apply.mode_places import SHARES
+from apply.test_modes import EVERY, Case, Tried, check
 from laws import WHOLE, chance, examples
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import LAST, carry_out
@@ -110,7 +111,7 @@ def test_repaired_operations_are_applied_once_or_refused(case: Case, tmp_path: P
         own = chance(f"repaired {case} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
-        tried = check(own, folder, case, own.choice(SHARES))
+        tried = check(own, folder, case, case.place(own.choice(SHARES), folder))
         operations = repaired(own, tried)
         if operations:
             force = case.mode != "meta" or own.random() < 0.3

@@ -8,8 +8,8 @@ import pytest
 
 from capture_place import Place, row
 from sample_trail import Op, write_trail
-from trailgate.cli.capture_output import age_text
 from trailgate.cli.main import run
+from trailgate.terminal.counts import age_text
 
 
 @pytest.mark.parametrize(

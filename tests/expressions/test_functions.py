@@ -236,7 +236,9 @@ def test_every_item_of_the_environment_gives_text() -> None:
     for group, items in ITEMS.items():
         for item, row in items.items():
             kind = "REPLICAT" if row.of_trails else "EXTRACT"
-            around = Environment("grp", "host", "user", group_type=kind)
+            around = Environment(
+                "grp", "host", "user", group_type=kind, is_whole_token=row.of_records
+            )
             found = strings(parse_value(f"@GETENV ('{group}', '{item}')"), BLOCK, around)
             assert (len(found), found.type) == (len(BLOCK), pa.string())
 

@@ -1,4 +1,4 @@
-"""How ``trailgate apply --follow`` runs, and an apply beside a live capture: what they print and measure, and what they do while the target does not work.
+"""How ``trailgate apply --follow`` runs: what it prints and measures, and what it does while the target does not work.
 
 A run prints a line a batch, as JSON or in words, or, on a terminal, a view that is drawn again and again. Between two looks at the trail it lets others use the target. SIGTERM and SIGINT end it after the batch
 that is worked on, or while it waits for the target.
@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Final
 
 from trailgate.cli.apply_output import as_values, print_batch, print_total
-from trailgate.cli.capture_output import age_text
-from trailgate.cli.live import (
-    LiveOutput,
+from trailgate.columnar.digits import short_position
+from trailgate.errors import TrailgateError, mask_logins
+from trailgate.jobs.apply import ApplyRun
+from trailgate.jobs.apply_metrics import ApplyStatistics, age_of, as_text
+from trailgate.jobs.apply_retries import LOG, LOOK, Retries
+from trailgate.jobs.apply_tables import ApplyReport
+from trailgate.jobs.metrics import MetricsOutput, metrics_output
+from trailgate.storage.reading.trail_rest import Patience
+from trailgate.terminal.counts import age_text
+from trailgate.terminal.live_view import (
     LiveView,
     drawn_view,
     duration,
@@ -24,17 +31,7 @@ from trailgate.cli.live import (
     log_to_stderr,
     stoppable,
 )
-from trailgate.cli.output import quiet_pipe
-from trailgate.columnar.digits import short_position
-from trailgate.errors import TargetUnavailableError, TrailgateError, mask_logins
-from trailgate.jobs.apply import ApplyRun
-from trailgate.jobs.apply_metrics import ApplyStatistics, age_of, as_text
-from trailgate.jobs.apply_options import ApplyOptions
-from trailgate.jobs.apply_retries import LOG, LOOK, Retries
-from trailgate.jobs.apply_tables import ApplyReport
-from trailgate.jobs.metrics import MetricsOutput, metrics_output
-from trailgate.storage.files.trail_files import find_begun_trail
-from trailgate.storage.reading.trail_rest import Patience
+from trailgate.terminal.output import quiet_pipe
 
 PAUSE: Final = 1.0  # seconds between looks at a trail that does not grow
 REST_LOOK: Final = 10.0  # seconds between looks at what is not applied of the trail's end
@@ -248,77 +245,3 @@ def retries_of(
     if patience is None:
         return Retries(lasting=lasting, stopped=stopped)
     return Retries(patience, stopped=stopped)
-
-
-class AppliedBeside:
-    """Applies what a live capture publishes, at most every ``PAUSE`` seconds. The capture continues while the target does not work."""
-
-    def __init__(self, trail: str, to: str, output: LiveOutput) -> None:
-        self._trail, self._to, self._output = trail, to, output
-        self._run: ApplyRun | None = None
-        self._due, self._waits = time.monotonic(), False
-        self._retries = Retries(lasting=True)
-        self._labels = labels_of(trail, to, ApplyOptions().group)
-        self.statistics = ApplyStatistics()
-
-    def published(self, new: bool) -> None:
-        """Apply what was published, if it is time to."""
-        self._waits |= new
-        if not self._waits or time.monotonic() < max(self._due, self._retries.due):
-            return
-        try:
-            self._apply()
-        except TargetUnavailableError as error:
-            self._retries.failed(error)
-        else:
-            self._retries.answered()
-        self._measure()
-
-    def finish(self) -> None:
-        """Apply all that was captured. Raises TargetUnavailableError if the target does not work now."""
-        try:
-            if self._run is not None or find_begun_trail(self._trail) is not None:
-                self._apply()
-            if self._run is not None and self._run.notices and not self._output.is_viewed:
-                notices = ApplyReport(notices=self._run.notices)
-                print_batch(notices, {}, as_json=self._output.as_json)
-        finally:
-            self.close()
-
-    def close(self) -> None:
-        """Close the target."""
-        if self._run is not None:
-            self._run.close()
-
-    def text(self) -> str:
-        """Return the metrics of applying."""
-        return as_text(self.statistics, self._labels)
-
-    def _apply(self) -> None:
-        if self._run is None:  # the trail exists from the first batch on
-            self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
-        for report in self._run.batches():
-            self.statistics = self.statistics.with_batch(report)
-            if not self._output.is_viewed:
-                print_batch(report, self._retries.faults, as_json=self._output.as_json)
-        self._run.release()
-        self._due, self._waits = time.monotonic() + PAUSE, False
-
-    def _measure(self) -> None:
-        self.statistics = self.statistics.with_target(self._retries)
-        if self._output.metrics is not None and self._run is not None:
-            self.statistics = self.statistics.with_lag(lag_bytes(self._run), self._run.position)
-
-
-@contextmanager
-def applied_beside(trail: str, to: str, output: LiveOutput) -> Iterator[AppliedBeside]:
-    """Yield what applies the operations that a live capture publishes; at the end all are applied."""
-    log_to_stderr(LOG)
-    beside = AppliedBeside(trail, to, output)
-    try:
-        yield beside
-        beside.finish()
-    except BaseException:
-        beside.statistics = beside.statistics.failed()
-        beside.close()
-        raise

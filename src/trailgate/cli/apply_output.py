@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from trailgate.cli.capture_output import age_text, many
-from trailgate.cli.layout import print_rows
-from trailgate.cli.output import quiet_pipe, say
 from trailgate.columnar.digits import short_position
 from trailgate.jobs.apply_metrics import age_of
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.jobs.apply_tables import ApplyReport
+from trailgate.terminal.counts import age_text, many
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.output import quiet_pipe, say
 
 COLUMNS: Final = (
     "operations",

@@ -10,10 +10,6 @@ from typing import Any, Final
 
 from trailgate.cli.apply_follow import retries_of
 from trailgate.cli.apply_output import print_notices
-from trailgate.cli.capture_output import age_text
-from trailgate.cli.layout import print_rows
-from trailgate.cli.live import log_to_stderr
-from trailgate.cli.output import done_already, say
 from trailgate.columnar.digits import short_position
 from trailgate.errors import TrailgateError, mask_logins
 from trailgate.jobs.apply import position_notices
@@ -24,6 +20,10 @@ from trailgate.jobs.apply_retries import LOG, retried
 from trailgate.storage.files.addresses import absolute, name_of
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.targets.target import GroupPosition, group_positions
+from trailgate.terminal.counts import age_text
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.live_view import log_to_stderr
+from trailgate.terminal.output import done_already, say
 
 TIME: Final = "%Y-%m-%d %H:%M:%S"
 

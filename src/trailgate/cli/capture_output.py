@@ -7,20 +7,14 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.cli.layout import print_rows
-from trailgate.cli.output import painter, printable, say, terminal_width
+from trailgate.terminal.counts import counts_table, many
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.output import painter, printable, say, terminal_width
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import CaptureSummary
     from trailgate.jobs.capture.loading import Loaded
 
-KINDS: Final = {
-    "I": "inserts",
-    "U": "updates",
-    "K": "key updates",
-    "D": "deletes",
-    "T": "truncates",
-}
 # What was captured before, by the summary's names.
 BEFORE: Final = {
     "skipped_files": "skipped: captured before (--again captures them once more)",
@@ -106,19 +100,6 @@ def _print_reasons(reasons: Mapping[str, int]) -> None:
         print("\n".join(painter()(one, "bold") if count == "bad" else one for one in lines))
 
 
-def counts_table(
-    operations: Mapping[str, Mapping[str, int]],
-) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return operations by table and kind: the headings, and a row a table."""
-    present = {kind for counts in operations.values() for kind in counts}
-    kinds = {kind: name for kind, name in KINDS.items() if kind in present}
-    rows = [
-        (name, *(counts.get(kind, 0) for kind in kinds), sum(counts.values()))
-        for name, counts in operations.items()
-    ]
-    return ("table", *kinds.values(), "all"), rows
-
-
 def _sentences(summary: CaptureSummary) -> Iterator[str]:
     yield (
         f"{many(summary.messages, 'message')}, {many(summary.transactions, 'transaction')}, "
@@ -149,16 +130,3 @@ def _bad_messages(summary: CaptureSummary) -> str:
     if summary.quarantined < summary.messages:
         return f"{summary.quarantined:,} of {whole}, which is most of them"
     return f"{whole}, which is all"
-
-
-def age_text(seconds: float) -> str:
-    """Return how old something is, in the largest unit that it has two of."""
-    for name, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{int(seconds / size):,} {name}"
-    return f"{seconds:.1f} s"
-
-
-def many(count: int, name: str, plural: str = "") -> str:
-    """Return a count with its noun, whose plural has an s unless it is stated."""
-    return f"{count:,} {name if count == 1 else plural or f'{name}s'}"

@@ -1,97 +1,33 @@
-"""What a live capture prints, and how it is stopped.
+"""What a live capture prints.
 
-It prints a line a batch, as JSON or in words, or, on a terminal that follows it, a view that is drawn again and again: rate, lag, operations by table and the last note. SIGTERM and SIGINT end it
-after the batch that is worked on.
+It prints a line a batch, as JSON or in words, or, on a terminal that follows it, a view that is drawn again and again: rate, lag, operations by table and the last note.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
-import shutil
-import signal
 import sys
 import time
-from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from types import FrameType
 from typing import Any, Final, Protocol
 
-from trailgate.cli.capture_output import age_text, counts_table, many
-from trailgate.cli.layout import print_rows, row_lines
-from trailgate.cli.output import (
-    console,
-    done_already,
-    printable,
-    quiet_pipe,
-    say,
-    terminal_width,
-)
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
 from trailgate.jobs.receive.feed import Link
 from trailgate.jobs.receive.metrics import Reporter, ReportOptions, Statistics, as_text
 from trailgate.jobs.receive.run import BatchReport, LiveCapture, RepairSummary
-
-DRAWS: Final = 4  # a second
-RATE_SECONDS: Final = 5.0  # that the present rate is of
-LINES: Final = 15  # of the view without the rows of tables, where nothing is folded
-WARNING: Final = "yellow"
-ERROR: Final = "red"
-
-
-class LiveView(ABC):
-    """What is drawn of a run: figures by name, and a table; a log's notes reach it by ``note``."""
-
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._begun = time.monotonic()
-        self._seen: deque[tuple[float, int]] = deque([(self._begun, 0)])
-        self._note = ("", "dim")
-
-    @abstractmethod
-    def figures(self, seconds: float) -> list[tuple[str, str]]:
-        """Return the figures after the seconds since the begin."""
-
-    @abstractmethod
-    def table(self, room: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]], int]:
-        """Return the headings and rows of the table, as many rows as there is room for, and how many more there are."""
-
-    def note(self, text: str, style: str) -> None:
-        """Note what was reported last."""
-        self._note = (f"{time.strftime('%H:%M:%S')} {text}", style)
-
-    def drawn(self) -> Any:
-        """Return the view as it is now."""
-        from rich.console import Group  # noqa: PLC0415  only a terminal needs it
-        from rich.text import Text  # noqa: PLC0415  as above
-
-        text, style = self._note
-        rows = self.figures(time.monotonic() - self._begun)
-        width = max(len(name) for name, _ in rows)
-        figures = (Text.assemble((f"{name:<{width}}  ", "dim"), value) for name, value in rows)
-        parts = [Text(printable(self._title), "bold", overflow="fold"), *figures]
-        heads, rows_of_table, more = self.table(max(1, shutil.get_terminal_size().lines - LINES))
-        if rows_of_table:
-            heading, lines = row_lines(heads, rows_of_table)
-            if more:
-                lines.append(f"... {more:,} more tables")
-            folded = (f"\n{line}" for line in lines)
-            parts += [Text(""), Text.assemble(("\n".join(heading), "bold"), *folded)]
-        return Group(*parts, Text(""), Text(printable(text), style, overflow="fold"))
-
-    def rate(self, count: int, seconds: float) -> str:
-        """Return a count, how many that is a second of the last seconds, and of all seconds."""
-        now, seen = time.monotonic(), self._seen
-        seen.append((now, count))
-        while len(seen) > 2 and now - seen[1][0] > RATE_SECONDS:
-            seen.popleft()
-        (begun, before), _ = seen[0], seen[-1]
-        present = (count - before) / max(now - begun, 0.001)
-        return f"{count:,}, {present:,.0f}/s now, {count / max(seconds, 0.001):,.0f}/s in all"
+from trailgate.terminal.counts import age_text, counts_table, many
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.live_view import (
+    LiveView,
+    drawn_view,
+    duration,
+    is_terminal,
+    log_to_stderr,
+    stoppable,
+)
+from trailgate.terminal.output import done_already, quiet_pipe, say
 
 
 class CaptureView(LiveView):
@@ -131,66 +67,8 @@ class CaptureView(LiveView):
         return heads, rows, max(0, len(ranked) - room)
 
 
-class _Stderr(logging.Handler):
-    """Prints a log's records to stderr as it is then."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        with suppress(OSError):  # closed or full
-            print(self.format(record), file=sys.stderr, flush=True)
-
-
-class _Notes(logging.Handler):
-    """Gives a log's records to a view."""
-
-    def __init__(self, view: LiveView) -> None:
-        super().__init__()
-        self._view = view
-
-    def emit(self, record: logging.LogRecord) -> None:
-        style = "dim"
-        if record.levelno >= logging.WARNING:
-            style = ERROR if record.levelno >= logging.ERROR else WARNING
-        self._view.note(record.getMessage(), style)
-
-
-@contextmanager
-def drawn_view(view: LiveView, *logs: logging.Logger) -> Iterator[None]:
-    """Draw a view on the terminal until the end; it gets what is logged meanwhile."""
-    from rich.live import Live  # noqa: PLC0415  only a terminal needs it
-
-    screen = console()
-
-    def drawn() -> Any:
-        screen.width = terminal_width()  # the terminal's size may have changed
-        return view.drawn()
-
-    handler, before = _Notes(view), [log.handlers[:] for log in logs]
-    for log in logs:
-        log.handlers[:] = [handler]
-    try:
-        with Live(
-            get_renderable=drawn, console=screen, refresh_per_second=DRAWS, vertical_overflow="crop"
-        ):
-            yield
-    finally:
-        for log, handlers in zip(logs, before, strict=True):
-            log.handlers[:] = handlers
-
-
-def duration(seconds: float) -> str:
-    """Return a duration as hours, minutes and seconds."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}"
-
-
 LOG: Final = logging.getLogger("trailgate.brokers")
 APPLY_LOG: Final = logging.getLogger("trailgate.apply")
-
-
-def is_terminal() -> bool:
-    """Return whether the output is a terminal on which a view can be drawn."""
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,32 +215,3 @@ def _sentence(report: BatchReport) -> str:
         f"{many(report.operations, 'operation')}{again}{twice}{bad}; "
         f"trail at file {report.trail_file}, byte {report.trail_offset}"
     )
-
-
-@contextmanager
-def stoppable() -> Iterator[Callable[[], bool]]:
-    """Yield whether to stop: SIGTERM and SIGINT ask for it, after the batch that is worked on. A second SIGINT interrupts."""
-    asked = False
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-
-    def ask(number: int, _: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
-        if number == signal.SIGINT:
-            signal.signal(signal.SIGINT, before[signal.SIGINT])
-
-    for number in before:
-        signal.signal(number, ask)
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def log_to_stderr(log: logging.Logger, level: int = logging.WARNING) -> None:
-    """Let a log, such as that of connections made and lost, reach stderr."""
-    if not log.handlers:
-        log.setLevel(level)
-        log.addHandler(_Stderr())
-        log.propagate = False

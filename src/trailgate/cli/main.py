@@ -16,8 +16,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import trailgate
-from trailgate.cli.output import quiet_pipe, say
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
+from trailgate.terminal.output import quiet_pipe, say
 
 # Each command is the function ``command`` of a module here; only the given one is imported.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
-from trailgate.cli.capture_output import many
-from trailgate.cli.layout import Part, Shown, print_rows
-from trailgate.cli.output import printable, say
-from trailgate.cli.rows import Paint, Row, RowForm, cell_text
 from trailgate.cobol.records.fields import Tally
 from trailgate.storage.files.addresses import name_of
+from trailgate.terminal.counts import many
+from trailgate.terminal.layout import Part, Shown, print_rows
+from trailgate.terminal.output import printable, say
+from trailgate.terminal.rows import Paint, Row, RowForm, cell_text
 
 if TYPE_CHECKING:
     from trailgate.jobs.record_verify import BadPlace, RecordsReport

@@ -12,9 +12,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from trailgate.apply.tables import TargetColumn, TargetTable, fold_name
-from trailgate.cli.columns import json_text
 from trailgate.errors import OptionError, Where
 from trailgate.targets.ddl import POSTGRESQL
+from trailgate.terminal.columns import json_text
 
 Schemas = Mapping[str, pa.Schema]
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"

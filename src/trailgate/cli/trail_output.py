@@ -7,11 +7,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
-from trailgate.cli.columns import operation_columns
-from trailgate.cli.layout import Part, Shown
-from trailgate.cli.output import printable
-from trailgate.cli.rows import Paint, Row, RowForm, short_time, value_text
 from trailgate.columnar.digits import short_position
+from trailgate.terminal.columns import operation_columns
+from trailgate.terminal.layout import Part, Shown
+from trailgate.terminal.output import printable
+from trailgate.terminal.rows import Paint, Row, RowForm, short_time, value_text
 
 ROWS: Final = 100  # that a table shows by default
 DATA_SHOWN: Final = 24  # hexadecimal digits of a record's data

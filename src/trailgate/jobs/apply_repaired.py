@@ -7,7 +7,6 @@ changed since is refused; else nothing states whether it was, and operations are
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,7 +21,7 @@ import pyarrow as pa
 from trailgate.apply.faults import IGNORE, STOP
 from trailgate.columnar.digits import format_positions, parse_position
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
-from trailgate.jobs.apply_discards import IMAGES, REASON, discard_path
+from trailgate.jobs.apply_discards import IMAGES, REASON, content_digest, discard_path
 from trailgate.jobs.apply_options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.jobs.apply_parameters import mapped_options
 from trailgate.jobs.apply_reading import SplitRead, SplitWork
@@ -80,7 +79,7 @@ def apply_repaired(
             problem, where=Where(source=str(file)), hint="--discards names another file"
         )
     source = f"discards of {mapped.source(trail)}"
-    digest = hashlib.sha256(content).hexdigest()
+    digest = content_digest(content)
     with closing(_RepairedTables(to, group, source, mapped.mapping)) as tables:
         done = tables.done
         if done is not None and done.csn == digest:

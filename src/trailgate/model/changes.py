@@ -22,6 +22,9 @@ from trailgate.model.tables import Table
 
 # Operation types and transaction indicators are the ASCII codes of their letters.
 INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE = (ord(c) for c in "IUKDT")
+# The value of a user token that becomes the length of its record's data as the record is written. A value in
+# a trail ends at its first NUL, so no token has this text.
+RECORD_LENGTH: Final = "\0RECORDLENGTH"
 BEGIN, MIDDLE, END, WHOLE = (ord(c) for c in "BMEW")
 OP_TYPES: Final = frozenset("IUKDT")
 TX_INDICATORS: Final = frozenset("BMEW")

@@ -1,7 +1,6 @@
 """Jobs on Spark: tasks in Python workers read and write, the driver publishes.
 
-Captures of messages to a trail, files of records to Parquet, and files of records verified: work is numbered, one task a number (``run_numbered``). Rows do not cross to the
-JVM, so this is the fastest way from records to tables. Only the DataFrame API is used, so a session over Spark Connect will do.
+Work is numbered, one task a number (``run_numbered``). Rows do not cross to the JVM. Only the DataFrame API is used, so a session over Spark Connect will do.
 """
 
 from __future__ import annotations
@@ -12,36 +11,17 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import chain
-from typing import Final, TypeVar, Unpack
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from trailgate.cobol.records.fields import Tally
-from trailgate.errors import TrailgateError
 from trailgate.jobs.capture.job import CaptureJob, CaptureSummary, publish
 from trailgate.jobs.capture.ranges import run_range
-from trailgate.jobs.parquet import ParquetJob, count_records, write_part
-from trailgate.jobs.part_folder import WrittenPart, publishing
-from trailgate.jobs.record_options import OPTIONS, RecordKeywords
-from trailgate.jobs.record_verify import (
-    SHOWN,
-    Findings,
-    RecordsReport,
-    VerifyJob,
-    join_findings,
-    prepare_verify,
-    verify_splits,
-)
-from trailgate.options import check_arguments, list_names
-from trailgate.spark.copybook import FileOptions, pack_splits
+from trailgate.options import check_arguments
 from trailgate.spark.local_session import session
 from trailgate.spark.options import checked_session
 from trailgate.spark.sources import map_parts
-from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.found_files import Addresses, addresses_of
-from trailgate.storage.reading.record_files import RecordSplit
 
 Part = TypeVar("Part")
 Report = TypeVar("Report")
@@ -108,57 +88,3 @@ def run_capture(spark: SparkSession | str, job: CaptureJob) -> CaptureSummary:
         own = job.anywhere()
         work = partial(run_range, replace(own, ranges=()))
         return publish(job, run_numbered(running, own.ranges, work))
-
-
-def run_parquet(spark: SparkSession | str, job: ParquetJob, tally: Tally | None = None) -> int:
-    """Run a job on a session, or on one made for this master; return the number of records.
-
-    What policies decided on is added to ``tally``. Raises the error of the earliest part that has one; then nothing is published.
-    """
-    job = job.anywhere()
-    with publishing(job.folder) as parts, on_session(spark) as running:
-        for report in run_numbered(running, job.parts, partial(_part, replace(job, parts=()))):
-            if isinstance(report, TrailgateError):
-                raise report
-            parts.append(report)
-    return count_records(parts, tally)
-
-
-def _part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart | TrailgateError:
-    try:
-        return write_part(job, number, part)
-    except TrailgateError as error:
-        return error
-
-
-@check_arguments
-@list_names(RecordKeywords, OPTIONS)
-def verify_records(
-    spark: SparkSession | str,
-    path: Addresses,
-    copybook: Addresses | None = None,
-    *,
-    places: int = SHOWN,
-    base: Address | None = None,
-    **options: Unpack[RecordKeywords],
-) -> RecordsReport:
-    """Return what is bad in files of records, as ``trailgate.verify_records`` does: tasks read the files, which the options split.
-
-    ``spark`` is a session, or a master for which one is made. Relative paths are from ``base``, else from the working folder. Raises OptionError, DefinitionError and StorageError.
-    """
-    given = {"paths": addresses_of(path), "copybook": copybook, "base": base, **options}
-    files = FileOptions.of(given)
-    return run_verify(spark, prepare_verify(files.paths, files.records, places))
-
-
-def run_verify(spark: SparkSession | str, job: VerifyJob) -> RecordsReport:
-    """Run a job on a session, or on one made for this master, and return its report."""
-    splits = (split.anywhere() for split in job.splits)
-    parts = list(pack_splits(splits, job.options.split_bytes))
-    with on_session(spark) as running:
-        found = run_numbered(running, parts, partial(_findings, replace(job, files=())))
-    return join_findings(job, chain.from_iterable(found))
-
-
-def _findings(job: VerifyJob, _: int, splits: tuple[RecordSplit, ...]) -> list[Findings]:
-    return list(verify_splits(job, splits))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import importlib
 import importlib.util
 import os
 import pwd
@@ -230,6 +231,16 @@ def _user_options(scratch: Path) -> tuple[str, ...]:
     )
 
 
+# Where the formats are. Features above this package bring their own, so they are named and not imported.
+FORMATS: Final = (
+    ("trailgate.spark.trail", "TrailSource"),
+    ("trailgate.spark.messages", "MessageCaptureSource"),
+    ("trailgate.spark.copybook", "CopybookSource"),
+    ("trailgate.spark.apply_sink", "ApplySink"),
+)
+STREAMED: Final = (("trailgate.spark.jms", "JmsSource"),)  # where Spark can limit batches
+
+
 @check_arguments
 def register(spark: SparkSession) -> None:
     """Register the formats ``trail``, ``message_capture``, ``copybook``, ``jms`` and ``trailgate_apply`` with a session.
@@ -237,19 +248,11 @@ def register(spark: SparkSession) -> None:
     Relative paths are from this process's working folder then, wherever Spark plans: over Spark Connect that is a folder of
     Spark's own. Also needed where some broken ``pyspark_*`` package on the path keeps Spark from finding ours.
     """
-    from trailgate.spark.apply_sink import ApplySink  # noqa: PLC0415
-    from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
-    from trailgate.spark.messages import MessageCaptureSource  # noqa: PLC0415
     from trailgate.spark.options import checked_session  # noqa: PLC0415
     from trailgate.spark.sources import HAS_LIMITS  # noqa: PLC0415
-    from trailgate.spark.trail import TrailSource  # noqa: PLC0415
 
     checked_session(spark)
-    sources: list[type] = [TrailSource, MessageCaptureSource, CopybookSource, ApplySink]
-    if HAS_LIMITS:
-        from trailgate.spark.jms import JmsSource  # noqa: PLC0415
-
-        sources.append(JmsSource)
-    for source in sources:
+    for module, name in (*FORMATS, *(STREAMED if HAS_LIMITS else ())):
+        source: type = getattr(importlib.import_module(module), name)
         # A class that no module has is sent by value, with its folder.
         spark.dataSource.register(type(source.__name__, (source,), {"folder": str(Path.cwd())}))

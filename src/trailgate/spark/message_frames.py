@@ -1,17 +1,16 @@
-"""Messages of any DataFrame as operations (Kafka, files, a table of bodies), and operations as messages in a DataFrame."""
+"""Messages of any DataFrame as operations (Kafka, files, a table of bodies)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Final, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -22,28 +21,16 @@ from pyspark.sql.types import (
 )
 
 from trailgate.capture.capture import Capture
-from trailgate.capture.formats import publish_options, writer_for
 from trailgate.columnar.gather import gather_objects
 from trailgate.errors import DecodeError, OptionError, TrailgateError, Where
 from trailgate.jobs.capture.loading import load_capture
-from trailgate.jobs.publishing import plan, read_changes
 from trailgate.messages.messages import TOMBSTONE, MessageBatch
 from trailgate.messages.property_rows import SourceKind
-from trailgate.messages.publishing import Messages, PublishOptions, WholeTransactions
-from trailgate.model.changes import OPERATIONS_SCHEMA
-from trailgate.model.operations_table import from_operations
 from trailgate.model.shapes import Projection
-from trailgate.model.table_patterns import TablePatterns
-from trailgate.model.tables import Definitions
 from trailgate.options import NAMES, Option, check_arguments
 from trailgate.spark.errors import as_expected, brief_rows
 from trailgate.spark.options import checked_frame
-from trailgate.spark.sources import map_parts, spark_schema
-from trailgate.spark.trail import AHEAD
-from trailgate.storage.files.addresses import Address
-from trailgate.storage.files.listing import read_definitions
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
-from trailgate.storage.reading.splits import SPLIT_BYTES, TrailSplit
+from trailgate.spark.sources import spark_schema
 
 COLUMNS: Final = Option("columns", NAMES, "only these columns")
 FAULT: Final = "fault"  # why a message of a broker has no body, in a frame of the format jms
@@ -203,121 +190,3 @@ def messages_of_rows(
         headers=headers,
         source=f"partition {partition}",
     )
-
-
-# The columns that Kafka's sink takes.
-HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])
-SCHEMA: Final = pa.schema(
-    [("key", pa.binary()), ("value", pa.binary()), ("headers", pa.list_(HEADER))]
-)
-_COLUMNS: Final = tuple(OPERATIONS_SCHEMA.names)
-
-
-@check_arguments
-def publish(  # noqa: PLR0913  one parameter an option
-    source: DataFrame | Address,
-    format: str = "delimited",  # noqa: A002  the option's name
-    *,
-    tables: str | Iterable[str] | None = None,
-    after: str | None = None,
-    definitions: Address | Definitions | None = None,
-    content: Literal["transaction", "row"] | None = None,
-    max_message_bytes: int | None = None,
-    options: Mapping[str, Any] | None = None,
-    split_bytes: int = SPLIT_BYTES,
-) -> DataFrame:
-    """Return operations as messages: ``value``, and ``key`` and ``headers`` as Kafka's sink takes them.
-
-    ``source`` is a trail, of which each task reads whole transactions, or a DataFrame of operations (``spark.read.format("trail")``), whose
-    partitions have whole transactions in order; that needs the ``definitions`` of its tables. The other options are those of
-    ``trailgate.publish_trail``. A transaction that has not ended where the trail ends is left out.
-
-    Raises OptionError; EncodeError, for what the format cannot hold, when the rows are taken.
-    """
-    asked = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
-    own = publish_options(format, {name: v for name, v in asked.items() if v is not None})
-    if isinstance(source, DataFrame):
-        if tables is not None or after is not None:
-            raise OptionError("tables and after are about a trail", hint="Filter the DataFrame")
-        return _of_frame(source, format, own, definitions)
-    spark = SparkSession.getActiveSession()
-    if spark is None:
-        raise OptionError("there is no active Spark session", hint="Make one before publishing")
-    trail = find_trail(source, definitions)
-    names = tuple(tables.split(",") if isinstance(tables, str) else tables or ())
-    patterns = None if tables is None else TablePatterns(names)
-    # The definitions are sent once, not with each part.
-    tables_known, last, files_only = trail.definitions, trail.end.number, trail.undefined()
-    parts = [
-        (files_only.window(split.start.number, min(split.end.number + AHEAD, last)), split)
-        for split in plan(trail, after, split_bytes)
-    ]
-
-    def rows(_: int, part: tuple[TrailFiles, TrailSplit]) -> Iterator[pa.RecordBatch]:
-        files, split = part
-        whole = WholeTransactions(writer_for(format, own))
-        files = replace(files, definitions=tables_known)
-        for changes in read_changes(files, [split], after, patterns):
-            yield from _as_rows(whole.write(changes))
-        yield from _as_rows(whole.finish())
-
-    return map_parts(spark, parts, rows, spark_schema(SCHEMA))
-
-
-def _of_frame(
-    frame: DataFrame,
-    name: str,
-    options: PublishOptions,
-    definitions: Address | Definitions | None,
-) -> DataFrame:
-    if definitions is None:
-        problem = "the definitions of the tables are not given"
-        raise OptionError(problem, hint="Give definitions, as the trail's .def file")
-    lacking = [column for column in _COLUMNS if column not in frame.columns]
-    if lacking:
-        problem = f"the DataFrame has no column {lacking[0]}"
-        raise OptionError(problem, hint="It must have those of the operations table")
-    known = definitions if isinstance(definitions, Definitions) else read_definitions(definitions)
-
-    def messages(batches: Iterator[pa.RecordBatch]) -> Iterator[Messages]:
-        writer = writer_for(name, options)
-        for batch in batches:
-            typed = batch.select(_COLUMNS).cast(OPERATIONS_SCHEMA)
-            yield writer.write(from_operations(typed, known))
-        yield writer.finish()
-
-    @brief_rows
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _as_rows(messages(batches))
-
-    return frame.select(*_COLUMNS).mapInArrow(run, spark_schema(SCHEMA))
-
-
-def _as_rows(found: Iterable[Messages]) -> Iterator[pa.RecordBatch]:
-    """Yield messages as rows."""
-    batches = (_row_batch(messages) for messages in found if len(messages))
-    return as_expected(batches, spark_schema(SCHEMA))
-
-
-def _row_batch(messages: Messages) -> pa.RecordBatch:
-    count = len(messages)
-    keys = pa.nulls(count, pa.binary()) if messages.keys is None else messages.keys
-    bodies = messages.bodies.cast(pa.binary())
-    columns = [keys.cast(pa.binary()), bodies, _published_headers(messages)]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
-
-
-def _published_headers(messages: Messages) -> pa.Array:
-    kind = SCHEMA.field("headers").type
-    if not messages.headers:
-        return pa.nulls(len(messages), kind)
-    named = {name: values.to_pylist() for name, values in messages.headers.items()}
-    made = [
-        [
-            {"key": name, "value": values[at].encode()}
-            for name, values in named.items()
-            if values[at] is not None
-        ]
-        for at in range(len(messages))
-    ]
-    return pa.array(made, kind)

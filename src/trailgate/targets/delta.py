@@ -7,6 +7,7 @@ between begins there, and each table leaves out what it has.
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import replace
 from functools import reduce
@@ -58,6 +59,7 @@ CHECKPOINT: Final = pa.schema(
     ]
 )
 REFUSED: Final = frozenset("[]^|\\")
+STATED: Final = 100  # commits that are searched for the one of a position
 
 
 class TableTarget:
@@ -83,6 +85,7 @@ class TableTarget:
         self._versions[self._path(table)] = version
         if version is None:
             return None
+        self._names.add("/".join(table.name))  # a run that was killed has not listed it
         number, offset = divmod(version, 1 << OFFSET_BITS)
         return Position("", long_position(number, offset))
 
@@ -110,10 +113,9 @@ class TableTarget:
             number = None if table is None else table.transaction_version(self._app)
             if table is not None and number is not None:
                 position = long_position(*divmod(number, 1 << OFFSET_BITS))
+                commit = _stated(f"{self._root}/{name}", table.version(), position)
                 shown = name.replace("/", ".")
-                found.append(
-                    TablePosition(shown, position, table.version(), *_stated(table, position))
-                )
+                found.append(TablePosition(shown, position, table.version(), *commit))
         return found
 
     @property
@@ -383,7 +385,7 @@ def group_positions(root: str) -> list[GroupPosition]:
     if "://" not in root and not Path(root).is_dir():
         raise StorageError("there is no such folder", where=Where(source=root))
     try:
-        folder = PyFileSystem(DeltaStorageHandler(root))
+        folder = folder_of(root)
         found = folder.get_file_info(FileSelector(STATE, allow_not_found=True))
     except (DeltaError, OSError) as error:
         raise opening(error, root) from None
@@ -393,16 +395,31 @@ def group_positions(root: str) -> list[GroupPosition]:
     return [GroupPosition(name, one.position(None), one.positions()) for name, one in targets]
 
 
-STATED: Final = 100  # commits that are searched for the one of a position
+def _stated(path: str, version: int, position: str) -> tuple[str | None, int | None]:
+    """Find the commit of a position and return the CSN and the commit time in it.
 
-
-def _stated(table: DeltaTable, position: str) -> tuple[str | None, int | None]:
-    """Return the CSN and the commit time that the commit of a position states. Commits of others, such as OPTIMIZE, may have followed it."""
-    for commit in table.history(STATED):
+    Others may have committed after it, such as an OPTIMIZE, so up to 100 commits are read, the newest first. Usually the first is the one: `DeltaTable.history` would list the whole
+    log and read all of them.
+    """
+    log = folder_of(path)
+    for number in range(version, max(version - STATED, -1), -1):
+        try:
+            with log.open_input_stream(f"_delta_log/{number:020d}.json") as file:
+                actions = map(json.loads, file.read().splitlines())
+                commit: dict[str, str] = next(
+                    (one["commitInfo"] for one in actions if "commitInfo" in one), {}
+                )
+        except FileNotFoundError:  # a cleanup of the log removed it
+            return None, None
         if commit.get("trailgate.position") == position:
             op_ts = commit.get("trailgate.op_ts")
             return commit.get("trailgate.csn") or None, int(op_ts) if op_ts else None
     return None, None
+
+
+def folder_of(path: str) -> PyFileSystem:
+    """Open a folder of a disk or store by the library that reads its tables, with the same login."""
+    return PyFileSystem(DeltaStorageHandler(path, storage_options(path)))
 
 
 def _version(position: str) -> int:

@@ -9,12 +9,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.batch import Closing, Effects
+from trailgate.apply.determined import THERE, known_name
 from trailgate.apply.nets import Effect
 from trailgate.apply.stored_types import Rule, spelled
 from trailgate.apply.tables import KEYLESS_HINT, TargetColumn, TargetTable
@@ -405,25 +406,50 @@ def key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
     return keys.rename_columns([f"c{at}" for at in table.key])
 
 
+class Known(NamedTuple):
+    """What is known of the rows that are expected: the names of their ``key``, and whether the table is one of known keys (``apply/determined.py``), and has all of them."""
+
+    key: Sequence[str]
+    determined: bool = False
+    is_whole: bool = True
+
+    def there(self) -> str:
+        """Return the condition that a row is expected to be there."""
+        return f"e.{quoted(THERE)}" if self.determined else "true"
+
+    def unknown(self, name: str) -> str:
+        """Return the condition that a column's value is not known."""
+        if not self.determined or name in self.key:
+            return "false"
+        return f"e.{quoted(known_name(name))} IS NOT TRUE"
+
+
 def comparison(
-    expected: str, actual: str, names: Sequence[str], key: Sequence[str], most: int
+    expected: str, actual: str, names: Sequence[str], known: Known, most: int
 ) -> tuple[str, str]:
     """Return statements that compare two tables by key: one counts the rows of each kind, one gives the first rows that differ.
 
-    The kinds are equal, missing, surplus and different. A row of the second has its kind and then each column twice, as expected and as it is.
+    The kinds are equal, missing, surplus and different; untouched, of which nothing is known; and absent, which are rightly not there. A row of the second statement has its kind and then each column twice,
+    as expected and as it is.
     """
     same = {one: f"e.{quoted(one)} IS NOT DISTINCT FROM a.{quoted(one)}" for one in names}
+    fits = " AND ".join(f"({known.unknown(one)} OR {same[one]})" for one in names)
     joined = (
         f"(SELECT *, true AS here FROM {expected}) AS e FULL OUTER JOIN (SELECT *, true AS here FROM {actual}) AS a "
-        f"ON {' AND '.join(same[one] for one in key)}"
+        f"ON {' AND '.join(same[one] for one in known.key)}"
     )
     kind = (
-        "CASE WHEN a.here IS NULL THEN 'missing' WHEN e.here IS NULL THEN 'surplus' "
-        f"WHEN {' AND '.join(same.values())} THEN 'equal' ELSE 'different' END"
+        f"CASE WHEN e.here IS NULL THEN '{'surplus' if known.is_whole else 'untouched'}' "
+        f"WHEN {known.there()} IS NOT TRUE AND a.here IS NULL THEN 'absent' "
+        f"WHEN {known.there()} IS NULL THEN 'untouched' WHEN NOT {known.there()} THEN 'surplus' "
+        f"WHEN a.here IS NULL THEN 'missing' WHEN {fits} THEN 'equal' ELSE 'different' END"
     )
-    columns = ", ".join(f"e.{quoted(one)}, a.{quoted(one)}" for one in names)
-    order = ", ".join(f"coalesce(e.{quoted(one)}, a.{quoted(one)})" for one in key)
+    columns = ", ".join(
+        f"CASE WHEN {known.unknown(one)} THEN a.{quoted(one)} ELSE e.{quoted(one)} END, a.{quoted(one)}"
+        for one in names
+    )
+    order = ", ".join(f"coalesce(e.{quoted(one)}, a.{quoted(one)})" for one in known.key)
     return (
         f"SELECT {kind}, count(*) FROM {joined} GROUP BY 1",
-        f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} <> 'equal' ORDER BY {order} LIMIT {most:d}",
+        f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} IN ('missing', 'surplus', 'different') ORDER BY {order} LIMIT {most:d}",
     )

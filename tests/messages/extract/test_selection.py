@@ -16,7 +16,6 @@ from trailgate import capture_files
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.loading import load
-from trailgate.model.operations_table import to_operations
 
 DEFINITIONS = """\
 Definition for table S.T
@@ -79,7 +78,7 @@ def parsed_of(capture: Capture, messages: Sequence[str]) -> Parsed:
 def rows_of(capture: Capture, *messages: str) -> list[dict[str, Any]]:
     parsed = parsed_of(capture, messages)
     assert parsed.problems == ()
-    rows: list[dict[str, Any]] = to_operations(parsed.batch).to_pylist(maps_as_pydicts="strict")
+    rows: list[dict[str, Any]] = parsed.operations().to_pylist(maps_as_pydicts="strict")
     return rows
 
 
@@ -233,6 +232,15 @@ def test_tokens_are_added_to_operations(place: Path) -> None:
     assert rows[2]["tokens"] == {k: v for k, v in (first | changed).items() if k != "CITY"}
 
 
+def test_a_length_is_null_until_its_record_is_written(place: Path) -> None:
+    tokens = "A = 'a', LEN = @GETENV ('GGHEADER', 'RECORDLENGTH'), B = 'b'"
+    capture = capture_of(place, f"TABLE S.T, TOKENS ({tokens});")
+
+    rows = rows_of(capture, INSERTS, UPDATE)
+
+    assert [row["tokens"] for row in rows] == [{"A": "a", "LEN": None, "B": "b"}] * 3
+
+
 @pytest.mark.parametrize(
     ("lines", "says", "line"),
     [
@@ -255,6 +263,16 @@ def test_tokens_are_added_to_operations(place: Path) -> None:
         (
             "TABLE S.T, FILTER (@GETENV ('TRANSACTION', 'CSN') = '1');",
             "CSN is known only after operations are selected",
+            3,
+        ),
+        (
+            "TABLE S.T, FILTER (@GETENV ('GGHEADER', 'RECORDLENGTH') > 9);",
+            "RECORDLENGTH is known only when the record is written",
+            3,
+        ),
+        (
+            "TABLE S.T, TOKENS (A = @STRCAT ('of ', @GETENV ('GGHEADER', 'RECORDLENGTH')));",
+            "RECORDLENGTH is known only when the record is written",
             3,
         ),
     ],
@@ -310,7 +328,7 @@ def test_a_user_is_left_out_of_later_messages_of_the_transaction(place: Path) ->
         parsed = capture.parse(batch_of({"messages": [line]}), state)
         state = parsed.state
         assert not parsed.problems
-        rows = to_operations(parsed.batch).to_pylist(maps_as_pydicts="strict")
+        rows = parsed.operations().to_pylist(maps_as_pydicts="strict")
         found += [(row["after"]["ID"], row["tx_ind"]) for row in rows]
 
     assert found == [("2", "W"), ("4", "B"), ("5", "M"), ("6", "E")]

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trailgate.cli import output
-from trailgate.cli.options import FromPosition, JsonLines, Records, ToPosition, position_in, takes
-from trailgate.cli.output import show_in_pager
 from trailgate.errors import OptionError, Where, mask_logins
 from trailgate.options import Flag
+from trailgate.terminal import output
+from trailgate.terminal.options import (
+    FromPosition,
+    JsonLines,
+    Records,
+    ToPosition,
+    position_in,
+    takes,
+)
+from trailgate.terminal.output import show_in_pager
 
 if TYPE_CHECKING:
     from trailgate.storage.files.listing import TrailFile

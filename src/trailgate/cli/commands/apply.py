@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from trailgate.cli.capture_output import many
-from trailgate.cli.layout import print_rows
-from trailgate.cli.options import AsJson, DefinitionsFile, Threads, takes
-from trailgate.cli.output import done_already, progress_bar, say
 from trailgate.errors import OptionError, mask_logins
 from trailgate.jobs.apply_options import ApplyOptions
 from trailgate.options import COUNT, TEXT, Flag
+from trailgate.terminal.counts import many
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.options import AsJson, DefinitionsFile, Threads, takes
+from trailgate.terminal.output import done_already, progress_bar, say
 
 if TYPE_CHECKING:
     from trailgate.jobs.apply import ApplyRun
@@ -161,9 +161,9 @@ def apply(given: ApplyArguments, trail: str) -> None:
     """Apply a trail, and print what was done. Raises Exit if something of the trail was not applied."""
     from trailgate.cli.apply_follow import retries_of
     from trailgate.cli.apply_output import as_values, print_report
-    from trailgate.cli.live import log_to_stderr
     from trailgate.jobs.apply_retries import LOG
     from trailgate.jobs.apply_tables import ApplyReport
+    from trailgate.terminal.live_view import log_to_stderr
 
     log_to_stderr(LOG)
     done = ApplyReport()

@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from importlib import resources
 from typing import Annotated, Final, NamedTuple
 
-from trailgate.cli import output
-from trailgate.cli.options import JsonLines, takes
 from trailgate.errors import OptionError
+from trailgate.terminal import output
+from trailgate.terminal.options import JsonLines, takes
 
 _HEAD: Final = """\
 # What we assume

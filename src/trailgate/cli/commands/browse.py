@@ -10,9 +10,9 @@ from typing import Annotated, Final
 
 import typer
 
-from trailgate.cli.options import DefinitionsFile, takes
 from trailgate.errors import MissingDependencyError, OptionError
 from trailgate.options import Flag
+from trailgate.terminal.options import DefinitionsFile, takes
 
 AFTER: float = 0.5  # seconds until the browser is opened, which the server answers by then
 

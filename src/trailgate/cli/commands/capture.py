@@ -11,12 +11,12 @@ import typer
 
 from trailgate.brokers.address import BrokerAddress
 from trailgate.cli.capture_output import is_bad, print_ignored, print_notes, print_summary
-from trailgate.cli.options import flag_of, takes
-from trailgate.cli.output import done_already, progress_bar, quiet_pipe
-from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.options import CaptureArguments
 from trailgate.jobs.receive.source import USED, broker_address
+from trailgate.terminal.options import flag_of, takes
+from trailgate.terminal.output import done_already, progress_bar, quiet_pipe
+from trailgate.terminal.standard_input import is_stream, kept_input
 
 if TYPE_CHECKING:
     from trailgate.jobs.capture.job import Progress, Runner
@@ -177,7 +177,7 @@ def _receive(loaded: Loaded, given: CaptureArguments, address: BrokerAddress) ->
         if given.apply_to is None:
             total = print_live(live, output)
         else:
-            from trailgate.cli.apply_follow import applied_beside
+            from trailgate.cli.applied_beside import applied_beside
 
             with applied_beside(output.trail, given.apply_to, output) as beside:
                 total = print_live(live, output, beside)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from trailgate.cli.layout import print_rows
-from trailgate.cli.options import AsJson, DefinitionsFile, TrailPath, takes
-from trailgate.cli.output import printable, quiet_pipe, say
 from trailgate.options import Flag
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.options import AsJson, DefinitionsFile, TrailPath, takes
+from trailgate.terminal.output import printable, quiet_pipe, say
 from trailgate.trail.findings import KINDS, OPEN, Finding, Severity
 
 if TYPE_CHECKING:

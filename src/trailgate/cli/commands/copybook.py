@@ -9,9 +9,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from trailgate.cli import output
-from trailgate.cli.layout import print_rows
-from trailgate.cli.options import named_values, takes
 from trailgate.cobol.copybook.conditional_text import read_constants
 from trailgate.cobol.copybook.layouts import (
     COMPILERS,
@@ -25,6 +22,9 @@ from trailgate.cobol.copybook.layouts import (
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.errors import DefinitionError, OptionError
 from trailgate.options import Flag
+from trailgate.terminal import output
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.options import named_values, takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,10 @@ from typing import Annotated, Any
 
 from trailgate.cli.capture_output import print_notes, print_summary
 from trailgate.cli.commands.sql import command as sql
-from trailgate.cli.options import takes
-from trailgate.cli.output import progress_bar, say
 from trailgate.errors import OptionError, install_command
 from trailgate.options import Flag
+from trailgate.terminal.options import takes
+from trailgate.terminal.output import progress_bar, say
 
 PROPERTIES = "dirprm/shop.properties"
 MESSAGES = "messages"
@@ -66,8 +66,8 @@ def command(
 
 def _run_in_process() -> None:
     from trailgate.cli import trail_output
-    from trailgate.cli.rows import print_table
     from trailgate.storage.reading.trails import read_trail
+    from trailgate.terminal.rows import print_table
 
     _step(f"{CAPTURE.format(MESSAGES)} --to {TRAIL}")
     _capture(MESSAGES, TRAIL, None)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.cli.capture_output import many
-from trailgate.cli.options import JsonLines, Properties, takes
-from trailgate.cli.output import printable, quiet_pipe, say
-from trailgate.cli.standard_input import STANDARD, standard_input
 from trailgate.errors import OptionError, StorageError, TrailgateError, Where
+from trailgate.terminal.counts import many
+from trailgate.terminal.options import JsonLines, Properties, takes
+from trailgate.terminal.output import printable, quiet_pipe, say
+from trailgate.terminal.standard_input import STANDARD, standard_input
 
 if TYPE_CHECKING:
     from trailgate.capture.capture import Parsed
@@ -65,7 +65,7 @@ def _read(path: str) -> bytes:
 
 
 def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
-    from trailgate.cli.rows import rows
+    from trailgate.terminal.rows import rows
 
     return {
         **asdict(explanation),
@@ -75,7 +75,7 @@ def _as_json(explanation: Explanation, parsed: Parsed) -> dict[str, object]:
 
 
 def _print(explanation: Explanation, parsed: Parsed) -> None:
-    from trailgate.cli.rows import rows
+    from trailgate.terminal.rows import rows
 
     for match in explanation.matches:
         for line, style in _lines(match, ""):

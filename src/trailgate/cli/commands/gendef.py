@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from trailgate.cli import output
-from trailgate.cli.options import Properties, takes
 from trailgate.errors import OptionError, Where
 from trailgate.options import Flag
 from trailgate.storage.files.durable import write_whole, writing
+from trailgate.terminal import output
+from trailgate.terminal.options import Properties, takes
 
 if TYPE_CHECKING:
     from trailgate.model.tables import Definitions

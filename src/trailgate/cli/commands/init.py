@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.cli.options import takes
-from trailgate.cli.output import done_already, quiet_pipe, say
-from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError, Where
 from trailgate.jobs.capture.options import MessagePer
 from trailgate.options import Flag
 from trailgate.storage.files.durable import write_whole, writing
+from trailgate.terminal.options import takes
+from trailgate.terminal.output import done_already, quiet_pipe, say
+from trailgate.terminal.standard_input import is_stream, kept_input
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

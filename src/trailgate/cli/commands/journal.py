@@ -8,9 +8,9 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from trailgate.cli.options import FewRows, Format, RowFormat, takes
 from trailgate.errors import OptionError
 from trailgate.options import Flag
+from trailgate.terminal.options import FewRows, Format, RowFormat, takes
 
 MESSAGES: Final = 20  # that a table shows by default
 
@@ -38,13 +38,13 @@ def command(
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
 ) -> None:
     """Show what a journal holds, or write its messages as JSON lines."""
-    from trailgate.cli.rows import RowForm, print_batches
     from trailgate.storage.live.journal_reader import (
         find_journal,
         lines_of,
         messages_of,
         segments_of,
     )
+    from trailgate.terminal.rows import RowForm, print_batches
 
     folder = find_journal(path)
     if action == "list":

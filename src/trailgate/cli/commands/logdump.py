@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import trailgate
-from trailgate.cli import output
-from trailgate.cli.options import JsonLines, takes
-from trailgate.cli.output import fold, show_in_pager
 from trailgate.options import Flag
+from trailgate.terminal import output
+from trailgate.terminal.options import JsonLines, takes
+from trailgate.terminal.output import fold, show_in_pager
 
 if TYPE_CHECKING:
     from trailgate.logdump.conversation import Conversation
@@ -96,7 +96,7 @@ def _convert_type(stream: Iterable[str]) -> Iterator[str]:
 def _prompt(conversation: Conversation) -> Iterator[str]:
     """Return the lines typed at a terminal, up to the end of input."""
     from trailgate.cli.logdump_completion import completer
-    from trailgate.cli.typed_lines import typed_lines
+    from trailgate.terminal.typed_lines import typed_lines
 
     return typed_lines(
         HISTORY,

@@ -6,9 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from trailgate.cli.capture_output import counts_table, many
-from trailgate.cli.layout import print_rows
-from trailgate.cli.options import (
+from trailgate.options import Flag
+from trailgate.terminal.counts import counts_table, many
+from trailgate.terminal.layout import print_rows
+from trailgate.terminal.options import (
     After,
     AsJson,
     DefinitionsFile,
@@ -19,8 +20,7 @@ from trailgate.cli.options import (
     position_in,
     takes,
 )
-from trailgate.cli.output import done_already, progress_bar, say
-from trailgate.options import Flag
+from trailgate.terminal.output import done_already, progress_bar, say
 
 if TYPE_CHECKING:
     from trailgate.jobs.publishing import PublishSummary

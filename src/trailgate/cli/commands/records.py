@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from trailgate.cli.capture_output import many
-from trailgate.cli.options import Base, FewRows, Format, RowFormat, Wide, named_values, takes
-from trailgate.cli.output import done_already, progress_bar, quiet_pipe, say
-from trailgate.cli.standard_input import is_stream, kept_input
 from trailgate.errors import OptionError, mask_logins
 from trailgate.options import Flag
+from trailgate.terminal.counts import many
+from trailgate.terminal.options import Base, FewRows, Format, RowFormat, Wide, named_values, takes
+from trailgate.terminal.output import done_already, progress_bar, quiet_pipe, say
+from trailgate.terminal.standard_input import is_stream, kept_input
 
 if TYPE_CHECKING:
     from trailgate.jobs.record_files import CopybookOptions
@@ -138,8 +138,8 @@ def _write_records(path: list[str], given: RecordsArguments) -> None:
 
 
 def _new_file(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
-    from trailgate.cli.rows import limit_rows
     from trailgate.jobs.record_writing import rows_of, write_file
+    from trailgate.terminal.rows import limit_rows
 
     count = write_file(limit_rows(rows_of(path, options), given.limit), to, options)
     return many(count, "record")
@@ -156,10 +156,10 @@ def _set_fields(path: list[str], to: str, given: RecordsArguments, options: Writ
 
 def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
     from trailgate.cli.records_output import form_of_kinds
-    from trailgate.cli.rows import RowForm, print_batches
     from trailgate.cobol.records.fields import Tally
     from trailgate.cobol.records.record_kinds import KindsDecoder
     from trailgate.jobs.record_files import read_all_records
+    from trailgate.terminal.rows import RowForm, print_batches
 
     first = given.limit
     if first is None:
@@ -184,7 +184,7 @@ def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) 
     as_json = given.format is Format.JSON
     places = SHOWN if given.limit is None else given.limit
     if given.master is not None:
-        from trailgate.spark.jobs import run_verify
+        from trailgate.spark.record_jobs import run_verify
 
         found = run_verify(given.master, prepare_verify(path, options, places))
     else:
@@ -208,7 +208,7 @@ def _write(path: list[str], to: str, options: CopybookOptions, master: str | Non
     if master is None:
         rows = run_local(job, tally)
     else:
-        from trailgate.spark.jobs import run_parquet
+        from trailgate.spark.record_jobs import run_parquet
 
         rows = run_parquet(master, job, tally)
     with done_already():

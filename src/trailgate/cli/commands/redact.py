@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-from trailgate.cli.capture_output import many
-from trailgate.cli.options import AsJson, DefinitionsFile, TrailPath, named_fields, takes
-from trailgate.cli.output import done_already, say
 from trailgate.options import Flag
+from trailgate.terminal.counts import many
+from trailgate.terminal.options import AsJson, DefinitionsFile, TrailPath, named_fields, takes
+from trailgate.terminal.output import done_already, say
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

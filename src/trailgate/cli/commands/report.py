@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from trailgate.cli.options import DefinitionsFile, TrailPath, takes
-from trailgate.cli.output import done_already, say
 from trailgate.errors import MissingDependencyError, StorageError, Where
 from trailgate.options import Flag
+from trailgate.terminal.options import DefinitionsFile, TrailPath, takes
+from trailgate.terminal.output import done_already, say
 
 
 @takes

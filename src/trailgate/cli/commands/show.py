@@ -8,7 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from trailgate.cli.options import (
+from trailgate.errors import DefinitionError, OptionError
+from trailgate.model.table_patterns import TablePatterns
+from trailgate.options import Flag
+from trailgate.terminal.options import (
     After,
     DefinitionsFile,
     Format,
@@ -24,9 +27,6 @@ from trailgate.cli.options import (
     position_in,
     takes,
 )
-from trailgate.errors import DefinitionError, OptionError
-from trailgate.model.table_patterns import TablePatterns
-from trailgate.options import Flag
 
 if TYPE_CHECKING:
     from trailgate.storage.files.trail_files import TrailFiles
@@ -99,11 +99,11 @@ class ShowArguments:
 def command(path: TrailPath, given: ShowArguments) -> None:
     """Show the operations or the records of a trail."""
     from trailgate.cli import trail_output
-    from trailgate.cli.files import check_target, write_and_count
-    from trailgate.cli.rows import print_batches
     from trailgate.storage.files.trail_files import find_trail
     from trailgate.storage.reading.options import ReadOptions
     from trailgate.storage.reading.trails import read_chosen
+    from trailgate.terminal.files import check_target, write_and_count
+    from trailgate.terminal.rows import print_batches
 
     trail = find_trail(path, given.definitions)
     places = {name: position_in(trail.files, getattr(given, name)) for name in POSITIONS}

@@ -9,7 +9,8 @@ from typing import Annotated, Final
 
 import typer
 
-from trailgate.cli.options import (
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.terminal.options import (
     DefinitionsFile,
     Format,
     Limit,
@@ -18,7 +19,6 @@ from trailgate.cli.options import (
     Wide,
     takes,
 )
-from trailgate.errors import OptionError, TrailgateError
 
 ROWS: Final = 100  # of a table
 HISTORY: Final = "~/.trailgate_sql_history"
@@ -53,8 +53,8 @@ def command(
     wide: Wide = False,
 ) -> None:
     """Print the result of SELECT statements over trails. DuckDB runs them."""
-    from trailgate.cli.files import check_target
-    from trailgate.cli.standard_input import STANDARD, standard_input
+    from trailgate.terminal.files import check_target
+    from trailgate.terminal.standard_input import STANDARD, standard_input
 
     output = _Output(format, to, definitions, limit, wide)
     if to is not None:
@@ -97,9 +97,9 @@ class _Output:
 
     def answer(self, statement: str) -> None:
         """Run a statement, and print or write its rows."""
-        from trailgate.cli.files import write_and_count
-        from trailgate.cli.rows import RowForm, print_batches
         from trailgate.jobs.query import query
+        from trailgate.terminal.files import write_and_count
+        from trailgate.terminal.rows import RowForm, print_batches
 
         rows = query(statement, definitions=self.definitions)
         if self.to is not None:
@@ -127,7 +127,7 @@ def split_statements(text: str) -> tuple[list[str], str]:
 
 def _converse(output: _Output) -> None:
     """Answer the statements typed at a terminal. An error ends the statement, not the conversation."""
-    from trailgate.cli.typed_lines import typed_lines
+    from trailgate.terminal.typed_lines import typed_lines
 
     print(BANNER)
     pending = ""

@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 import trailgate
-from trailgate.cli.output import progress_bar
+from trailgate.terminal.output import progress_bar
 
 if TYPE_CHECKING:
     from trailgate.columnar.kernels.compiled import Cached, Kernel

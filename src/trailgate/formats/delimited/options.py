@@ -1,4 +1,4 @@
-"""The options of the delimited parser: the ``delim.*`` properties, typed and checked together."""
+"""The options of the delimited parser: the `delim.*` properties, typed and checked against each other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PART: Final = re.compile(r'"[^"]+"|[^."]+')
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelimitedOptions(MetadataOptions):
-    """How delimited messages are read; see ``docs/properties.md`` for each property."""
+    """How delimited messages are read. `docs/properties.md` describes each property."""
 
     sourcedefs: str
     header: tuple[str, ...]
@@ -50,7 +50,7 @@ class DelimitedOptions(MetadataOptions):
 
 
 def delimited_options(properties: Properties) -> DelimitedOptions:
-    """Return the options of the delimited parser; raises OptionError that names line and property."""
+    """Read the options of the delimited parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, "delim")
     names = read.given("header", parse_names)
     read = replace(read, header=HeaderFields(names, "delim.header"))
@@ -77,7 +77,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
 def delimited_setup(
     properties: Properties, files: DefinitionFiles
 ) -> tuple[DelimitedOptions, Definitions]:
-    """Return the options, and the tables of the files and properties."""
+    """Read the options, and the tables of the definitions file and the properties."""
     options = delimited_options(properties)
     return options, PropertyReader(properties, "delim").definitions(files, needed=False)
 
@@ -127,7 +127,7 @@ def _check_delimiters(properties: Properties, options: DelimitedOptions) -> None
 def _date_formats(
     properties: Properties,
 ) -> tuple[Lookup[str, DateFormat], Lookup[tuple[str, str], DateFormat]]:
-    """Return the formats of tables, and those of columns by table and column."""
+    """Return the date formats of tables, and those of columns by (table, column)."""
     prefix = _DATE_FORMAT + "."
     tables, columns = [], []
     for entry in properties.entries:

@@ -1,7 +1,12 @@
-"""GoldenGate's JSON messages to records and images, a batch at a time.
+"""Read GoldenGate's JSON messages, a batch at a time.
 
-``{"table": ..., "op_type": "U", "op_ts": ..., "pos": ..., "before": {...}, "after": {...}}``: the formatter's operation model. In its row model
-columns are members of the message itself: those after an insert or update, those before a delete.
+In the formatter's operation model, images are nested objects:
+
+    {"table":"GG.ORDERS","op_type":"U","op_ts":"...","pos":"...",
+     "before":{"ID":7},"after":{"ID":7,"STATE":"new"}}
+
+In its row model, the columns are members of the message: the after values of an insert or update,
+the before values of a delete. In the flat model they are members such as `after.ID`.
 """
 
 from __future__ import annotations
@@ -27,12 +32,15 @@ ROW_MEMBERS: Final = frozenset({"__op", "__deleted"})
 
 @dataclass(frozen=True, slots=True)
 class JsonOperations(JsonRecords):
-    """Messages as records; ``token_member`` is the member that has their tokens."""
+    """Messages as records. `token_member` is the member with their tokens."""
 
     token_member: str = ""
 
     def tokens(self) -> pa.Array | None:
-        """Return each record's tokens, null where it has none; raises BadMessagesError for what is not an object of strings."""
+        """Return each record's tokens, null if it has none.
+
+        Raises BadMessagesError if the member is not an object of strings.
+        """
         return text_maps(self, self.token_member)
 
 
@@ -43,7 +51,7 @@ _EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parse
 
 
 class JsonFormat(MessageFormat[JsonOperations]):
-    """Reads messages by one set of options; what these decide is made once and kept."""
+    """Reads JSON messages with one set of options. Converters are created once per table."""
 
     def __init__(self, options: JsonOptions) -> None:
         self.options = options
@@ -51,15 +59,15 @@ class JsonFormat(MessageFormat[JsonOperations]):
         self._converters: dict[str, tuple[ConvertValues, ...]] = {}
 
     def records(self, messages: MessageBatch) -> JsonOperations:
-        """Return the operations of the messages; raises BadMessagesError."""
-        found = document_records(messages, self._scanner.scan(messages))
+        """Scan the messages into operations. Raises BadMessagesError."""
+        documents = document_records(messages, self._scanner.scan(messages))
         records = JsonOperations(
             messages,
-            found.message,
-            found.offset,
-            found.nodes,
-            found.document,
-            found.holder,
+            documents.message,
+            documents.offset,
+            documents.nodes,
+            documents.document,
+            documents.holder,
             token_member=self.options.tokens,
         )
         records.check_objects()
@@ -68,7 +76,10 @@ class JsonFormat(MessageFormat[JsonOperations]):
     def images(
         self, records: JsonOperations, table: Table, kind: int, rows: Longs, errors: MessageErrors
     ) -> tuple[Image, Image]:
-        """Return before and after of alike operations; what is wrong is added to the errors."""
+        """Read the before and after images of operations of one table and type.
+
+        Errors are added to `errors`.
+        """
         absent = (ABSENT,) * len(table.columns)
         group = JsonImages(records, table, rows, errors)
         converters = self._converters_of(table)
@@ -89,7 +100,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
     def _flat_images(
         self, group: JsonImages, kind: int, converters: Sequence[ConvertValues]
     ) -> tuple[Image, Image]:
-        """Return the images of members that are named ``before.ID`` and ``after.ID``."""
+        """Read the images of members named like `before.ID` and `after.ID`."""
         holders, delimiter = group.records.holder[group.rows], self.options.delimiter
         parts = (
             (self.options.before, kind not in (INSERT, TRUNCATE), kind == DELETE),
@@ -107,7 +118,10 @@ class JsonFormat(MessageFormat[JsonOperations]):
         return before, after
 
     def _hint(self, names: Sequence[str]) -> str:
-        """Return what to try for a message without an image; ``names`` are those of the batch's members."""
+        """Return the hint for a message without an image.
+
+        `names` are the member names of the batch.
+        """
         for name in names:
             if name.startswith(f"{self.options.after}."):
                 return _FLAT_HINT.format(name)

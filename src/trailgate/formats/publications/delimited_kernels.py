@@ -1,4 +1,4 @@
-"""Header fields of delimited publications: identifiers that are not as they should be, and log positions of commits."""
+"""Kernels for the header fields of delimited publications: validation, transaction ids, and message boundaries."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from trailgate.columnar.kernels.compiled import kernel
 def first_unusual(
     data: Octets, starts: Offsets, ends: Offsets, first: Longs, last: int, zero: int, text: Octets
 ) -> int:
-    """Return the first record that does not begin with a number and then this text, or has no number in its field ``last``; -1 for none.
+    """Return the first record whose header is not as usual, or -1.
 
-    ``zero`` is the first one of the digits, of which that field has at most nine.
+    A usual record begins with a number, then has exactly `text` as its second field (the program's
+    identifier), and a number of at most nine digits in the field `last`. `zero` is the byte of the
+    digit 0 in the code page.
+
+    Example for last = 11: `10,"IBM","2024122",...,0001` is usual; `10,"D1",...` is not.
     """
     for row in range(len(first)):
         field = first[row]
@@ -41,7 +45,11 @@ def first_unusual(
 def before_ids(
     data: Octets, offsets: Offsets, ids: Octets, id_offsets: Offsets, point: int, ends: Longs
 ) -> None:
-    """Write where each text ends without a point and the row's id at its end; where it does not end so, where the text ends."""
+    """Write the end of each string without its suffix, a point and the row's id.
+
+    A string without this suffix ends where it ends. Example: the CSN "0A1.tx7" with the id "tx7"
+    ends after "0A1".
+    """
     for row in range(len(ends)):
         start, end = offsets[row], offsets[row + 1]
         begin = id_offsets[row]
@@ -59,7 +67,7 @@ def before_ids(
 
 @kernel(writes=("marks",))
 def mark_borders(data: Octets, offsets: Offsets, message: Longs, marks: Mask) -> None:
-    """Mark the records on either side of a border between messages that have the same text: a transaction continues there."""
+    """Mark the records on both sides of a message boundary inside a transaction, that is, if both have the same id."""
     for row in range(1, len(message)):
         if message[row] == message[row - 1]:
             continue
@@ -67,7 +75,9 @@ def mark_borders(data: Octets, offsets: Offsets, message: Longs, marks: Mask) ->
         if end - at != at - beside or beside < 0 or end > len(data):
             continue
         same = True
-        for byte in range(end - at - 1, -1, -1):  # ids differ at their ends
+        for byte in range(
+            end - at - 1, -1, -1
+        ):  # backwards, because ids mostly differ at their ends
             if data[beside + byte] != data[at + byte]:
                 same = False
                 break

@@ -85,18 +85,35 @@ class FragmentWriter:
 
 def _records(group: RecordGroup) -> Iterator[bytes]:
     """Yield the bytes of each record with its fragments."""
-    before, image, tokens = before_writer(group), image_writer(group), TokenAreas(group)
+    before, image = before_writer(group), image_writer(group)
     befores = [None] * len(group.rows) if before is None else _write_separately(before)
-    areas = zip(_write_separately(tokens), tokens.ggs_sizes.tolist(), strict=True)
-    for record, (first, last, (area, ggs_size)) in enumerate(
-        zip(befores, _write_separately(image), areas, strict=True)
-    ):
-        complete = _complete_record(group, record, first, last)
+    wholes = [
+        _complete_record(group, record, *images)
+        for record, images in enumerate(zip(befores, _write_separately(image), strict=True))
+    ]
+    tokens, rooms = _token_areas(group, wholes)
+    areas = zip(_write_separately(tokens), tokens.ggs_sizes.tolist(), rooms.tolist(), strict=True)
+    for record, (whole, (area, ggs_size, room)) in enumerate(zip(wholes, areas, strict=True)):
         user_at = FRAME + ggs_size if ggs_size else 0
         others = [Token(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
         others += [Token(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
-        cut = [*_cut(replace(complete, others=tuple(others)))]
+        cut = [*_cut(replace(whole, others=tuple(others)), room)]
         yield b"".join(map(encode_record, _bound(cut, group.trans_ind[record : record + 1])))
+
+
+def _token_areas(group: RecordGroup, wholes: Sequence[TrailRecord]) -> tuple[TokenAreas, Longs]:
+    """Return the tokens of the first record of each row, and the number of data bytes that fit into it.
+
+    The tokens may contain the length of their record's data. Space is reserved for the longest number,
+    so that a shorter one never changes how the data are divided.
+    """
+    lengths = np.array([len(record.data or b"") for record in wholes], np.int64)
+    widest = TokenAreas(group, np.minimum(lengths, MAX_LENGTH))
+    rooms = MAX_LENGTH - head_size(group) - 2 * FRAME - widest.sizes
+    if rooms.min(initial=1) <= 0:
+        problem = "the tokens of a record leave no room for its data"
+        raise EncodeError(problem, where=Where(table=group.block.table.name))
+    return TokenAreas(group, np.minimum(lengths, rooms)), rooms
 
 
 def _write_separately(part: ImageWriter | TokenAreas) -> list[bytes]:
@@ -132,19 +149,15 @@ def _complete_record(
     )
 
 
-def _cut(record: TrailRecord) -> Iterator[TrailRecord]:
-    """Yield a record, or the first part of a record that is too long and then its fragments.
+def _cut(record: TrailRecord, room: int) -> Iterator[TrailRecord]:
+    """Yield a record, or the first ``room`` bytes of a record that is too long and then its fragments.
 
     Assumed (trail format §11): the data of a fragment continue the row's data, and Continued is Y
     in all parts but the last.
     """
     data = record.data or b""
-    bare = _room(replace(record, data=None))
-    if bare <= 0:
-        problem = "the tokens of a record leave no room for its data"
-        raise EncodeError(problem, where=Where(table=record.name))
     more = replace(record, io_type=IO_FRAGMENT, data=None, others=())
-    room, offset = bare, 0
+    offset = 0
     while offset + room < len(data):
         yield replace(record, data=data[offset : offset + room], continued=YES)
         offset, room, record = offset + room, _room(more), more

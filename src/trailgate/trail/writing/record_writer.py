@@ -59,13 +59,16 @@ class _CarriedToken(NamedTuple):
 
 
 class TokenAreas:
-    """Writes the token areas of a group's records. ``sizes`` are their sizes, with frames."""
+    """Writes the token areas of a group's records. ``sizes`` are their sizes, with frames.
 
-    def __init__(self, group: RecordGroup) -> None:
-        block, self.group = group.block, group
+    ``lengths`` are the lengths of the records' data, the values of RECORDLENGTH tokens.
+    """
+
+    def __init__(self, group: RecordGroup, lengths: Longs) -> None:
+        block, self.group, self.lengths = group.block, group, lengths
         self.ggs_sizes, self.user_sizes = np.zeros((2, len(group.rows)), np.int64)
         if group.tokens is not None:
-            group.tokens.measure(group.rows, self.ggs_sizes, self.user_sizes)
+            group.tokens.measure(group.rows, lengths, self.ggs_sizes, self.user_sizes)
         self.carried = []
         for code, values in ((LOGCSN, block.csn), (TRANID, block.tx_id)):
             shown = group.first
@@ -90,7 +93,7 @@ class TokenAreas:
             write_tokens(body, places, rows, shown, code, strings.offsets, strings.data, big)
         if tokens is not None:
             write_area_frames(body, places, USER_TOKENS, self.user_sizes, big)
-            tokens.write_user(body, places, rows)
+            tokens.write_user(body, places, rows, self.lengths)
 
 
 class ImageWriter:
@@ -137,7 +140,7 @@ class RecordWriter:
         self.before, self.image = before_writer(group), image_writer(group)
         data = self.image.sizes
         self.data_sizes = data if self.before is None else data + self.before.sizes + Prefix.SHORT
-        self.tokens = TokenAreas(group)
+        self.tokens = TokenAreas(group, self.data_sizes)
         data_area = self.data_sizes + FRAME * (self.data_sizes > 0)
         self.sizes = head_size(group) + data_area + self.tokens.sizes + FRAME
 

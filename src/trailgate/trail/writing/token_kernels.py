@@ -1,8 +1,8 @@
 """The loops that write the tokens of records, each one part of many records (see ``trail.writing.kernels``).
 
 Tokens come from columns of the operations and from the entries of their maps. The entries of row i
-are ``entries[i]`` to ``entries[i + 1]``. Each has a code: the id of a GGS token, ``USER_TOKEN`` or
-``CARRIED_TOKEN``.
+are ``entries[i]`` to ``entries[i + 1]``. Each has a code: the id of a GGS token, ``USER_TOKEN``,
+``CARRIED_TOKEN`` or ``LENGTH_TOKEN``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from trailgate.trail.writing.kernels import write_frame
 
 USER_TOKEN: Final = -1  # the entry is a user token
 CARRIED_TOKEN: Final = -2  # the entry is not written: its value is that of a column
+LENGTH_TOKEN: Final = -3  # the entry is a user token; its value is the length of its record's data
+ZERO: Final = ord("0")
 
 
 @kernel(writes=("body", "places"))
@@ -70,10 +72,13 @@ def add_entry_sizes(
     name_data: Octets,
     value_offsets: Offsets,
     value_data: Octets,
+    lengths: Longs,
     ggs_sizes: Longs,
     user_sizes: Longs,
 ) -> int:
     """Add the sizes of the tokens in each row's map. Return the first bad record, or -1.
+
+    ``lengths`` are the lengths of the records' data, the values of length tokens.
 
     A record is bad if its user tokens contain a NUL, have an empty or too long name, or are too
     long in total.
@@ -84,13 +89,16 @@ def add_entry_sizes(
             start, end = np.int64(value_offsets[entry]), np.int64(value_offsets[entry + 1])
             if codes[entry] >= 0:
                 ggs_sizes[record] += FRAME + end - start
-            elif codes[entry] == USER_TOKEN:
+            elif codes[entry] != CARRIED_TOKEN:
                 first, last = np.int64(name_offsets[entry]), np.int64(name_offsets[entry + 1])
                 if not 0 < last - first <= MAX_NAME:
                     return record
                 if _has_nul(name_data, first, last) or _has_nul(value_data, start, end):
                     return record
-                user_sizes[record] += last - first + end - start + 2
+                size = end - start
+                if codes[entry] == LENGTH_TOKEN:
+                    size = _digits(lengths[record])
+                user_sizes[record] += last - first + size + 2
         if user_sizes[record] > MAX_BYTES:
             return record
     return -1
@@ -132,13 +140,18 @@ def write_user_entries(
     name_data: Octets,
     value_offsets: Offsets,
     value_data: Octets,
+    lengths: Longs,
 ) -> None:
-    """Write the user tokens of each row's map: name, NUL, value, NUL."""
+    """Write the user tokens of each row's map: name, NUL, value, NUL; that of a length token is of ``lengths``."""
     for record in range(len(rows)):
         row, at = rows[record], places[record]
         for entry in range(entries[row], entries[row + 1]):
-            if codes[entry] == USER_TOKEN:
-                at = _write_ended(body, at, name_offsets, name_data, entry)
+            if codes[entry] >= 0 or codes[entry] == CARRIED_TOKEN:
+                continue
+            at = _write_ended(body, at, name_offsets, name_data, entry)
+            if codes[entry] == LENGTH_TOKEN:
+                at = _write_number(body, at, lengths[record])
+            else:
                 at = _write_ended(body, at, value_offsets, value_data, entry)
         places[record] = at
 
@@ -151,6 +164,27 @@ def _write_ended(body: Octets, at: int, offsets: Offsets, data: Octets, entry: i
     copy_bytes(body, at, data, start, size)
     body[at + size] = 0
     return int(at + size + 1)
+
+
+@inner
+def _digits(number: int) -> int:
+    """Return the number of digits of a number that is not negative."""
+    count = 1
+    while number >= 10:
+        number //= 10
+        count += 1
+    return count
+
+
+@inner
+def _write_number(body: Octets, at: int, number: int) -> int:
+    """Write a number's digits and a NUL; return their end."""
+    end = at + _digits(number)
+    body[end] = 0
+    for place in range(end - 1, at - 1, -1):
+        body[place] = ZERO + number % 10
+        number //= 10
+    return int(end + 1)
 
 
 @inner

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import from_hex
 from trailgate.errors import DecodeError, EncodeError, Where
-from trailgate.model.changes import ChangeBlock
+from trailgate.model.changes import RECORD_LENGTH, ChangeBlock
 from trailgate.trail.format.tokens import (
     DDL,
     GGS_TOKEN_ROWS,
@@ -33,6 +33,7 @@ from trailgate.trail.format.tokens import (
 from trailgate.trail.values.cell_writers import TextBytes
 from trailgate.trail.writing.token_kernels import (
     CARRIED_TOKEN,
+    LENGTH_TOKEN,
     USER_TOKEN,
     add_entry_sizes,
     write_entries,
@@ -84,6 +85,7 @@ class OperationTokens:
         names = entries.names.dictionary_encode()
         codes = np.array([_code(name) for name in names.dictionary.to_pylist()], np.int64)
         self.codes = codes[names.indices.to_numpy()] if len(entries.names) else codes
+        self.codes = codes = np.where(_is_length(self.codes, entries), LENGTH_TOKEN, self.codes)
         self.names = TextBytes.of(entries.names)
         values = _payloads(block, self.codes, entries)
         self.infos = np.zeros(len(values), np.uint8)
@@ -91,8 +93,8 @@ class OperationTokens:
         self.infos[empty_tags] = EMPTY_TAG_INFO
         self.values = TextBytes.of(values)
 
-    def measure(self, rows: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
-        """Add the sizes of the GGS tokens and of the user tokens of each row."""
+    def measure(self, rows: Longs, lengths: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
+        """Add the sizes of the GGS and user tokens of each row. ``lengths`` are the lengths of the records' data."""
         bad = add_entry_sizes(
             rows,
             self.entries.starts,
@@ -101,11 +103,12 @@ class OperationTokens:
             self.names.data,
             self.values.offsets,
             self.values.data,
+            lengths,
             ggs_sizes,
             user_sizes,
         )
         if bad >= 0:
-            self._refuse(int(rows[bad]))
+            self._refuse(int(rows[bad]), int(lengths[bad]))
 
     def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
         """Write the GGS tokens of each row. ``places`` are their offsets and become their ends."""
@@ -121,7 +124,7 @@ class OperationTokens:
             self.big,
         )
 
-    def write_user(self, body: Octets, places: Longs, rows: Longs) -> None:
+    def write_user(self, body: Octets, places: Longs, rows: Longs, lengths: Longs) -> None:
         """Write the user tokens of each row. ``places`` are their offsets and become their ends."""
         write_user_entries(
             body,
@@ -133,15 +136,20 @@ class OperationTokens:
             self.names.data,
             self.values.offsets,
             self.values.data,
+            lengths,
         )
 
-    def _refuse(self, row: int) -> None:
+    def _refuse(self, row: int, length: int) -> None:
         """Raise EncodeError about the user tokens of a row."""
         starts, names, values = self.entries
-        entries = range(int(starts[row]), int(starts[row + 1]))
-        chosen = [entry for entry in entries if self.codes[entry] == USER_TOKEN]
+        pairs = []
+        for entry in range(int(starts[row]), int(starts[row + 1])):
+            if self.codes[entry] == USER_TOKEN:
+                pairs.append((names[entry].as_py(), values[entry].as_py()))
+            elif self.codes[entry] == LENGTH_TOKEN:
+                pairs.append((names[entry].as_py(), str(length)))
         try:
-            user_token_bytes([(names[entry].as_py(), values[entry].as_py()) for entry in chosen])
+            user_token_bytes(pairs)
         except EncodeError as error:
             raise error.with_place(table=self.table) from None
 
@@ -158,6 +166,13 @@ def _code(name: str) -> int:
     if known is not None:
         raise EncodeError(f"the token {name} is {known}", where=Where(field=name))
     return code
+
+
+def _is_length(codes: Longs, entries: _Entries) -> Mask:
+    """Return the user tokens whose value is the length of their record's data."""
+    same = pc.equal(entries.values, RECORD_LENGTH).fill_null(False)
+    found: Mask = same.to_numpy(zero_copy_only=False) & (codes == USER_TOKEN)
+    return found
 
 
 def _payloads(block: ChangeBlock, codes: Longs, entries: _Entries) -> pa.Array:
@@ -195,6 +210,10 @@ def _text(values: pa.Array) -> pa.Array:
     return values.view(pa.binary())
 
 
+def _nothing(values: pa.Array) -> pa.Array:
+    return pa.repeat(pa.scalar(b"", pa.binary()), len(values))
+
+
 def _rowid(values: pa.Array) -> pa.Array:
     raw = values.view(pa.binary())
     good = pc.equal(pc.binary_length(raw), ROWID_CHARACTERS)
@@ -209,7 +228,7 @@ def _rowid(values: pa.Array) -> pa.Array:
 
 # How values become payloads; those of other ids are hexadecimal digits.
 _PAYLOADS: Final[Mapping[int, Callable[[pa.Array], pa.Array]]] = MappingProxyType(
-    {ORAROWID: _rowid, ORATAG: from_hex, DDL: _text, USER_TOKEN: _text}
+    {ORAROWID: _rowid, ORATAG: from_hex, DDL: _text, USER_TOKEN: _text, LENGTH_TOKEN: _nothing}
 )
 
 

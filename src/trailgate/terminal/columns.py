@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.cli.layout import GAP
 from trailgate.columnar.kernels.strings import DIGITS, flow_strings, measure_ascii
 from trailgate.columnar.maps import map_entries
 from trailgate.columnar.rows import octets
+from trailgate.terminal.layout import GAP
 
 # Printable characters of one column each, beside ASCII: Latin, Greek, Cyrillic; and of two: kana, CJK, Hangul, full-width forms.
 NARROW: Final = r"\x{A1}-\x{AC}\x{AE}-\x{2AF}\x{391}-\x{3A1}\x{3B1}-\x{3C9}\x{400}-\x{482}"

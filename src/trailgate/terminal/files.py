@@ -12,13 +12,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from trailgate.cli.options import Format
-from trailgate.cli.output import done_already
-from trailgate.cli.rows import Counted, check_names, limit_rows, print_csv, print_json
 from trailgate.errors import OptionError, StorageError, Where, mask_logins
 from trailgate.storage.files.addresses import is_stored, is_there, locate
 from trailgate.storage.files.durable import writing
 from trailgate.storage.stores.kinds import writable_store
+from trailgate.terminal.options import Format
+from trailgate.terminal.output import done_already
+from trailgate.terminal.rows import Counted, check_names, limit_rows, print_csv, print_json
 
 GROUP_BYTES: Final = 64 << 20  # of Arrow columns in a row group
 COPIED: Final = 1 << 20

@@ -9,12 +9,12 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from trailgate.cli.output import painter, printable, terminal_width
+from trailgate.terminal.output import painter, printable, terminal_width
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from trailgate.cli.columns import RowParts
+    from trailgate.terminal.columns import RowParts
 
 GAP: Final = "  "  # between two cells, or two parts of data
 INDENT: Final = "    "  # of the lines that continue a row
@@ -92,7 +92,7 @@ class RowLayout:
         """Return the lines of each row without the last line break; null where ``lines`` must make them."""
         import pyarrow as pa  # noqa: PLC0415  not for a few rows
 
-        from trailgate.cli.columns import laid_out  # noqa: PLC0415  as above
+        from trailgate.terminal.columns import laid_out  # noqa: PLC0415  as above
 
         if not self._widths:
             return pa.nulls(len(rows.starts) - 1, pa.string())

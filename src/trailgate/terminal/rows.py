@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.cli.columns import (
+from trailgate.errors import OptionError, TrailgateError
+from trailgate.terminal.columns import (
     RowParts,
     csv_cells,
     csv_lines,
@@ -20,9 +21,9 @@ from trailgate.cli.columns import (
     json_text,
     values_of,
 )
-from trailgate.cli.layout import Part, RowLayout, Shown
-from trailgate.cli.options import Format
-from trailgate.cli.output import (
+from trailgate.terminal.layout import Part, RowLayout, Shown
+from trailgate.terminal.options import Format
+from trailgate.terminal.output import (
     in_colours,
     painter,
     printable,
@@ -31,7 +32,6 @@ from trailgate.cli.output import (
     show_in_pager,
     terminal_width,
 )
-from trailgate.errors import OptionError, TrailgateError
 
 ROWS: Final = 1024  # that are turned into Python values at once
 

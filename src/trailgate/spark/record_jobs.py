@@ -1,0 +1,85 @@
+"""Files of records converted to Parquet or verified by tasks of Spark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from itertools import chain
+from typing import Unpack
+
+from pyspark.sql import SparkSession
+
+from trailgate.cobol.records.fields import Tally
+from trailgate.errors import TrailgateError
+from trailgate.jobs.parquet import ParquetJob, count_records, write_part
+from trailgate.jobs.part_folder import WrittenPart, publishing
+from trailgate.jobs.record_options import OPTIONS, RecordKeywords
+from trailgate.jobs.record_verify import (
+    SHOWN,
+    Findings,
+    RecordsReport,
+    VerifyJob,
+    join_findings,
+    prepare_verify,
+    verify_splits,
+)
+from trailgate.options import check_arguments, list_names
+from trailgate.spark.copybook import FileOptions, pack_splits
+from trailgate.spark.jobs import on_session, run_numbered
+from trailgate.storage.files.addresses import Address
+from trailgate.storage.files.found_files import Addresses, addresses_of
+from trailgate.storage.reading.record_files import RecordSplit
+
+
+def run_parquet(spark: SparkSession | str, job: ParquetJob, tally: Tally | None = None) -> int:
+    """Run a job on a session, or on one made for this master; return the number of records.
+
+    What policies decided on is added to ``tally``. Raises the error of the earliest part that has one; then nothing is published.
+    """
+    job = job.anywhere()
+    with publishing(job.folder) as parts, on_session(spark) as running:
+        for report in run_numbered(running, job.parts, partial(_part, replace(job, parts=()))):
+            if isinstance(report, TrailgateError):
+                raise report
+            parts.append(report)
+    return count_records(parts, tally)
+
+
+def _part(job: ParquetJob, number: int, part: RecordSplit) -> WrittenPart | TrailgateError:
+    try:
+        return write_part(job, number, part)
+    except TrailgateError as error:
+        return error
+
+
+@check_arguments
+@list_names(RecordKeywords, OPTIONS)
+def verify_records(
+    spark: SparkSession | str,
+    path: Addresses,
+    copybook: Addresses | None = None,
+    *,
+    places: int = SHOWN,
+    base: Address | None = None,
+    **options: Unpack[RecordKeywords],
+) -> RecordsReport:
+    """Return what is bad in files of records, as ``trailgate.verify_records`` does: tasks read the files, which the options split.
+
+    ``spark`` is a session, or a master for which one is made. Relative paths are from ``base``, else from the working folder. Raises OptionError, DefinitionError and StorageError.
+    """
+    given = {"paths": addresses_of(path), "copybook": copybook, "base": base, **options}
+    files = FileOptions.of(given)
+    return run_verify(spark, prepare_verify(files.paths, files.records, places))
+
+
+def run_verify(spark: SparkSession | str, job: VerifyJob) -> RecordsReport:
+    """Run a job on a session, or on one made for this master, and return its report."""
+    splits = (split.anywhere() for split in job.splits)
+    parts = list(pack_splits(splits, job.options.split_bytes))
+    with on_session(spark) as running:
+        found = run_numbered(running, parts, partial(_findings, replace(job, files=())))
+    return join_findings(job, chain.from_iterable(found))
+
+
+def _findings(job: VerifyJob, _: int, splits: tuple[RecordSplit, ...]) -> list[Findings]:
+    return list(verify_splits(job, splits))
