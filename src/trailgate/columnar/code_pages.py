@@ -257,14 +257,14 @@ class SingleBytePage:
         text = data[offsets[0] : offsets[-1]].tobytes().decode()
         written = "".join(NONE if b in self.unwritten else c for b, c in enumerate(self.characters))
         try:
-            made, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(written))
+            encoded, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(written))
         except UnicodeEncodeError as error:
             # error.start is an index into all texts together; find the row that contains it.
             ends = pc.cumulative_sum(pc.utf8_length(values)).to_numpy()
             row = int(np.searchsorted(ends, error.start, "right"))
             raise not_in_page(self.name, values[row].as_py(), row) from None
         lengths = pc.utf8_length(values).to_numpy().astype(np.int64)
-        return strings(made, lengths).view(pa.binary())
+        return strings(encoded, lengths).view(pa.binary())
 
 
 def _table(name: str) -> bytes:
@@ -550,8 +550,8 @@ def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> Text | Non
     sizes = page.sizes[flat[0]]
     # ends[i] is the size in UTF-8 of the first i bytes, so it translates offsets of bytes to offsets of text.
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    _, made = byte_view(text.values)
-    return Text(strings(made, np.diff(ends[offsets - offsets[0]])))
+    _, data_of_text = byte_view(text.values)
+    return Text(strings(data_of_text, np.diff(ends[offsets - offsets[0]])))
 
 
 def _decode_separately(page: CodePage, values: pa.BinaryArray) -> Text:
@@ -602,17 +602,17 @@ def _mainframe(number: str) -> CodePage:
     return MixedPage(f"cp{number}", single, DoubleBytePage(number))
 
 
-def _of_python(codec: str, asked: str) -> CodePage:
+def _of_python(codec: str, name: str) -> CodePage:
     try:
         known = codecs.lookup(codec).name
         " 0".encode(known)
     except (LookupError, UnicodeError, ValueError):
-        raise _unknown_error(asked) from None
+        raise _unknown_error(name) from None
     if known in ("utf-8", "utf-8-sig"):
         return Utf8Page()
     if known == "utf-16":
         hint = "Name the order of the bytes: utf-16-be or utf-16-le"
-        raise OptionError(f"the code page {asked} has no byte order", hint=hint)
+        raise OptionError(f"the code page {name} has no byte order", hint=hint)
     for page in (NATIONAL, NATIONAL_LITTLE):
         if known == page.name:
             return page

@@ -134,8 +134,8 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
         where = zip(*broken[:, :wrong].tolist(), problems[:wrong].tolist(), strict=True)
         raise _broken(
             {
-                body: _error(data, place, (starts[body], ends[body]), kind)
-                for body, place, kind in where
+                body: _error(data, offset, (starts[body], ends[body]), kind)
+                for body, offset, kind in where
             }
         )
     bounds, body = records[0, : record_count + 1], records[1, :record_count]
@@ -238,8 +238,8 @@ def find_all(data: Octets, token: bytes) -> Longs:
     """Return the offsets of ``token`` in the data, from left to right without overlaps."""
     room = len(data) // BYTES_A_FIELD + 1
     while True:
-        places = np.empty(room, np.int64)
-        count = kernels.find(_window(data), len(data), octets(token), places)
+        offsets = np.empty(room, np.int64)
+        count = kernels.find(_window(data), len(data), octets(token), offsets)
         if count != kernels.FULL:
-            return places[:count]
+            return offsets[:count]
         room *= 2

@@ -75,17 +75,17 @@ class Escapes:
 
         Of the refused byte 0xEF, only the characters U+FFFE and U+FFFF are refused.
         """
-        grown, places = np.zeros(256, np.uint8), np.zeros(256, np.int64)
+        grown, offsets = np.zeros(256, np.uint8), np.zeros(256, np.int64)
         strings = b""
         for byte, text in replaced.items():
-            grown[byte], places[byte] = len(text), len(strings)
+            grown[byte], offsets[byte] = len(text), len(strings)
             strings += text
         for byte in refused:
             grown[byte] = kernels.PERHAPS if byte == 0xEF else kernels.FORBIDDEN
         special = [byte for byte in np.flatnonzero(grown).tolist() if byte >= 32]
         assert len(special) <= SPECIAL, "as many bytes are looked for at once"
         filled = [*special, *[special[0] if special else 0] * (SPECIAL - len(special))]
-        return cls(np.array(filled, np.uint8), grown, octets(strings), places, problem, hint)
+        return cls(np.array(filled, np.uint8), grown, octets(strings), offsets, problem, hint)
 
 
 AS_IT_IS: Final = Escapes.of({})

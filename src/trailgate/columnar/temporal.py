@@ -318,7 +318,7 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
 
 def iso_width(width: int) -> int:
     """Return the number of characters of ISO text that a datetime column of an external length holds."""
-    fitting = [whole for whole in _WHOLE_WIDTHS if whole <= width]
+    fitting = [complete_width for complete_width in _WHOLE_WIDTHS if complete_width <= width]
     if not fitting:
         raise OptionError(f"a datetime column cannot be {width} characters wide")
     return fitting[-1]
@@ -399,8 +399,8 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
         several = [row for row in layout.literals if len(row[1]) > 1]
         single = [row for row in layout.literals if len(row[1]) == 1]
         literals += [(at, *(allowed * 3)[:3]) for at, allowed in several + single]
-        places = {field.part: field.start for field in layout.fields}
-        starts = (places.get(part, -1) for part in list(Part)[:6])
+        start_of = {field.part: field.start for field in layout.fields}
+        starts = (start_of.get(part, -1) for part in list(Part)[:6])
         ends = (before[0], len(fields), before[1], len(literals), before[1] + len(several))
         layouts.append((layout.length, *ends, *starts))
     rows = [np.array(table, np.int64).ravel() for table in (layouts, fields, literals)]
@@ -417,9 +417,9 @@ def _shape(layout: Layout) -> Octets:
     for part in layout.fields:
         within = slice(part.start, part.start + part.width)
         mask[within], left[within], digits[within] = 0xF0, 0x30, 0xF0
-    for place, allowed in layout.literals:
+    for at, allowed in layout.literals:
         if len(allowed) == 1:
-            mask[place], left[place] = 0xFF, allowed[0]
+            mask[at], left[at] = 0xFF, allowed[0]
     return shape.ravel()
 
 
@@ -481,8 +481,8 @@ def with_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
     offsets, data = text_view(values)
     changed = data[offsets[0] : offsets[-1]].copy()
     lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]
-    for place, mark in zip((10, 13, 16), marks, strict=False):
-        changed[starts[lengths > place] + place] = mark
+    for at, mark in zip((10, 13, 16), marks, strict=False):
+        changed[starts[lengths > at] + at] = mark
     valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None
     return column(offsets - offsets[0], changed, NO_NULLS if valid is None else ~valid, text=True)
 

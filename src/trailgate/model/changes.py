@@ -22,9 +22,6 @@ from trailgate.model.tables import Table
 
 # Operation types and transaction indicators are the ASCII codes of their letters.
 INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE = (ord(c) for c in "IUKDT")
-# The value of a user token that becomes the length of its record's data as the record is written. A value in
-# a trail ends at its first NUL, so no token has this text.
-RECORD_LENGTH: Final = "\0RECORDLENGTH"
 BEGIN, MIDDLE, END, WHOLE = (ord(c) for c in "BMEW")
 OP_TYPES: Final = frozenset("IUKDT")
 TX_INDICATORS: Final = frozenset("BMEW")
@@ -32,6 +29,9 @@ LETTERS: Final = np.array(
     [MIDDLE, END, BEGIN, WHOLE], np.uint8
 )  # indicators of operations in the middle, last, first and alone: index 2 * first + last
 LETTERS.setflags(write=False)
+# The value of a user token that is replaced by the length of its record's data when the record is written.
+# Values in a trail end at their first NUL, so no other token has this value.
+RECORD_LENGTH: Final = "\0RECORDLENGTH"
 
 _TEXT: Final = pa.string()
 _MAP: Final = pa.map_(pa.string(), pa.string())
@@ -216,8 +216,8 @@ class ChangeBatch:
         for block in self.blocks:
             rows = np.flatnonzero(keep[block.order])
             if len(rows):
-                taken = block.take(rows)
-                blocks.append(replace(taken, order=new_order[taken.order].astype(np.int64)))
+                selected = block.take(rows)
+                blocks.append(replace(selected, order=new_order[selected.order].astype(np.int64)))
         return ChangeBatch(blocks, int(keep.sum()))
 
 

@@ -131,23 +131,23 @@ def read_times(
             begin += 1
         while end > begin and is_blank(data[end - 1]):
             end -= 1
-        found = paired = False
+        matches = paired = False
         which = 0
         for at in range(0, len(layouts), LAYOUT):
             if layouts[at] == end - begin:
                 which, shape = at + STARTS, at // LAYOUT * SHAPE
                 paired = shapes[shape] != 0 and begin + SHAPED + 8 <= len(data)
                 if paired:
-                    found = has_shape(data, begin, shapes, shape) and has_literals(
+                    matches = has_shape(data, begin, shapes, shape) and has_literals(
                         data, begin, literals, layouts[at + 3], layouts[at + 5]
                     )
                 else:
-                    found = has_literals(
+                    matches = has_literals(
                         data, begin, literals, layouts[at + 3], layouts[at + 4]
                     ) and read_parts(data, begin, layouts, at, fields, months, part)
-                if found:
+                if matches:
                     break
-        if not found:
+        if not matches:
             return row
         if paired:
             century = pair_at(data, begin, layouts[which + YEAR], NINETEEN)
@@ -317,8 +317,8 @@ def read_parts(
             first, second = data[start] - DIGIT, data[start + width - 1] - DIGIT
             good = first < 10 and second < 10
             number = np.int64(first)
-            for place in range(start + 1, start + width - 1):
-                digit = data[place] - DIGIT
+            for digit_at in range(start + 1, start + width - 1):
+                digit = data[digit_at] - DIGIT
                 good = good and digit < 10
                 number = np.int64(number * 10 + digit)
             if width > 1:

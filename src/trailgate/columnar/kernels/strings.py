@@ -316,9 +316,9 @@ def digits(number: int, out: Octets, to: int, width: int) -> None:
     """Write a number with ``width`` digits."""
     rest = np.uint32(number)
     for place in range(width - 1, -1, -1):
-        whole = rest // np.uint32(10)
-        out[to + place] = ZERO + rest - whole * np.uint32(10)
-        rest = whole
+        quotient = rest // np.uint32(10)
+        out[to + place] = ZERO + rest - quotient * np.uint32(10)
+        rest = quotient
 
 
 @inner

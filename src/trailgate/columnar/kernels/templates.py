@@ -176,12 +176,12 @@ def growth(data: Octets, start: int, end: int, special: Octets, grown: Octets) -
     for at in range(start, end, WINDOW):
         marks = marks_of(data, at, end, special)
         while marks:
-            place = at + first_mark(marks)
-            size = np.int64(grown[data[place]])
+            offset = at + first_mark(marks)
+            size = np.int64(grown[data[offset]])
             if size == FORBIDDEN:
                 return -1
             if size == PERHAPS:
-                if place + 2 < end and data[place + 1] == 0xBF and data[place + 2] >= 0xBE:
+                if offset + 2 < end and data[offset + 1] == 0xBF and data[offset + 2] >= 0xBE:
                     return -1
             elif size != PLAIN:
                 more += size - 1

@@ -380,10 +380,10 @@ class StoreFolder(Backend):
 
     def _replacement(self, sidecar: Sidecar) -> Replacement:
         key = self.folder + sidecar.name
-        found = self.store.read(key)
-        if found is None:
+        stored = self.store.read(key)
+        if stored is None:
             return Replacement(key, None, sidecar.data)
-        return Replacement(key, found.tag, found.data[: sidecar.kept or 0] + sidecar.data)
+        return Replacement(key, stored.tag, stored.data[: sidecar.kept or 0] + sidecar.data)
 
     def _is_unchanged(self) -> bool:
         """Return whether the state is certainly still the recovered one."""

@@ -251,8 +251,8 @@ class AzureParts(Parts[AzureStore]):
         """Make the store copy bytes [begin, end) of another blob as the next block."""
         name = self._next()
         span = {"source_offset": begin, "source_length": end - begin}
-        asked = {"block_id": name, **span, **self._store.source(source)}
-        self._store.call("stage_block_from_url", self._key, **asked)
+        block = {"block_id": name, **span, **self._store.source(source)}
+        self._store.call("stage_block_from_url", self._key, **block)
         self._tags.append(name)
 
     def _next(self) -> str:

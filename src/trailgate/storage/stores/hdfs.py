@@ -154,15 +154,15 @@ def replace_file(key: str, over: str, own: str) -> Steps:
 def _decide(key: str, over: str, own: str) -> Steps:
     """Complete the writer's own claim. Return whether its file got the key's name."""
     staged, claim = writing_name(key, own), claim_name(key, over)
-    mine = f"{claim}/{own}"
+    our_file = f"{claim}/{own}"
     if (yield TagOf(key)) == over:
         # If our file is gone from the claim, somebody else has completed the claim by the same rename.
-        yield Rename(mine, key, True)
+        yield Rename(our_file, key, True)
         won = True
     else:
         # Another file has the key's name: withdraw ours, unless it got the name because somebody else
         # completed the claim.
-        moved = yield Rename(mine, staged, False)
+        moved = yield Rename(our_file, staged, False)
         won = moved is Moved.GONE and (yield TagOf(staged)) is None
         yield Remove(staged)
     yield Remove(claim)
@@ -330,10 +330,10 @@ class HdfsStore(ObjectStore):
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
         """Write a file if the condition is met."""
-        own = uuid.uuid4().hex
+        unique = uuid.uuid4().hex
         if over is None:
-            return self._made(key, writing_name(key, own), data)
-        return self._replace(key, data, over, own)
+            return self._made(key, writing_name(key, unique), data)
+        return self._replace(key, data, over, unique)
 
     def parts(self, key: str, *, fresh: bool, later: bool = False) -> HdfsParts:
         """Return an upload, which is a file with a hidden name in any case."""
@@ -348,12 +348,12 @@ class HdfsStore(ObjectStore):
             self.remove(path)
             raise
 
-    def _replace(self, key: str, data: bytes, over: str, own: str) -> str:
+    def _replace(self, key: str, data: bytes, over: str, unique: str) -> str:
         """Replace the file with a tag. Raises UnmetError if it is another file by now."""
         before = self.status(key)
         if before is None or tag_of(before) != over:
             raise UnmetError(over)
-        path = f"{writing_name(key, own)}/{own}"
+        path = f"{writing_name(key, unique)}/{unique}"
         written = self.written(path, data)
         if written is None:
             raise UnmetError(path)
@@ -361,7 +361,7 @@ class HdfsStore(ObjectStore):
         time = max(written.modification_time, before.modification_time + 1)
         if time != written.modification_time:
             self.call("set_time", path, time)
-        if not self.take(replace_file(key, over, own)):
+        if not self.take(replace_file(key, over, unique)):
             raise UnmetError(over)
         return f"{time}-{written.length}"
 

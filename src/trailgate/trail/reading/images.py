@@ -125,9 +125,9 @@ def _in_states(
     missing[rows] = False
     slots = np.zeros(images.count, np.int64)
     slots[rows] = np.arange(len(rows))
-    taken = pa.array(slots, mask=missing)
+    indexes = pa.array(slots, mask=missing)
     return StateColumn(
-        values.take(taken), missing, None if problems is None else problems.take(taken)
+        values.take(indexes), missing, None if problems is None else problems.take(indexes)
     )
 
 

@@ -51,8 +51,10 @@ class LargeObjects:
         """Return the values of these records (ascending), and for each the index of its record among them."""
         at = np.searchsorted(records, self.record)
         at = np.minimum(at, max(0, len(records) - 1))
-        mine = np.zeros(len(self), bool) if not len(records) else records[at] == self.record
-        return self.of(mine), at[mine]
+        is_of_records = (
+            np.zeros(len(self), bool) if not len(records) else records[at] == self.record
+        )
+        return self.of(is_of_records), at[is_of_records]
 
 
 NO_OBJECTS: Final = LargeObjects(_NONE, _NONE, Spans(_NONE, _NONE))

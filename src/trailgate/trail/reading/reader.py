@@ -291,9 +291,9 @@ def _read_batch(
     source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool
 ) -> _RecordBatch:
     view = view if state.wanted.undone else without_undone(view)
-    taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
-    is_cut = taken.cut < len(view)
-    view = taken.view
+    kept = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
+    is_cut = kept.cut < len(view)
+    view = kept.view
     require_sound(source, view)
     view = without_system_keys(source, view)
     role = view.role
@@ -302,7 +302,7 @@ def _read_batch(
         # to those of this batch first.
         start = int(view.offsets[0])
         source, view = source.part(start, view.end), view.move(-start)
-    tables = find_tables(source, view, taken.tables)
+    tables = find_tables(source, view, kept.tables)
     operations = group(source, view, tables, more=more or is_cut)
     joined, operations = join_fragments(source, operations)
     joined, large = read_large_objects(joined, operations)
@@ -312,9 +312,9 @@ def _read_batch(
         last = operations.records - 1
         tx_open = bool(view.indicator[last] < LAST)
         state = replace(state, tx_id=tx_id.at(last), csn=csn.at(last), tx_open=tx_open)
-    state = replace(state, tables=taken.tables)
+    state = replace(state, tables=kept.tables)
     first = operations.first
     none = pa.nulls(0 if state.wanted.ids else len(first), pa.string())
     transactions = (tx_id.take(first), csn.take(first)) if state.wanted.ids else (none, none)
-    records = taken.taken(operations.records)
+    records = kept.taken(operations.records)
     return _RecordBatch(records, joined, large, operations, transactions, state, is_cut)

@@ -208,13 +208,13 @@ class Origins:
     starts: Longs
     origins: Longs
 
-    def of(self, place: int) -> int:
+    def of(self, offset: int) -> int:
         """Return the offset in the original data for an offset in the extended data."""
         # The last run that begins at or before the offset.
-        run = int(np.searchsorted(self.starts, place, "right")) - 1
+        run = int(np.searchsorted(self.starts, offset, "right")) - 1
         if run < 0:  # before all runs: part of the original data
-            return place
-        return int(self.origins[run]) + place - int(self.starts[run])
+            return offset
+        return int(self.origins[run]) + offset - int(self.starts[run])
 
     def and_then(self, other: Origins) -> Origins:
         """Return these runs followed by the runs of ``other``."""
@@ -281,13 +281,13 @@ class TrailBytes:
     def extend(self, spans: Spans) -> tuple[TrailBytes, Longs]:
         """Append copies of some spans. Returns the extended bytes and the offset of each copy."""
         ends = len(self.data) + np.cumsum(spans.sizes)
-        places = ends - spans.sizes
+        copies = ends - spans.sizes
         data = np.zeros(int(ends[-1]) + SPARE, np.uint8)
         data[: len(self.data)] = self.data
-        for place, start, end in zip(places, spans.starts, spans.ends, strict=True):
-            data[place : place + end - start] = self.data[start:end]
-        origins = self.origins.and_then(Origins(places, spans.starts))
-        return replace(self, buffer=pa.py_buffer(data), data=data, origins=origins), places
+        for copy, start, end in zip(copies, spans.starts, spans.ends, strict=True):
+            data[copy : copy + end - start] = self.data[start:end]
+        origins = self.origins.and_then(Origins(copies, spans.starts))
+        return replace(self, buffer=pa.py_buffer(data), data=data, origins=origins), copies
 
 
 def trail_bytes(data: pa.Buffer | bytes | Octets, base: int, order: ByteOrder) -> TrailBytes:

@@ -137,21 +137,21 @@ class TrailRecord:
 
 
 def decode_record(
-    data: Any, place: int = 0, *, order: ByteOrder = ByteOrder.BIG, base: int = 0
+    data: Any, offset: int = 0, *, order: ByteOrder = ByteOrder.BIG, base: int = 0
 ) -> TrailRecord:
-    """Decode the record at offset ``place`` of ``data``, which begins at offset ``base`` of the file.
+    """Decode the record at ``offset`` of ``data``, which begins at offset ``base`` of the file.
 
     Raises TruncatedError if the data end inside the record. Raises DecodeError, with the offset in
     the file, if a part of it is wrong.
     """
     raw = octets(data)
-    length = length_at(raw, place, order)
+    length = length_at(raw, offset, order)
     if length is None:
-        where = Where(offset=base + place, raw=raw[place : place + 64].tobytes())
+        where = Where(offset=base + offset, raw=raw[offset : offset + 64].tobytes())
         raise TruncatedError("the input ends inside a record", where=where)
-    parts = tokens_between(raw, (place + FRAME, place + length - FRAME), order, base)
+    parts = tokens_between(raw, (offset + FRAME, offset + length - FRAME), order, base)
     if not parts or parts[0][0].code != HEADER:
-        raise _bad("a record must begin with its header (48)", raw, (place, place + length), base)
+        raise _bad("a record must begin with its header (48)", raw, (offset, offset + length), base)
     head, at = parts[0]
     record = _header(head.payload, order, (raw, at, base))
     others: list[Token] = []
@@ -170,9 +170,9 @@ def decode_record(
         record,
         **values,
         others=tuple(others),
-        info=int(raw[place + 1]),
+        info=int(raw[offset + 1]),
         order=order,
-        offset=base + place,
+        offset=base + offset,
         length=length,
     )
 
@@ -280,21 +280,21 @@ def _bad(problem: str, raw: Octets, span: tuple[int, int], base: int) -> DecodeE
     return DecodeError(problem, where=Where(offset=base + start, raw=raw[start:end].tobytes()))
 
 
-def find_good(read: Read, place: int, size: int, order: ByteOrder) -> int:
-    """Return the offset of the next good record at or after ``place``, or ``size`` if there is none.
+def find_good(read: Read, offset: int, size: int, order: ByteOrder) -> int:
+    """Return the offset of the next good record at or after ``offset``, or ``size`` if there is none.
 
     Searches the file in portions, which ``read(offset, length)`` returns.
     """
-    while place < size:
+    while offset < size:
         # Two records more, so that one that begins at the end of the portion and its successor
         # are complete.
-        data = read(place, SEARCHED + 2 * LONGEST)
+        data = read(offset, SEARCHED + 2 * LONGEST)
         if not len(data):
             break
-        found = next_good(data, order, SEARCHED)
-        if found >= 0:
-            return place + found
-        place += SEARCHED
+        match = next_good(data, order, SEARCHED)
+        if match >= 0:
+            return offset + match
+        offset += SEARCHED
     return size
 
 

@@ -193,14 +193,14 @@ def _restore(raw: Octets, layout: np.dtype[np.void]) -> Structs:
     return heads
 
 
-def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
+def view_records(source: TrailBytes, spans: RecordPlaces) -> RecordView:
     """Parse the records at these offsets, without raising for damaged ones."""
-    count = len(places.offsets)
+    count = len(spans.offsets)
     # The kernel writes all columns into two arrays. Each row of the reshaped arrays is one column.
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
     faulty = kernels.read_records(
-        source.data, places.offsets, places.lengths, source.big, _TYPES, small, longs
+        source.data, spans.offsets, spans.lengths, source.big, _TYPES, small, longs
     )
     if faulty == kernels.OUTSIDE:
         raise DecodeError(f"a record lies outside the {len(source.data)} bytes read")
@@ -212,9 +212,9 @@ def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
     if faulty:  # the type of these records is unknown or damaged
         role[column[kernels.PROBLEMS] & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
     return RecordView(
-        offsets=places.offsets,
-        lengths=places.lengths,
-        end=places.end,
+        offsets=spans.offsets,
+        lengths=spans.lengths,
+        end=spans.end,
         io_type=io_type,
         role=role,
         image=image,

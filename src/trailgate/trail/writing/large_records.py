@@ -87,27 +87,31 @@ def _records(group: RecordGroup) -> Iterator[bytes]:
     """Yield the bytes of each record with its fragments."""
     before, image = before_writer(group), image_writer(group)
     befores = [None] * len(group.rows) if before is None else _write_separately(before)
-    wholes = [
+    complete_records = [
         _complete_record(group, record, *images)
         for record, images in enumerate(zip(befores, _write_separately(image), strict=True))
     ]
-    tokens, rooms = _token_areas(group, wholes)
+    tokens, rooms = _token_areas(group, complete_records)
     areas = zip(_write_separately(tokens), tokens.ggs_sizes.tolist(), rooms.tolist(), strict=True)
-    for record, (whole, (area, ggs_size, room)) in enumerate(zip(wholes, areas, strict=True)):
+    for record, (complete_record, (area, ggs_size, room)) in enumerate(
+        zip(complete_records, areas, strict=True)
+    ):
         user_at = FRAME + ggs_size if ggs_size else 0
         others = [Token(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
         others += [Token(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
-        cut = [*_cut(replace(whole, others=tuple(others)), room)]
+        cut = [*_cut(replace(complete_record, others=tuple(others)), room)]
         yield b"".join(map(encode_record, _bound(cut, group.trans_ind[record : record + 1])))
 
 
-def _token_areas(group: RecordGroup, wholes: Sequence[TrailRecord]) -> tuple[TokenAreas, Longs]:
+def _token_areas(
+    group: RecordGroup, complete_records: Sequence[TrailRecord]
+) -> tuple[TokenAreas, Longs]:
     """Return the tokens of the first record of each row, and the number of data bytes that fit into it.
 
     The tokens may contain the length of their record's data. Space is reserved for the longest number,
     so that a shorter one never changes how the data are divided.
     """
-    lengths = np.array([len(record.data or b"") for record in wholes], np.int64)
+    lengths = np.array([len(record.data or b"") for record in complete_records], np.int64)
     widest = TokenAreas(group, np.minimum(lengths, MAX_LENGTH))
     rooms = MAX_LENGTH - head_size(group) - 2 * FRAME - widest.sizes
     if rooms.min(initial=1) <= 0:
