@@ -190,7 +190,9 @@ def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> 
 
 def not_in_page(page: str, text: str, row: int) -> EncodeError:
     """Return the error for a text that a page cannot represent."""
-    return EncodeError(f"{text!r} has no form in the code page {page}", where=Where(record=row))
+    return EncodeError(
+        f"{text!r} cannot be encoded in the code page {page}", where=Where(record=row)
+    )
 
 
 @dataclass(frozen=True, slots=True)

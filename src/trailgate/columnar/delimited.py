@@ -34,7 +34,7 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
         kernels.UNCLOSED: (
             "a quoted value is not closed",
-            "Is the message cut off, or is the quote, or its escaped form, another one?",
+            "Is the message truncated, or are the quote or its escaped form configured wrongly?",
         ),
         kernels.TRAILING: (
             "text follows a closing quote",

@@ -63,7 +63,7 @@ def parse_position(text: str) -> tuple[int, int]:
     if len(text) != 2 * DIGITS or not (text.isascii() and text.isdigit()):
         raise OptionError(
             f"{text!r} is not a position",
-            hint=f"A position is file:offset, as 0:679, or {DIGITS} digits of each together",
+            hint=f"A position is file:offset, such as 0:679, or {DIGITS} digits of each together",
         )
     return int(text[:DIGITS]), int(text[DIGITS:])
 
@@ -112,6 +112,7 @@ def from_hex(values: pa.StringArray) -> pa.BinaryArray:
         raw = content[ends[row] : ends[row + 1]].tobytes()
         problem = "not pairs of hexadecimal digits"
         raise DecodeError(problem, where=Where(record=row, raw=raw))
+    # All digits of all values in a row: the even ones are the high halves of bytes.
     data = (digits[0::2] << 4) | digits[1::2]
     return pa.BinaryArray.from_buffers(
         pa.binary(),

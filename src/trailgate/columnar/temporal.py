@@ -50,7 +50,7 @@ COMMIT_ZONE: Final = "UTC"  # commit times without a zone
 # A time without a format has the form of JMSTimestamp: milliseconds since 1970, in 10 to 17 digits.
 EPOCH_DIGITS: Final = (10, 17)
 UNFORMATTED: Final = (
-    "Without a format of its own a date is year, month and day, and may have a time"
+    "Unless a format is configured, a date is year, month and day, with an optional time"
 )
 FINE_HINT: Final = "Timestamps hold microseconds. times=text reads the date times of a table as text with all their digits"
 _LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
@@ -178,7 +178,7 @@ def _scan(text: str) -> Iterator[_Token]:
         if match is None and text[at] != "T" and text[at:] != "Z":
             raise OptionError(
                 f"date format {text!r} is not understood at {text[at:]!r}",
-                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; all but capitals and digits is literal, and so is a Z at the end",
+                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; everything else except capitals and digits is literal, and so is a Z at the end",
             )
         word = match.group() if match else text[at]
         at += len(word)
@@ -215,7 +215,7 @@ def _check(tokens: list[_Token], text: str) -> None:
         raise OptionError(f"date format {text!r} has no part of a date")
     for part, same in groupby(sorted(parts, key=lambda p: p.value)):
         if len(list(same)) > 1:
-            raise OptionError(f"date format {text!r} gives the {part.value} twice")
+            raise OptionError(f"date format {text!r} has the {part.value} twice")
     for this, following in pairwise(tokens):
         literal_digit = following.literal[:1].isdigit()
         if len(this.widths) > 1 and (following.part is not None or literal_digit):

@@ -41,7 +41,7 @@ from trailgate.model.values import Convert, parser_for, typed_for
 
 MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 TEXT_TYPE: Final = 64  # text of varying length
-HINT: Final = "Read the general shape, or from this position on by fromPosition"
+HINT: Final = "Read operations instead of types, or read from this position on with fromPosition"
 
 _NAMES: Final = pa.list_(pa.string())
 _NO_NAME: Final = pa.array([], pa.string())
@@ -133,7 +133,7 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
         if block.table is not table and typed_schema(block.table) != schema:
             raise DefinitionError(
                 f"table {table.name} has other columns in the trail than in the definitions",
-                hint="Read it by the trail's own definition, or read operations instead of types",
+                hint="Read it with the trail's own definition, or read operations instead of types",
             )
     parts = [_typed_of(block, schema) for block in wanted]
     return in_order(parts, [block.order for block in wanted], schema)

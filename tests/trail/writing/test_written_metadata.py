@@ -148,7 +148,7 @@ def test_a_format_that_is_not_there_is_refused(
 
 
 def test_level_8_is_refused() -> None:
-    with pytest.raises(OptionError, match="level 8 is not among 0 to 7"):
+    with pytest.raises(OptionError, match="level 8 is not one of 0 to 7"):
         TrailFormat(8)
 
 

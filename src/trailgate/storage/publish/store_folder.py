@@ -133,7 +133,7 @@ class CommitRecord:
                 fields["after"].encode(),
             )
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-            problem = f"the record of what is being published cannot be understood: {error!r}"
+            problem = f"the commit record cannot be parsed: {error!r}"
             raise StorageError(problem, where=Where(source=path)) from error
 
 
@@ -417,7 +417,7 @@ class StoreFolder(Backend):
         shown = self.store.shown(record)
         stored = self.store.read(record)
         if stored is None:
-            problem = "the record of what is being published is gone"
+            problem = "the commit record is missing"
             raise StorageError(problem, where=Where(source=shown))
         return CommitRecord.parse(stored.data, shown)
 

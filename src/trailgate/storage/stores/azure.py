@@ -125,7 +125,7 @@ class AzureStore(BucketStore):
         code = str(getattr(stated, "value", stated))
         if code in UNMET or (status == 404 and code == SOURCE):
             raise UnmetError(code)
-        return f"the store refuses it: ({code}) {_first_line(error)}"
+        return f"the store refused the request: ({code}) {_first_line(error)}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
         """Write a blob if the condition is met."""
@@ -179,7 +179,7 @@ class AzureStore(BucketStore):
             answers = self.delete_some(batch)
             for key, status, reason in answers:
                 if status not in GONE:
-                    problem = f"the store refuses to delete it: {reason}"
+                    problem = f"the store refused to delete it: {reason}"
                     raise self.error(problem, key)
 
 

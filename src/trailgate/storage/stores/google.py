@@ -88,7 +88,7 @@ class GoogleStore(BucketStore):
         if answer.status_code in asked.unmet:
             raise UnmetError(str(answer.status_code))
         if not (answer.ok or answer.status_code == CONTINUED):
-            raise self.error(f"the store refuses it: {_reason(answer)}", key)
+            raise self.error(f"the store refused the request: {_reason(answer)}", key)
         return answer
 
     def body(self, key: str, begin: int = 0, end: int | None = None) -> Stored:

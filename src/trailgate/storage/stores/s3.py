@@ -88,7 +88,7 @@ class S3Store(BucketStore):
             return f"the store cannot be reached: {error}"
         if answer["Error"].get("Code") in UNMET:
             raise UnmetError(str(error))
-        return f"the store refuses it: {error}"
+        return f"the store refused the request: {error}"
 
     def put_once(self, key: str, data: bytes, over: str | None) -> str:
         """Write an object if the condition is met."""
@@ -133,7 +133,7 @@ class S3Store(BucketStore):
             batch = {"Objects": to_delete[at : at + DELETED], "Quiet": True}
             answer = self.call("delete_objects", Delete=batch)
             for error in answer.get("Errors", ()):
-                problem = f"the store refuses to delete it: {error.get('Message')}"
+                problem = f"the store refused to delete it: {error.get('Message')}"
                 raise self.error(problem, error["Key"])
 
     def abandon(self, prefix: str, wanted: Callable[[str], bool]) -> None:

@@ -86,7 +86,9 @@ def _encode_string(value: str, order: ByteOrder) -> bytes:
 
 def _decode_string(payload: bytes, order: ByteOrder) -> str:
     if len(payload) < 2 or order.number(payload[:2]) != len(payload) - 2:
-        raise DecodeError(f"a string's length does not agree with its token of {len(payload)}")
+        raise DecodeError(
+            f"a string's length does not agree with its token of {len(payload)} bytes"
+        )
     return _text(payload[2:])
 
 

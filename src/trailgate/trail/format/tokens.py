@@ -140,10 +140,10 @@ def user_token_bytes(pairs: Iterable[tuple[str, str]]) -> bytes:
         if "\0" in name + value:
             raise EncodeError("a user token cannot hold a NUL", where=where)
         if not 0 < len(name.encode()) <= MAX_NAME:
-            raise EncodeError(f"a user token's name has 1 to {MAX_NAME} bytes", where=where)
+            raise EncodeError(f"a user token's name must have 1 to {MAX_NAME} bytes", where=where)
         payload += name.encode() + b"\0" + value.encode() + b"\0"
     if len(payload) > MAX_BYTES:
-        problem = f"user tokens of {len(payload)} bytes: a record has at most {MAX_BYTES}"
+        problem = f"user tokens of {len(payload)} bytes: a record may have at most {MAX_BYTES}"
         raise EncodeError(problem)
     return payload
 

@@ -195,12 +195,12 @@ def _owners(
     if not len(pieces):
         return owner
     if owner[pieces[0]] < 0:
-        problem = "a piece of a change is without the change it belongs to"
+        problem = "a piece does not follow the change it belongs to"
         raise _about(source, view, int(pieces[0]), problem)
     changes = np.flatnonzero(role == Role.CHANGE)
     good = same_names(tables, pieces, changes[np.searchsorted(changes, pieces) - 1])
     if not good.all():
-        problem = "a piece of a change is of another table than its change"
+        problem = "a piece is of another table than its change"
         raise _about(source, view, int(pieces[int(np.argmin(good))]), problem)
     return owner
 

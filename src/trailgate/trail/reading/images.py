@@ -37,9 +37,7 @@ from trailgate.trail.values.codecs import codecs_of, unreadable
 from trailgate.trail.values.lenient import decode_leniently
 from trailgate.trail.values.text import fixed_width
 
-HINT: Final = (
-    "Such data are read where the definitions give all columns of the table, each of a fixed width"
-)
+HINT: Final = "Such data can only be read if the definitions have all columns of the table, each of a fixed width"
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ class LargeObjects:
 
     def within(self, records: Longs) -> tuple[LargeObjects, Longs]:
         """Return the values of these records (ascending), and for each the index of its record among them."""
+        # The index at which each record would be inserted is the index of the record if it is among them.
         at = np.searchsorted(records, self.record)
         at = np.minimum(at, max(0, len(records) - 1))
         is_of_records = (
@@ -110,6 +111,8 @@ def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pie
     record = last_change(operations, rows)
     rowless = operations.view.io_type[record] == IO_TRUNCATE
     _require(source, operations, (rows, ~rowless), "a truncate has no large objects")
+    # Sort by record, column and offset; pieces of the same offset by their number. lexsort's last key
+    # is the first to compare.
     order = np.lexsort((head[2], head[3], head[0], record))
     column, total, number, offset, size = (word[order] for word in head)
     return _Pieces(

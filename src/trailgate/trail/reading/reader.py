@@ -117,9 +117,9 @@ def _check_closed(source: TrailBytes, view: RecordView, dropped: Mask, *, tx_ope
     if tx_open:
         start = int(view.offsets[len(dropped)])
         raise source.error(
-            "a restart record inside a transaction: what comes before it was abandoned",
+            "a restart record inside a transaction: the records before it were abandoned",
             (start, start + MIN_RECORD),
-            hint="Read the trail as a whole, which leaves out the abandoned part",
+            hint="Read the complete trail, which skips the abandoned part",
         )
 
 

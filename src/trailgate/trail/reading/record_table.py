@@ -91,13 +91,13 @@ _STRINGS: Final = (
     (SHORT, "the record is too short for its header"),
     (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
     (HEADER_LENGTH, "the record header's length does not fit its record"),
-    (PART_OVER, "a part of the record runs over it"),
+    (PART_OVER, "a part of the record exceeds it"),
     (MISTYPED, "the partition byte is that of a data record, but the type is not"),
     (SYSTEM_KEY_SIZE, "the system key does not have 4 or 8 bytes of the data"),
     (DATA_LENGTH, "the data are not as long as the header states"),
 )
 
-_TIME_PROBLEM: Final = pa.array([None, "the time is in no year from 1 to 9999"])
+_TIME_PROBLEM: Final = pa.array([None, "the time is not in the years 1 to 9999"])
 _TYPE_NAMES: Final = pa.array([type_name(code) for code in range(256)])
 
 

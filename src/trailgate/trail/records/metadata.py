@@ -265,7 +265,7 @@ def _attributes(column: Column, order: ByteOrder) -> bytes:
         value, limits = int(getattr(column, name)), np.iinfo(kind)
         if not limits.min <= value <= limits.max:
             problem = f"{name.replace('_', ' ')} {value} does not fit in a table definition record"
-            hint = "Write a trail of format release 12.1 or below, which has none"
+            hint = "Write a trail of format release 12.1 or earlier, which has no such records"
             raise EncodeError(problem, hint=hint)
         values[name] = value
     return values.tobytes()

@@ -45,7 +45,7 @@ ROWS: Final = (
         "Its type is damaged: it was a data record; trailgate logdump shows its bytes",
     ),
     Problem(IMAGE, "the image must be A or B"),
-    Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict"),
+    Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict each other"),
     # No public dump shows the layout of data without this bit.
     Problem(LAYOUT, "the data are not index, length and value (partition byte)"),
     Problem(SYSTEM_KEY_SIZE, "a system key must have 4 or 8 bytes of the data"),

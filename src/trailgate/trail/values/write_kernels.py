@@ -163,6 +163,7 @@ def write_words(
         if width == 8:
             store8(body, at, ordered_word(word, True))
         else:
+            # The most significant byte first: with width 2, 0x1234 is written as 12 34.
             for byte in range(width):
                 body[at + byte] = (word >> np.uint64(8 * (width - 1 - byte))) & np.uint64(0xFF)
         places[record] = at + width

@@ -67,7 +67,7 @@ def metadata_records(
     """Return the metadata records of the database and of all tables. Raises EncodeError if one does not fit."""
     order = trail_format.order
     if len(definitions) > MAX_LENGTH - FIRST_INDEX:
-        raise EncodeError(f"{len(definitions)} tables are more than an index can name")
+        raise EncodeError(f"{len(definitions)} tables are too many for a table index of two bytes")
     model = TrailRecord(IO_METADATA, io_time=time, order=order)
     database = database_data(definitions.database, order)
     records = [

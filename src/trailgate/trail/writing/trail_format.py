@@ -90,8 +90,8 @@ class TrailFormat:
     def __post_init__(self) -> None:
         levels = [row.level for row in RELEASES.values()]
         if self.level not in levels:
-            raise OptionError(f"level {self.level} is not among {levels[0]} to {levels[-1]}")
-        hint = "Name format release 12.1 or a later one"
+            raise OptionError(f"level {self.level} is not one of {levels[0]} to {levels[-1]}")
+        hint = "Use format release 12.1 or later"
         if self.level < NEWER_LEVEL and self.order is ByteOrder.LITTLE:
             problem = f"a trail of format release {self.release} is big-endian"
             raise OptionError(problem, hint=hint)
@@ -136,7 +136,7 @@ def _release(name: str) -> Release:
         return RELEASES[name.strip()]
     except KeyError:
         problem = f"the format of release {name} is not public"
-        raise OptionError(problem, hint=f"Known are {', '.join(RELEASES)}") from None
+        raise OptionError(problem, hint=f"Known: {', '.join(RELEASES)}") from None
 
 
 def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | None:
