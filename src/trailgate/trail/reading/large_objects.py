@@ -42,7 +42,7 @@ class LargeObjects:
     def __len__(self) -> int:
         return len(self.record)
 
-    def of(self, chosen: Mask | Longs) -> LargeObjects:
+    def select(self, chosen: Mask | Longs) -> LargeObjects:
         """Return a selection of the values."""
         spans = Spans(self.spans.starts[chosen], self.spans.ends[chosen])
         return LargeObjects(self.record[chosen], self.column[chosen], spans)
@@ -55,7 +55,7 @@ class LargeObjects:
         is_of_records = (
             np.zeros(len(self), bool) if not len(records) else records[at] == self.record
         )
-        return self.of(is_of_records), at[is_of_records]
+        return self.select(is_of_records), at[is_of_records]
 
 
 NO_OBJECTS: Final = LargeObjects(_NONE, _NONE, Spans(_NONE, _NONE))

@@ -91,7 +91,7 @@ def read_blocks(
         user = named_tokens(source, view.user.take(slice(operations.records)))
         marks = mark_tokens(source, view, operations.records)
         if marks is not None:
-            user = marks if user is None else marks.and_then(user)
+            user = marks if user is None else marks.merge(user)
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
         if user is not None:
             owners, names = (

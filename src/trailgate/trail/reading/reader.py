@@ -53,7 +53,7 @@ class OperationRecords:
     cut: int
     kept: Longs | None = None
 
-    def taken(self, records: int) -> int:
+    def count_consumed(self, records: int) -> int:
         """Return the number of consumed records, given the number of consumed operation records."""
         if self.kept is None:
             return records
@@ -316,5 +316,5 @@ def _read_batch(
     first = operations.first
     none = pa.nulls(0 if state.wanted.ids else len(first), pa.string())
     transactions = (tx_id.take(first), csn.take(first)) if state.wanted.ids else (none, none)
-    records = kept.taken(operations.records)
+    records = kept.count_consumed(operations.records)
     return _RecordBatch(records, joined, large, operations, transactions, state, is_cut)

@@ -72,7 +72,7 @@ class NamedTokens:
         slots[operation[self.record[rows]][::-1]] = rows[::-1]
         return self.values.take(pa.array(slots, mask=slots < 0))
 
-    def and_then(self, other: NamedTokens) -> NamedTokens:
+    def merge(self, other: NamedTokens) -> NamedTokens:
         """Merge these tokens with others by record. Within a record, these come first."""
         return _merge(self, other)
 

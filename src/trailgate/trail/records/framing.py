@@ -208,7 +208,7 @@ class Origins:
     starts: Longs
     origins: Longs
 
-    def of(self, offset: int) -> int:
+    def original_offset(self, offset: int) -> int:
         """Return the offset in the original data for an offset in the extended data."""
         # The last run that begins at or before the offset.
         run = int(np.searchsorted(self.starts, offset, "right")) - 1
@@ -216,7 +216,7 @@ class Origins:
             return offset
         return int(self.origins[run]) + offset - int(self.starts[run])
 
-    def and_then(self, other: Origins) -> Origins:
+    def append(self, other: Origins) -> Origins:
         """Return these runs followed by the runs of ``other``."""
         return Origins(
             np.concatenate([self.starts, other.starts]),
@@ -254,7 +254,7 @@ class TrailBytes:
         """Return a DecodeError about the bytes [start, end) of the data, with their offset in the file."""
         start, end = span
         raw = self.data[start : max(start, end)].tobytes()
-        where = Where(offset=self.base + self.origins.of(start), table=table, raw=raw)
+        where = Where(offset=self.base + self.origins.original_offset(start), table=table, raw=raw)
         return DecodeError(problem, where=where, hint=hint)
 
     def append(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
@@ -266,7 +266,7 @@ class TrailBytes:
         ends = len(self.data) + np.cumsum(sizes)
         starts = ends - sizes
         data = np.concatenate([self.data, np.frombuffer(raw + bytes(SPARE), np.uint8)])
-        known = self.origins.and_then(Origins(starts, origins))
+        known = self.origins.append(Origins(starts, origins))
         return replace(self, buffer=pa.py_buffer(data), data=data, origins=known), starts
 
     def part(self, start: int, end: int) -> TrailBytes:
@@ -286,7 +286,7 @@ class TrailBytes:
         data[: len(self.data)] = self.data
         for copy, start, end in zip(copies, spans.starts, spans.ends, strict=True):
             data[copy : copy + end - start] = self.data[start:end]
-        origins = self.origins.and_then(Origins(copies, spans.starts))
+        origins = self.origins.append(Origins(copies, spans.starts))
         return replace(self, buffer=pa.py_buffer(data), data=data, origins=origins), copies
 
 

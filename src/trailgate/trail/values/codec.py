@@ -108,7 +108,7 @@ class RecordValues:
         rows = np.arange(len(self.rows))
         return RecordValues(self.values.take(pa.array(self.rows)), rows, missing)
 
-    def first(self, bad: Mask) -> int | None:
+    def first_bad_row(self, bad: Mask) -> int | None:
         """Return the row of the first record whose value is marked in ``bad``, or None."""
         bad_records = bad[self.rows]
         return int(self.rows[int(np.argmax(bad_records))]) if bad_records.any() else None

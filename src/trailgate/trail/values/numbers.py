@@ -138,7 +138,7 @@ def _to_words(target: TargetColumn, column_values: RecordValues) -> Integers:
 
 
 def _check_range(target: TargetColumn, column_values: RecordValues, bad: Mask) -> None:
-    row = column_values.first(bad)
+    row = column_values.first_bad_row(bad)
     if row is not None:
         value, name = column_values.values[row].as_py(), target.column.type_row.name
         raise target.error(f"{value} is out of the range of {name}", str(value))

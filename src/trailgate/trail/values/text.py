@@ -190,7 +190,7 @@ def encode_fixed_bytes_of(target: TargetColumn, column_values: RecordValues) -> 
     """Encode bytes of exactly the column's width. Raises EncodeError for others."""
     width = fixed_width(target.column)
     bad = pc.not_equal(pc.binary_length(column_values.values), width).fill_null(False)
-    row = column_values.first(bad.to_numpy(zero_copy_only=False))
+    row = column_values.first_bad_row(bad.to_numpy(zero_copy_only=False))
     if row is not None:
         value = column_values.values[row].as_py()
         raise target.error(f"{width} bytes were expected, not {len(value)}", value)

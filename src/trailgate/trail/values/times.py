@@ -107,7 +107,7 @@ def encode_zoned(target: TargetColumn, column_values: RecordValues) -> CellWrite
     values = column_values.values
     form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)
     long = pc.greater(pc.binary_length(values), target.column.external_length).fill_null(False)
-    row = column_values.first(pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False))
+    row = column_values.first_bad_row(pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False))
     if row is not None:
         raise target.error("not a date time with a zone, or too long", values[row].as_py())
     strings = pc.replace_substring(values, " ", ":", max_replacements=1)
