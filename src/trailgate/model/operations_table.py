@@ -155,7 +155,7 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSourc
     """Convert an operations table to change blocks, using definitions to parse the values.
 
     Raises DefinitionError for an unknown table. Raises DecodeError, with the row as its record, for
-    a value that cannot be parsed or an operation without a type.
+    a value that cannot be parsed, or a null in a required column such as ``op_type``.
     """
     names = _require(batch, "table").dictionary_encode()
     codes = names.indices.to_numpy()
