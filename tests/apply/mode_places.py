@@ -87,20 +87,21 @@ def _delta(folder: Path, mode: str, _: object) -> Place:
 
 def _parquet(folder: Path, mode: str, _: object) -> Place:
     to = f"parquet:{folder}/appended"
-    return Place(
-        to,
-        lambda group: open_target(to, group, mode),
-        lambda table: parquet_rows(to, table.lower()),
-    )
+
+    def rows(table: str) -> Rows:
+        own = folder / "appended" / table.lower().replace(".", "/")
+        return parquet_rows(to, table.lower()) if any(own.glob("*.parquet")) else []
+
+    return Place(to, lambda group: open_target(to, group, mode), rows)
 
 
 def _postgresql(folder: Path, mode: str, server: str) -> Place:
-    """Return a new database of a server."""
+    """Return a new database of a server, in place of the one of the history before."""
     del folder
     with psycopg.connect(server, autocommit=True) as connection:
-        ((count,),) = connection.execute("SELECT count(*) FROM pg_database").fetchall()
-        connection.execute(f"CREATE DATABASE m{count}".encode())
-    to = f"{server.rpartition('/')[0]}/m{count}"
+        connection.execute("DROP DATABASE IF EXISTS modes WITH (FORCE)")
+        connection.execute("CREATE DATABASE modes")
+    to = f"{server.rpartition('/')[0]}/modes"
 
     def rows(table: str) -> Rows:
         with psycopg.connect(to, row_factory=dict_row) as connection:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from apply.postgresql_server import running
 from apply.test_redefinition import EVOLVED, write
 from apply.test_redefinition import rows as rows_of_t
-from laws import WHOLE, examples, one_of
+from laws import LONG, examples, histories, one_of
 from raw_trail import abend, inserts
 from sample_trail import DEFINITIONS
 from trailgate import ApplyReport, TrailgateError, apply_trail, verify_tables
@@ -775,7 +775,8 @@ def _nothing(rng: random.Random, files: Files, trail: Drawn) -> None:
 CHANGES: Final = (_nothing, _nothing, _purge, _lose_one, _cut, _blank, _break_length, _break_frame)
 
 
-@settings(max_examples=examples(600 if WHOLE else 24))
+@LONG
+@settings(max_examples=histories(examples(24), full=1000))
 @given(st.integers(0, 1 << 32))
 def test_no_run_ends_well_without_a_word_and_rows_missing(
     tmp_path_factory: pytest.TempPathFactory, seed: int

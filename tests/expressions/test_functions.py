@@ -340,3 +340,26 @@ def test_literals_in_double_quotes_are_read_where_the_file_says_so() -> None:
     with pytest.raises(OptionError) as caught:
         select_rows(parse_condition('NAME = "JOE"'), BLOCK)
     assert "A literal is in single quotes, 'JOE', unless NOUSEANSISQLQUOTES" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        (
+            "@DATE ('DD', 'YYYY-MM-DD HH:MI:SS', AT) = '1'",
+            "YYYY-MM-DD HH:MI:SS.FFFFFF reads its fraction of a second, and @STREXT (..., 1, 19) leaves it out",
+        ),
+        ("@DATE ('DD', 'YYYY-MM-DD', AT) = '1'", "@STREXT (..., 1, 10) takes as much of it"),
+        (
+            "@DATE ('DD', 'YYYY-MM-DD HH:MI:SS', '2026-01-05 10:00:00.123456789') = '1'",
+            "@STREXT (..., 1, 19) takes as much of it",
+        ),
+        ("@DATE ('DD', 'YYYY-MM-DD.FFFFFF', DAY) = '1'", "As many F as the value has digits"),
+        ("@DATE ('SS.FFFFFFFFF', 'YYYY-MM-DD', DAY) = '1'", "F to FFFFFF are digits of a second"),
+    ],
+)
+def test_an_error_of_dates_states_what_reads_the_value(text: str, hint: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        select_rows(parse_condition(text), BLOCK)
+
+    assert hint in caught.value.hint

@@ -37,7 +37,7 @@ CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 APPLICATION = "trailgate:trailgate"
 
 TYPES = 24 if WHOLE else 4
-HISTORIES = 50 if WHOLE else 3
+HISTORIES = 12 if WHOLE else 1
 PLACES = ("between tables", "after the merge", "before the position")
 ENDS = one_of(PLACES, "ends delta")
 

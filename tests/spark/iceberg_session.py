@@ -35,7 +35,7 @@ CATALOG = "spark.sql.catalog.lake"
 FULL = {"a": 1, "b": 2, "c": 3}
 
 TYPES = 24 if WHOLE else 4
-HISTORIES = 50 if WHOLE else 3
+HISTORIES = 12 if WHOLE else 2
 PLACES = ("between tables", "after the merge", "before the position")
 ENDS = one_of(PLACES, "ends iceberg")
 

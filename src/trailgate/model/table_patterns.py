@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Self
@@ -36,6 +36,14 @@ def table_name(name: str) -> str:
 def _part(written: str) -> str:
     plain = unquote(written)
     return written if "." in plain or '"' in plain else plain
+
+
+def joined_name(parts: Iterable[str]) -> str:
+    """Return a table's name of parts without quotes, of which only one that has a point or a quote is quoted."""
+    return ".".join(
+        '"' + part.replace('"', '""') + '"' if "." in part or '"' in part else part
+        for part in parts
+    )
 
 
 def unquote(written: str) -> str:

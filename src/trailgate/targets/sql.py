@@ -150,6 +150,32 @@ class Dialect:
             )
             yield column, f"SELECT {own}, {theirs} FROM {rows} WHERE {differs} LIMIT 1"
 
+    def stored_values(self, table: TargetTable, staging: str) -> tuple[list[TargetColumn], str]:
+        """Return some columns, and the statement that gives their values in the first row whose stored values are not the staged ones, each as staged and as stored.
+
+        If the row has no staged key any more, all values that are stored are NULL, and the last one of the row is false.
+        """
+        columns, pairs, differs = [], [], []
+        for at, column in enumerate(table.columns):
+            if at in table.key or column.extra:
+                continue
+            own = self.printed.format(self.value(table, at))
+            theirs = self.printed.format(f"t.{quoted(column.name)}")
+            own = f"CASE WHEN s.m{at} THEN {theirs} ELSE {own} END"
+            columns.append(column)
+            pairs += [own, theirs]
+            differs.append(f"{own} IS DISTINCT FROM {theirs}")
+        there = f"t.{quoted(table.columns[table.key[0]].name)} IS NOT NULL"
+        if table.keyless:
+            there = "true"
+        rows = f"{staging} AS s LEFT JOIN {quoted(*table.name)} AS t ON {self.match(table)}"
+        wrong = " OR ".join([f"NOT ({there})", *differs])
+        selected = ", ".join([*pairs, there])
+        return (
+            columns,
+            f"SELECT {selected} FROM {rows} WHERE s.e <> {Effect.DELETE:d} AND ({wrong}) LIMIT 1",
+        )
+
 
 def statements(
     effects: Effects, rows: pa.Table, staging: str, dialect: Dialect

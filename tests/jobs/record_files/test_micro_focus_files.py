@@ -57,7 +57,7 @@ HOW: dict[str, Any] = {"record_format": "micro-focus", "code_page": "ascii", "na
 @given(
     st.sampled_from([2, 4]),
     st.lists(st.tuples(st.integers(0, 20), st.sampled_from([4, 4, 4, 2, 1, 3])), max_size=30),
-    st.integers(1, 200),
+    st.sampled_from((1, *range(20, 200))),
 )
 def test_records_are_found_and_written_again(
     tmp_path_factory: pytest.TempPathFactory,

@@ -393,6 +393,11 @@ def _suffix(item: Item) -> str:
 
 def distinct_names(names: list[str]) -> list[str]:
     """Make names distinct regardless of case: the second ``NAME`` becomes ``NAME_2``."""
+    return list(_distinct(tuple(names)))
+
+
+@lru_cache(256)  # called for each batch, with the names of a record's groups
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     taken: set[str] = set()
     numbers: dict[str, int] = {}
     distinct = []
@@ -404,7 +409,7 @@ def distinct_names(names: list[str]) -> list[str]:
         numbers[name.upper()] = number
         taken.add(free.upper())
         distinct.append(free)
-    return distinct
+    return tuple(distinct)
 
 
 def _unique(paths: list[tuple[str, ...]]) -> list[str]:

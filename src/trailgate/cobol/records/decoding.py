@@ -185,6 +185,7 @@ class RecordDecoder:
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
+        self._even_end, self._varies = _even_end(self._alike), layout.varies
         find_indicators(self._placed, self.options.indicators)  # only to raise errors early
         self._decoders: dict[Field, tuple[Decoder, Explain, Classify]] = {}
         for item in columns_below(self._placed.root):
@@ -248,7 +249,7 @@ class RecordDecoder:
     ) -> tuple[PlacedItems, Mapping[Item, pa.Array], Findings]:
         """Return the placed items, the wanted columns, and the problems found in them."""
         found, placed = Findings(len(records)), self._placed
-        if self.layout.varies:
+        if self._varies:
             placed = self._with_counts(records, found)
         self._check_surplus(records, placed, found)
         return placed, self._columns(records, placed, found), found
@@ -344,11 +345,23 @@ class RecordDecoder:
         columns: dict[Item, pa.Array] = {}
         indicators = find_indicators(placed, self.options.indicators)
         for kind, members in alike.items():
-            presence = [
-                self._not_null(records, item, found, indicators.get(item)) for item in members
-            ]
+            # Records may have thousands of columns, so one comparison for all of them comes first.
+            if placed is self._placed and not indicators and self._is_complete(records):
+                presence = [(None, None)] * len(members)
+            else:
+                presence = [
+                    self._not_null(records, item, found, indicators.get(item)) for item in members
+                ]
             columns.update(self._decode_alike(records, kind, members, presence, found))
         return {item: columns[item] for item in columns_below(placed.root) if item in columns}
+
+    def _is_complete(self, records: RecordBytes) -> bool:
+        """Return whether every record has every wanted item, at the same offset."""
+        return (
+            self._even_end is not None
+            and records.step is not None
+            and self._even_end <= records.step
+        )
 
     def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
         """Group the wanted items by format, so that items of one format are decoded together."""
@@ -357,6 +370,26 @@ class RecordDecoder:
             if item.name in self._wanted:
                 alike.setdefault(_kind(item.field), []).append(item)
         return alike
+
+    def _decode_column_major(
+        self,
+        records: RecordBytes,
+        kind: Field,
+        members: list[Item],
+        presence: list[tuple[Mask | None, Mask | None]],
+    ) -> Decoded:
+        """Decode all values of items of one format in one call: the first item's of all records, then the second's."""
+        rows, decode = len(records), self._decoder_of(kind)[0]
+        if not rows:
+            return decode(np.zeros((0, kind.size), np.uint8))
+        if len(members) == 1 and presence[0][0] is None:
+            return decode(matrix_of(records, members[0]))
+        matrix = np.zeros((rows * len(members), kind.size), np.uint8)
+        if any(mask is not None for mask, _ in presence) or not copy_alike(
+            records, members, matrix
+        ):
+            self._copy_each(records, members, presence, matrix)
+        return decode(matrix)
 
     def _decode_alike(
         self,
@@ -371,19 +404,12 @@ class RecordDecoder:
         ``presence`` has two masks for each item: the records that have it, and those of them that
         are padded. Problems are added to ``findings``.
         """
-        decode, explain, classify = self._decoder_of(kind)
-        rows = len(records)
-        if not rows:
-            decoded = decode(np.zeros((0, kind.size), np.uint8))
-        elif len(members) == 1 and presence[0][0] is None:
-            decoded = decode(matrix_of(records, members[0]))
-        else:
-            matrix = np.zeros((rows * len(members), kind.size), np.uint8)
-            if any(mask is not None for mask, _ in presence) or not copy_alike(
-                records, members, matrix
-            ):
-                self._copy_each(records, members, presence, matrix)
-            decoded = decode(matrix)
+        _, explain, classify = self._decoder_of(kind)
+        rows, decoded = len(records), self._decode_column_major(records, kind, members, presence)
+        if decoded.bad is None and not decoded.notes and all(mask is None for mask, _ in presence):
+            for index, item in enumerate(members):
+                yield item, decoded.values.slice(index * rows, rows)
+            return
         for index, (item, (mask, short)) in enumerate(zip(members, presence, strict=True)):
             cut = slice(index * rows, (index + 1) * rows)
             values = decoded.values[cut] if len(members) > 1 else decoded.values
@@ -520,6 +546,16 @@ class RecordDecoder:
                 raise error.with_place(field=field.name) from None
             self._decoders[kind] = bound
         return self._decoders[kind]
+
+
+def _even_end(alike: Mapping[Field, list[Item]]) -> int | None:
+    """Return the offset after the last item, or None if records may lack an item or have it at another offset."""
+    end = 0
+    for item in (item for members in alike.values() for item in members):
+        if item.active is not None or not isinstance(item.offset, int):
+            return None
+        end = max(end, item.offset + item.field.size)
+    return end
 
 
 def _rows_of(size: int) -> int:

@@ -402,7 +402,13 @@ def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, p
 
 
 def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
-    below = [pair for member in group.members for pair in members_of(member, columns, rows)]
+    below: list[tuple[str, pa.Array]] = []
+    for child in group.members:
+        if isinstance(child, Item):  # nearly all are; a list for each would take time
+            if child in columns:
+                below.append((child.field.name, columns[child]))
+        else:
+            below += members_of(child, columns, rows)
     names = distinct_names([name for name, _ in below])
     return list(zip(names, (array for _, array in below), strict=True))
 
