@@ -196,7 +196,7 @@ class Case:
     notice: str = ""
 
 
-OTHER_FILE: Final = "the header states file number {}, and the name {}: another file of the trail was copied or renamed to this name"
+OTHER_FILE: Final = "the header states file number {}, but the name {}: another file of the trail was copied or renamed to this name"
 NOTHING: Sequence[Sequence[bytes]] = ()
 LONGER = [flat(0, 10), flat(10, 20), [*flat(20, 30), *flat(30, 34)]]
 OTHER_CSNS = [[r.replace(b"10%02d" % n, b"20%02d" % n) for n in range(12) for r in transaction(n)]]

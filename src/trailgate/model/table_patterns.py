@@ -106,4 +106,4 @@ def _fits(pattern: str, name: str, *, all_parts: bool) -> bool:
 def _compile(pattern: str) -> tuple[re.Pattern[str], ...]:
     parts = map(unquote, NAME_PART.findall(pattern))
     wholes = ("".join(_WILDCARDS.get(c, re.escape(c)) for c in part) for part in parts)
-    return tuple(re.compile(whole, re.IGNORECASE | re.DOTALL) for whole in wholes)
+    return tuple(re.compile(expression, re.IGNORECASE | re.DOTALL) for expression in wholes)
