@@ -20,8 +20,8 @@ from psycopg.rows import dict_row
 
 from apply.memory_target import MemoryTarget
 from apply.value_table import parquet_rows
-from trailgate.jobs.apply import Reading
-from trailgate.targets.target import Target, open_target
+from trailgate.apply.jobs.apply import Reading
+from trailgate.apply.targets.target import Target, open_target
 
 Rows = Sequence[Mapping[str, Any]]
 # What histories are applied to when a test names no target: memory is quick.
@@ -87,20 +87,21 @@ def _delta(folder: Path, mode: str, _: object) -> Place:
 
 def _parquet(folder: Path, mode: str, _: object) -> Place:
     to = f"parquet:{folder}/appended"
-    return Place(
-        to,
-        lambda group: open_target(to, group, mode),
-        lambda table: parquet_rows(to, table.lower()),
-    )
+
+    def rows(table: str) -> Rows:
+        own = folder / "appended" / table.lower().replace(".", "/")
+        return parquet_rows(to, table.lower()) if any(own.glob("*.parquet")) else []
+
+    return Place(to, lambda group: open_target(to, group, mode), rows)
 
 
 def _postgresql(folder: Path, mode: str, server: str) -> Place:
-    """Return a new database of a server."""
+    """Return a new database of a server, in place of the one of the history before."""
     del folder
     with psycopg.connect(server, autocommit=True) as connection:
-        ((count,),) = connection.execute("SELECT count(*) FROM pg_database").fetchall()
-        connection.execute(f"CREATE DATABASE m{count}".encode())
-    to = f"{server.rpartition('/')[0]}/m{count}"
+        connection.execute("DROP DATABASE IF EXISTS modes WITH (FORCE)")
+        connection.execute("CREATE DATABASE modes")
+    to = f"{server.rpartition('/')[0]}/modes"
 
     def rows(table: str) -> Rows:
         with psycopg.connect(to, row_factory=dict_row) as connection:
@@ -115,7 +116,7 @@ def _postgresql(folder: Path, mode: str, server: str) -> Place:
 
 
 def _delta_by_session(folder: Path, _: str, spark: Any) -> Place:
-    module = importlib.import_module("trailgate.spark.session_delta")
+    module = importlib.import_module("trailgate.apply.spark.delta")
     return Place(
         f"delta:{folder}/lake",
         lambda group: module.SessionTarget(f"{folder}/lake", group, spark),
@@ -126,7 +127,7 @@ def _delta_by_session(folder: Path, _: str, spark: Any) -> Place:
 
 def _iceberg(folder: Path, _: str, spark: Any) -> Place:
     """Return a new namespace of the catalog ``lake``."""
-    module = importlib.import_module("trailgate.spark.session_iceberg")
+    module = importlib.import_module("trailgate.apply.spark.iceberg")
     root = "lake.m" + "".join(letter for letter in str(folder) if letter.isalnum())
 
     def rows(table: str) -> Rows:
@@ -141,7 +142,7 @@ def _iceberg(folder: Path, _: str, spark: Any) -> Place:
 
 
 def _tasks(spark: Any) -> Callable[..., Reading]:
-    return partial(importlib.import_module("trailgate.spark.apply_trail").TaskReading, spark=spark)
+    return partial(importlib.import_module("trailgate.apply.spark.trail").TaskReading, spark=spark)
 
 
 PLACES: Final[Mapping[str, Callable[[Path, str, Any], Place]]] = MappingProxyType(

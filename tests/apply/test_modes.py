@@ -19,15 +19,14 @@ from apply.histories import SHAPES, History, Shape, history, positions, time_of,
 from apply.memory_target import KilledError, KilledTarget
 from apply.mode_places import SHARES, Place, Rows, place
 from apply.postgresql_server import running
-from laws import WHOLE, chance
+from laws import LONG, WHOLE, chance, histories
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import KEPT, LAST, CurrentRows, kept
 from trailgate import ApplyError
-from trailgate.apply.tables import target_table
-from trailgate.jobs.apply import ApplyRun
-from trailgate.jobs.apply_options import GROUP, ApplyOptions
+from trailgate.apply.effects.tables import target_table
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.options import GROUP, ApplyOptions
 
-EVERY: Final = 5000  # histories of a class, with TRAILGATE_EVERY
 EPOCH: Final = datetime.fromtimestamp(time_of(0) // 1_000_000, UTC).replace(tzinfo=None)
 WIDE: Final = (3, 4)  # values of column a that do not fit a narrow one
 
@@ -113,6 +112,10 @@ class Case:
         """Return whether an operation has a value that its column does not hold."""
         stored = one.earlier if one.kind == "D" and self.mode == "append" else one.logged
         return self.narrow and stored.get("a") in WIDE
+
+    def among(self, cases: Sequence[Case]) -> int:
+        """Return how many of some cases are of this one's mode, and so of its class."""
+        return sum(one.mode == self.mode for one in cases)
 
     def place(self, kind: str, folder: Path, needed: Any = None) -> Place:
         """Return a new target of a kind."""
@@ -293,9 +296,10 @@ def followed(own: random.Random, folder: Path, case: Case, where: Place) -> Appl
     return None
 
 
+@LONG
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_mode_keeps_what_its_oracle_keeps(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else 2):
+    for number in range(histories(2, tests=case.among(CASES))):
         own = chance(f"modes {case} {number}")
         kind = own.choice(SHARES)
         folder = tmp_path / str(number)
@@ -315,8 +319,9 @@ def try_mode(kind: str, mode: str, count: int, folder: Path, needed: Any = None)
         shutil.rmtree(inner)
 
 
+@LONG
 def test_so_does_a_target_of_appended_rows(tmp_path: Path) -> None:
-    try_mode("parquet", "append", EVERY if WHOLE else 2, tmp_path)
+    try_mode("parquet", "append", histories(2), tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -325,15 +330,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
+@LONG
 @pytest.mark.servers
 @pytest.mark.parametrize("mode", KEPT)
 def test_so_does_postgresql(mode: str, server: str, tmp_path: Path) -> None:
-    try_mode("postgresql", mode, EVERY if WHOLE else 20, tmp_path, server)
+    try_mode("postgresql", mode, histories(20, full=1000), tmp_path, server)
 
 
+@LONG
 @pytest.mark.parametrize("case", CASES[:: 1 if WHOLE else 4], ids=str)
 def test_so_does_a_run_that_follows(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else 2):
+    for number in range(histories(2, tests=case.among(CASES))):
         own = chance(f"followed {case} {number}")
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -341,9 +348,10 @@ def test_so_does_a_run_that_follows(case: Case, tmp_path: Path) -> None:
         shutil.rmtree(folder)
 
 
+@LONG
 @pytest.mark.parametrize("case", TANGLED, ids=str)
 def test_a_discarded_transaction_has_never_been_in_any_table(case: Case, tmp_path: Path) -> None:
-    for number in range(EVERY if WHOLE else 4):
+    for number in range(histories(4, tests=case.among(TANGLED))):
         folder = tmp_path / str(number)
         folder.mkdir()
         own = chance(f"tangled {case} {number}")

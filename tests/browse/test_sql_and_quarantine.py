@@ -17,7 +17,7 @@ from browse.test_operation_pages import asking, plain
 from browse.trails import plain_trail
 from trailgate.browse.index import TrailIndex
 from trailgate.errors import OptionError
-from trailgate.jobs.query import query
+from trailgate.sql.job import query
 
 pytest.importorskip("starlette.testclient")
 LINES = [

@@ -21,7 +21,7 @@ from browse.test_operation_pages import plain
 from browse.trails import plain_trail
 from trailgate.browse.index import TrailIndex
 from trailgate.errors import OptionError
-from trailgate.jobs.query import Cancellation
+from trailgate.sql.job import Cancellation
 
 pytest.importorskip("uvicorn")
 import uvicorn

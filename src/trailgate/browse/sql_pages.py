@@ -18,7 +18,7 @@ from trailgate.browse.index import TrailIndex
 from trailgate.browse.pages import Query, link_to
 from trailgate.browse.statements import FILE_SECONDS, PAGE_SECONDS, Statements
 from trailgate.errors import OptionError, TrailgateError
-from trailgate.jobs.query import Cancellation, Rows, answer
+from trailgate.sql.job import Cancellation, Rows, answer
 from trailgate.storage.reading.trails import read_trail
 
 SHOWN: Final = 500  # the most rows on a page

@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
 from trailgate.errors import OptionError
-from trailgate.jobs.query import Cancellation
+from trailgate.sql.job import Cancellation
 
 PAGE_SECONDS: Final = 60.0  # the time limit of a statement whose result is a page
 FILE_SECONDS: Final = 600.0  # the time limit of a statement whose result is downloaded

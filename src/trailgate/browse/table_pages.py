@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from trailgate.apply.tables import target_table
+from trailgate.apply.effects.tables import target_table
+from trailgate.apply.targets.ddl import DATABASES, Database
 from trailgate.browse.index import KINDS, TrailIndex
 from trailgate.browse.operations import Filters, Search
 from trailgate.browse.pages import KIND_NAMES, Query, link_to, place_text, time_chart
@@ -12,7 +13,6 @@ from trailgate.errors import OptionError, TrailgateError
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Table
 from trailgate.storage.files.trail_files import TrailPlace
-from trailgate.targets.ddl import DATABASES, Database
 
 LATEST: Final = 20  # operations shown
 

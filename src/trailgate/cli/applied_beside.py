@@ -6,15 +6,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trailgate.cli.apply_follow import PAUSE, labels_of, lag_bytes
-from trailgate.cli.apply_output import print_batch
+from trailgate.apply.commands.follow import PAUSE, labels_of, lag_bytes
+from trailgate.apply.commands.output import print_batch
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.metrics import ApplyStatistics, as_text
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.jobs.retries import LOG, Retries
+from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.cli.live import LiveOutput
 from trailgate.errors import TargetUnavailableError
-from trailgate.jobs.apply import ApplyRun
-from trailgate.jobs.apply_metrics import ApplyStatistics, as_text
-from trailgate.jobs.apply_options import ApplyOptions
-from trailgate.jobs.apply_retries import LOG, Retries
-from trailgate.jobs.apply_tables import ApplyReport
 from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.terminal.live_view import log_to_stderr
 
@@ -56,8 +56,7 @@ class AppliedBeside:
         Raises TargetUnavailableError if the target does not work now.
         """
         try:
-            if self._run is not None or find_begun_trail(self._trail) is not None:
-                self._apply()
+            self._apply()
             if self._run is not None and self._run.notices and not self._output.is_viewed:
                 notices = ApplyReport(notices=self._run.notices)
                 print_batch(notices, {}, as_json=self._output.as_json)
@@ -74,7 +73,10 @@ class AppliedBeside:
         return as_text(self.statistics, self._labels)
 
     def _apply(self) -> None:
-        if self._run is None:  # open it late: the trail does not exist before the first batch
+        if self._run is None:
+            # There is no trail as long as all messages are bad or belong to an open transaction.
+            if find_begun_trail(self._trail) is None:
+                return
             # Retries.none(): the capture must not wait for the target. A failure is retried by a
             # later call of ``published``.
             self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())

@@ -23,7 +23,7 @@ import trailgate
 from trailgate.errors import OptionError, TargetUnavailableError, TrailgateError, WriteError
 from trailgate.terminal.output import quiet_pipe, say
 
-# The commands with their summaries. The module cli/commands/NAME.py has the function ``command``.
+# The commands with their summaries. The module of a command has the function ``command``.
 COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "init": "Propose the properties of a capture from messages.",
@@ -46,6 +46,14 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
         "records": "Show files of fixed-width records, convert, verify or edit them.",
         "demo": "Capture the sample messages into a trail and show it.",
         "warm": "Compile everything ahead of time, for this machine.",
+    }
+)
+
+# Commands whose module is in the package of a feature; the others are in ``cli.commands``.
+MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "apply": "trailgate.apply.commands.apply",
+        "sql": "trailgate.sql.command",
     }
 )
 
@@ -269,12 +277,17 @@ def _complete() -> list[str]:
     return line.split()[1:] if "_TRAILGATE_COMPLETE" in os.environ else []
 
 
+def import_command(name: str) -> Any:
+    """Import the module of a command."""
+    return importlib.import_module(MODULES.get(name, f"trailgate.cli.commands.{name}"))
+
+
 def _import(name: str) -> tuple[Callable[..., object], str]:
     """Import a command.
 
     Returns its function, and its exit codes and examples as the end of its help.
     """
-    module = importlib.import_module(f"trailgate.cli.commands.{name}")
+    module = import_command(name)
     function: Callable[..., object] = module.command
     lines = [
         line

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from trailgate.apply.tables import TargetColumn, TargetTable, fold_name
+from trailgate.apply.effects.tables import TargetColumn, TargetTable, fold_name
+from trailgate.apply.targets.ddl import POSTGRESQL
 from trailgate.errors import OptionError, Where
-from trailgate.targets.ddl import POSTGRESQL
 from trailgate.terminal.columns import json_text
 
 Schemas = Mapping[str, pa.Schema]

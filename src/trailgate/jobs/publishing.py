@@ -150,7 +150,7 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     # the state file records how messages are written, and refuses another form later
     form |= {name: str(value) for name, value in asdict(format_options).items() if name != "now"}
     folder = message_folder(to)
-    with folder.held():
+    with folder.locked():
         known = check_folder(folder, mask_logins(source.prefix), form)
         files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
         run = _Run(files, writer_for(format, format_options), progress)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
-    from trailgate.spark.apply_trail import apply
+    from trailgate.apply.spark.trail import apply
     from trailgate.spark.frames import read_messages, read_trail
     from trailgate.spark.jobs import capture_runner
     from trailgate.spark.local_session import register, session
@@ -40,7 +40,7 @@ __all__ = [
 
 _MODULES = MappingProxyType(
     {
-        "apply": "trailgate.spark.apply_trail",
+        "apply": "trailgate.apply.spark.trail",
         "capture": "trailgate.spark.message_frames",
         "capture_runner": "trailgate.spark.jobs",
         "decode_copybook": "trailgate.spark.record_frames",

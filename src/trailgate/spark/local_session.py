@@ -58,7 +58,7 @@ FORMATS: Final = (
     ("trailgate.spark.trail", "TrailSource"),
     ("trailgate.spark.messages", "MessageCaptureSource"),
     ("trailgate.spark.copybook", "CopybookSource"),
-    ("trailgate.spark.apply_sink", "ApplySink"),
+    ("trailgate.apply.spark.writer", "ApplySink"),
 )
 STREAMED: Final = (("trailgate.spark.jms", "JmsSource"),)  # where Spark can limit batches
 

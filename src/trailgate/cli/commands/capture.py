@@ -121,7 +121,7 @@ def _capture(loaded: Loaded, given: CaptureArguments) -> None:
         else:
             print_summary(summary)
     if given.apply_to is not None and not given.dry_run:
-        from trailgate.cli.commands.apply import apply_captured
+        from trailgate.apply.commands.apply import apply_captured
 
         apply_captured(location.prefix, given.apply_to, as_json=given.as_json)
     if is_bad(summary, given.max_bad, stop=given.on_error == "stop"):
@@ -143,7 +143,7 @@ def _repair(loaded: Loaded, given: CaptureArguments, prefix: str) -> None:
     repaired = capture_repaired(loaded.capture, given.source, prefix, appending)
     print_repaired(repaired, as_json=given.as_json)
     if given.apply_to is not None:
-        from trailgate.cli.commands.apply import apply_captured
+        from trailgate.apply.commands.apply import apply_captured
 
         apply_captured(prefix, given.apply_to, as_json=given.as_json)
 

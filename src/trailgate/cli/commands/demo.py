@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from trailgate.cli.capture_output import print_notes, print_summary
-from trailgate.cli.commands.sql import command as sql
 from trailgate.errors import OptionError, install_command
 from trailgate.options import Flag
+from trailgate.sql.command import command as sql
 from trailgate.terminal.options import takes
 from trailgate.terminal.output import progress_bar, say
 
@@ -79,7 +79,7 @@ def _run_in_process() -> None:
 
 def _apply_twice(trail: str, target: str, session: Any = None, master: str = "") -> None:
     """Capture and apply the first messages, then the others, and query a table after each step."""
-    from trailgate.cli.commands.apply import apply_captured
+    from trailgate.apply.commands.apply import apply_captured
 
     on_spark = f" --master '{master}'" if master else ""
     _say("\n# Messages come, and so do the changes of a table: first some, and then all others.")
