@@ -384,6 +384,19 @@ class RecordDecoder:
             for index, item in enumerate(members):
                 yield item, found.values.slice(index * rows, rows)
             return
+        yield from self._checked(kind, members, there, (found, explain, classify), findings)
+
+    def _checked(
+        self,
+        kind: Field,
+        members: list[Item],
+        there: list[tuple[Mask | None, Mask | None]],
+        decoded: tuple[Decoded, Explain, Classify],
+        findings: Findings,
+    ) -> Iterator[tuple[Item, pa.Array]]:
+        """Yield the column of each item, null in the rows that lack the item; ``decoded`` has one column after the other."""
+        found, explain, classify = decoded
+        rows = len(found.values) // len(members)
         for index, (item, (mask, short)) in enumerate(zip(members, there, strict=True)):
             cut = slice(index * rows, (index + 1) * rows)
             values = found.values[cut] if len(members) > 1 else found.values

@@ -380,12 +380,12 @@ def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, p
 
 def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
     below: list[tuple[str, pa.Array]] = []
-    for member in group.members:
-        if isinstance(member, Item):  # nearly all members are, and a list for each takes time
-            if member in columns:
-                below.append((member.field.name, columns[member]))
+    for node in group.members:
+        if isinstance(node, Item):  # nearly all members are, and a list for each takes time
+            if node in columns:
+                below.append((node.field.name, columns[node]))
         else:
-            below += members_of(member, columns, rows)
+            below += members_of(node, columns, rows)
     names = distinct_names([name for name, _ in below])
     return list(zip(names, (array for _, array in below), strict=True))
 
