@@ -161,7 +161,7 @@ def test_nothing_is_overwritten_and_reading_options_are_refused(
 ) -> None:
     with pytest.raises(StorageError, match="already exists"):
         trailgate.write_records([BATCH], copybook, copybook, record_format="rdw")
-    with pytest.raises(OptionError, match="is for reading"):
+    with pytest.raises(OptionError, match="is an option for reading"):
         trailgate.write_records([BATCH], tmp_path / "data", copybook, skip_first=1)
 
 
