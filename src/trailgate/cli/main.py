@@ -49,6 +49,7 @@ COMMANDS: Final[Mapping[str, str]] = MappingProxyType(
 MODULES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "apply": "trailgate.apply.commands.apply",
+        "journal": "trailgate.live.commands.journal",
         "sql": "trailgate.sql.command",
     }
 )

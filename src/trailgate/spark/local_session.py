@@ -238,7 +238,7 @@ FORMATS: Final = (
     ("trailgate.spark.copybook", "CopybookSource"),
     ("trailgate.apply.spark.writer", "ApplySink"),
 )
-STREAMED: Final = (("trailgate.spark.jms", "JmsSource"),)  # where Spark can limit batches
+STREAMED: Final = (("trailgate.live.spark", "JmsSource"),)  # where Spark can limit batches
 
 
 @check_arguments

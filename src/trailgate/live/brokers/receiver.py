@@ -19,9 +19,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 import pyarrow as pa
 
-from trailgate.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
-from trailgate.brokers.backoff import PATIENCE, Backoff
 from trailgate.errors import BrokerError, BrokerRefusedError, Where
+from trailgate.jobs.backoff import PATIENCE, Backoff
+from trailgate.live.brokers.address import PROTOCOLS, BrokerAddress, check_tls_files
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,18 @@ from typing import Final
 
 import numpy as np
 
-from trailgate.brokers.address import QUEUE, BrokerAddress
-from trailgate.brokers.receiver import CONNECT_SECONDS, Reconnecting, Window
-from trailgate.brokers.stomp import kernels
-from trailgate.brokers.stomp.connection import ConsumerWatch, StompConnection, report, subscription
-from trailgate.brokers.stomp.frames import Frames
-from trailgate.brokers.stomp.messages import received_messages
 from trailgate.errors import BrokerError
+from trailgate.live.brokers.address import QUEUE, BrokerAddress
+from trailgate.live.brokers.receiver import CONNECT_SECONDS, Reconnecting, Window
+from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.connection import (
+    ConsumerWatch,
+    StompConnection,
+    report,
+    subscription,
+)
+from trailgate.live.brokers.stomp.frames import Frames
+from trailgate.live.brokers.stomp.messages import received_messages
 
 CLOSE_SECONDS: Final = 5.0
 TOO_SLOW: Final = "AMQ229014"  # Artemis missed heart-beats, which is about the moment

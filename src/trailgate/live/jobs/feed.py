@@ -22,14 +22,14 @@ from typing import Any, Final, NamedTuple, Protocol
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.brokers.address import BrokerAddress, Family
-from trailgate.brokers.kafka import KafkaReceiver
-from trailgate.brokers.receiver import Receiver, Window
 from trailgate.errors import BrokerError, BrokerRefusedError, OptionError, Where
+from trailgate.live.brokers.address import BrokerAddress, Family
+from trailgate.live.brokers.kafka import KafkaReceiver
+from trailgate.live.brokers.receiver import Receiver, Window
+from trailgate.live.files.journal import Journal, JournalOptions, Stored
 from trailgate.messages.bounds import Problem
 from trailgate.messages.messages import HeaderColumns, MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
-from trailgate.storage.live.journal import Journal, JournalOptions, Stored
 
 TIMESTAMP: Final = "JMSTimestamp"
 
@@ -523,9 +523,9 @@ class Row(NamedTuple):
 
 ROWS: Final[Mapping[Family, Row]] = MappingProxyType(
     {
-        Family.STOMP: Row("trailgate.brokers.stomp.receiver", "StompReceiver"),
-        Family.AMQP: Row("trailgate.brokers.amqp.receiver", "AmqpReceiver"),
-        Family.KAFKA: Row("trailgate.brokers.kafka", "KafkaReceiver", keeps_messages=True),
+        Family.STOMP: Row("trailgate.live.brokers.stomp.receiver", "StompReceiver"),
+        Family.AMQP: Row("trailgate.live.brokers.amqp.receiver", "AmqpReceiver"),
+        Family.KAFKA: Row("trailgate.live.brokers.kafka", "KafkaReceiver", keeps_messages=True),
     }
 )
 

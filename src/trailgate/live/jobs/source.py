@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from trailgate.brokers.address import (
+from trailgate.errors import OptionError, did_you_mean
+from trailgate.live.brokers.address import (
     KINDS,
     PROTOCOLS,
     QUEUE,
@@ -17,7 +18,6 @@ from trailgate.brokers.address import (
     parse_address,
     unknown_protocol,
 )
-from trailgate.errors import OptionError, did_you_mean
 
 URL: Final = "java.naming.provider.url"
 DESTINATION: Final = "jms.destination"

@@ -15,10 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.errors import StorageError, Where
-from trailgate.storage.files.listing import files_on_disk
-from trailgate.storage.files.quarantine import write_line
-from trailgate.storage.live.journal import Stored
-from trailgate.storage.live.journal_segments import (
+from trailgate.live.files.journal import Stored
+from trailgate.live.files.journal_segments import (
     IDS,
     SEGMENT,
     file_path,
@@ -27,6 +25,8 @@ from trailgate.storage.live.journal_segments import (
     segment_frames,
     walk_heads,
 )
+from trailgate.storage.files.listing import files_on_disk
+from trailgate.storage.files.quarantine import write_line
 
 RECEIPT = pa.timestamp("us", "UTC")
 SEGMENTS = pa.schema(

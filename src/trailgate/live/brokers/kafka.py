@@ -18,9 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.brokers.address import BrokerAddress, check_tls_files
-from trailgate.brokers.backoff import PATIENCE
-from trailgate.brokers.headers import (
+from trailgate.errors import (
+    BrokerError,
+    BrokerRefusedError,
+    MissingDependencyError,
+    OptionError,
+    Where,
+)
+from trailgate.jobs.backoff import PATIENCE
+from trailgate.live.brokers.address import BrokerAddress, check_tls_files
+from trailgate.live.brokers.headers import (
     BAD_HEADER,
     MESSAGE_ID,
     PERSISTENT,
@@ -29,14 +36,7 @@ from trailgate.brokers.headers import (
     last_of_each,
     repeat,
 )
-from trailgate.brokers.receiver import WINDOW, Window
-from trailgate.errors import (
-    BrokerError,
-    BrokerRefusedError,
-    MissingDependencyError,
-    OptionError,
-    Where,
-)
+from trailgate.live.brokers.receiver import WINDOW, Window
 from trailgate.messages.messages import RECEIVED, TOMBSTONE
 
 KEY: Final = "kafka.key"

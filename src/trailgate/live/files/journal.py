@@ -21,9 +21,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.columnar.digits import checksums
 from trailgate.columnar.rows import byte_view
 from trailgate.errors import BrokerError, StorageError, Where
-from trailgate.messages.metadata import REMEMBERED
-from trailgate.storage.files.durable import lock, sync_folder, write_whole, writing
-from trailgate.storage.live.journal_segments import (
+from trailgate.live.files.journal_segments import (
     HEAD,
     IDS,
     SEGMENT,
@@ -35,6 +33,8 @@ from trailgate.storage.live.journal_segments import (
     read_frames,
     segment_frames,
 )
+from trailgate.messages.metadata import REMEMBERED
+from trailgate.storage.files.durable import lock, sync_folder, write_whole, writing
 
 # The rows of a file of ids: the CRC-32 of the body beside each id. Files of earlier versions do not have it.
 IDS_SCHEMA: Final = pa.schema([pa.field("id", pa.string()), pa.field("checksum", pa.int64())])

@@ -38,12 +38,7 @@ def command(
     format: RowFormat = Format.TABLE,  # noqa: A002  the option's name
 ) -> None:
     """Show what a journal holds, or write its messages as JSON lines."""
-    from trailgate.storage.live.journal_reader import (
-        find_journal,
-        lines_of,
-        messages_of,
-        segments_of,
-    )
+    from trailgate.live.files.journal_reader import find_journal, lines_of, messages_of, segments_of
     from trailgate.terminal.rows import RowForm, print_batches
 
     folder = find_journal(path)

@@ -20,18 +20,18 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from trailgate.brokers.address import BrokerAddress
 from trailgate.capture.capture import Capture
 from trailgate.errors import DecodeError, OptionError, StorageError, TrailgateError, Where
 from trailgate.jobs.capture.ranges import encode_or_blame
-from trailgate.jobs.receive.feed import ComparedIds, Feed, Link, Part, ReceivingAhead, feed_of
-from trailgate.jobs.receive.units import HELD_BYTES, Taken, Units
+from trailgate.live.brokers.address import BrokerAddress
+from trailgate.live.files.journal import JournalOptions
+from trailgate.live.jobs.feed import ComparedIds, Feed, Link, Part, ReceivingAhead, feed_of
+from trailgate.live.jobs.units import HELD_BYTES, Taken, Units
 from trailgate.messages.messages import RECEIVED, MessageBatch, as_messages
 from trailgate.messages.metadata import JMS_MESSAGE_ID, MessageIdRule, message_id_kind
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.quarantine import append_lines, read_line
 from trailgate.storage.live.appender import TrailAppender
-from trailgate.storage.live.journal import JournalOptions
 from trailgate.storage.live.live_trail import AppendOptions
 from trailgate.storage.live.recovery import Skipped
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations

@@ -15,11 +15,11 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
-from trailgate.brokers.receiver import CONNECT_SECONDS, Connection
-from trailgate.brokers.stomp import kernels
-from trailgate.brokers.stomp.frames import FrameReader, Frames, encode_frame
 from trailgate.errors import BrokerError, OptionError, Where
+from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
+from trailgate.live.brokers.receiver import CONNECT_SECONDS, Connection
+from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.frames import FrameReader, Frames, encode_frame
 
 AHEAD_BYTES: Final = 8 << 20  # what Artemis sends ahead: its own default, 10 KiB, is eight messages
 AHEAD: Final = 1000  # messages that Classic sends ahead, as its JMS clients have it

@@ -12,8 +12,8 @@ from typing import Any, Final, Self
 
 from trailgate.errors import OptionError, Where
 from trailgate.jobs.metrics import COUNTER, GAUGE, Metric
-from trailgate.jobs.receive.feed import Link
-from trailgate.jobs.receive.run import BatchReport
+from trailgate.live.jobs.feed import Link
+from trailgate.live.jobs.run import BatchReport
 from trailgate.storage.writing.table_writing import Counts, add_counts
 
 SUMMED: Final = (

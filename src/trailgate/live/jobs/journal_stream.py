@@ -18,18 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import Longs
-from trailgate.brokers.receiver import Receiver
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import TrailgateError
-from trailgate.jobs.receive.feed import Part
-from trailgate.jobs.receive.units import Units
+from trailgate.live.brokers.receiver import Receiver
+from trailgate.live.files.journal import Journal, JournalOptions, Stored
+from trailgate.live.files.journal_reader import JournalIndex, JournalRange
+from trailgate.live.jobs.feed import Part
+from trailgate.live.jobs.units import Units
 from trailgate.messages.bounds import Problem, TransactionState
 from trailgate.messages.messages import MessageBatch, as_messages
 from trailgate.messages.metadata import MessageIdRule, MessageIds
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import write_whole, writing
-from trailgate.storage.live.journal import Journal, JournalOptions, Stored
-from trailgate.storage.live.journal_reader import JournalIndex, JournalRange
 
 LOOKED_AT: Final = 256  # messages at first, in which the last transaction is looked for
 FACTOR: Final = 4

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs
-from trailgate.brokers.headers import (
+from trailgate.columnar.gather import gather
+from trailgate.live.brokers.headers import (
     BAD_HEADER,
     CONVERSIONS,
     HIDDEN,
@@ -24,10 +25,9 @@ from trailgate.brokers.headers import (
     repeat,
     value_of_each,
 )
-from trailgate.brokers.stomp import kernels
-from trailgate.brokers.stomp.connection import Dialect
-from trailgate.brokers.stomp.frames import Frames, unescape
-from trailgate.columnar.gather import gather
+from trailgate.live.brokers.stomp import kernels
+from trailgate.live.brokers.stomp.connection import Dialect
+from trailgate.live.brokers.stomp.frames import Frames, unescape
 from trailgate.messages.messages import RECEIVED
 
 NATIVE_ID: Final = "NATIVE_MESSAGE_ID"  # Artemis: the JMS id of a message that came by AMQP

@@ -21,7 +21,7 @@ from trailgate.arrays import Longs, Mask
 from trailgate.capture.capture import Parsed
 from trailgate.errors import TrailgateError
 from trailgate.jobs.capture.ranges import OTHERS, encode_or_blame, reasons_of_units
-from trailgate.jobs.receive.feed import Part
+from trailgate.live.jobs.feed import Part
 from trailgate.model.changes import ChangeBatch
 from trailgate.storage.files.durable import writing
 from trailgate.storage.files.quarantine import write_line

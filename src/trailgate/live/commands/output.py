@@ -14,9 +14,9 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
 
 from trailgate.jobs.metrics import MetricsOutput, metrics_output
-from trailgate.jobs.receive.feed import Link
-from trailgate.jobs.receive.metrics import Reporter, ReportOptions, Statistics, as_text
-from trailgate.jobs.receive.run import BatchReport, LiveCapture, RepairSummary
+from trailgate.live.jobs.feed import Link
+from trailgate.live.jobs.metrics import Reporter, ReportOptions, Statistics, as_text
+from trailgate.live.jobs.run import BatchReport, LiveCapture, RepairSummary
 from trailgate.terminal.counts import age_text, counts_table, many
 from trailgate.terminal.layout import print_rows
 from trailgate.terminal.live_view import (

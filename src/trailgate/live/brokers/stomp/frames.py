@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 
 from trailgate.arrays import Longs, Octets
-from trailgate.brokers.stomp import kernels
 from trailgate.errors import BrokerError, Where
+from trailgate.live.brokers.stomp import kernels
 
 ROOM: Final = 1 << 18  # bytes that are received at once
 FRAMES: Final = 4096  # frames that are found at once

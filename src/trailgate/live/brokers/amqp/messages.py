@@ -16,8 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import Longs, Mask, Octets
-from trailgate.brokers.amqp import kernels
-from trailgate.brokers.headers import (
+from trailgate.columnar.digits import LOWER, to_hex
+from trailgate.columnar.gather import NO_NULLS, column, gather
+from trailgate.columnar.rows import byte_view
+from trailgate.live.brokers.amqp import kernels
+from trailgate.live.brokers.headers import (
     BAD_HEADER,
     DELIVERY_COUNT,
     HIDDEN_PREFIXES,
@@ -34,9 +37,6 @@ from trailgate.brokers.headers import (
     repeat,
     value_of_each,
 )
-from trailgate.columnar.digits import LOWER, to_hex
-from trailgate.columnar.gather import NO_NULLS, column, gather
-from trailgate.columnar.rows import byte_view
 from trailgate.messages.messages import RECEIVED
 
 # AMQP 1.0, part 1, section 1.6: each kind's name, and the codes of its constructors.

@@ -27,18 +27,16 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from trailgate.brokers.address import BrokerAddress
 from trailgate.capture.capture import Capture
 from trailgate.errors import OptionError, StorageError, Where
 from trailgate.jobs.capture.loading import Loaded, load, warn_ignored
 from trailgate.jobs.capture.options import Extract, IgnoreUnsupported, OnError
-from trailgate.jobs.receive.feed import check_journalled, receiver_of
-from trailgate.jobs.receive.journal_stream import (
-    StoringReceiver,
-    TransactionBorders,
-    operations_of,
-)
-from trailgate.jobs.receive.source import URL, broker_address
+from trailgate.live.brokers.address import BrokerAddress
+from trailgate.live.files.journal import Stored
+from trailgate.live.files.journal_reader import JournalIndex, JournalRange
+from trailgate.live.jobs.feed import check_journalled, receiver_of
+from trailgate.live.jobs.journal_stream import StoringReceiver, TransactionBorders, operations_of
+from trailgate.live.jobs.source import URL, broker_address
 from trailgate.messages.metadata import MessageIdRule
 from trailgate.model.shapes import Projection
 from trailgate.options import COUNT, FLAG, NAMES, PATH, TEXT, Option, Options, row_of
@@ -46,8 +44,6 @@ from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths
 from trailgate.spark.sources import Offset, Rows, Source
 from trailgate.storage.files.found_files import is_pattern
-from trailgate.storage.live.journal import Stored
-from trailgate.storage.live.journal_reader import JournalIndex, JournalRange
 
 SPLIT_BYTES: Final = 16 << 20
 IDLE_SECONDS: Final = 2

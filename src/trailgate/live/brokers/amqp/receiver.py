@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from trailgate.arrays import Longs
-from trailgate.brokers.address import QUEUE, TOPIC, BrokerAddress
-from trailgate.brokers.amqp.messages import find_messages, received_messages
-from trailgate.brokers.receiver import CONNECT_SECONDS, Connection, Reconnecting, Window
 from trailgate.errors import BrokerError, MissingDependencyError
+from trailgate.live.brokers.address import QUEUE, TOPIC, BrokerAddress
+from trailgate.live.brokers.amqp.messages import find_messages, received_messages
+from trailgate.live.brokers.receiver import CONNECT_SECONDS, Connection, Reconnecting, Window
 
 
 def proton() -> Any:
