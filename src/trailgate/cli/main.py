@@ -50,6 +50,7 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "apply": "trailgate.apply.commands.apply",
         "journal": "trailgate.live.commands.journal",
+        "publish": "trailgate.publish.command",
         "sql": "trailgate.sql.command",
     }
 )

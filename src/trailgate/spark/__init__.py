@@ -14,11 +14,11 @@ from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
     from trailgate.apply.spark.trail import apply
+    from trailgate.publish.spark import publish
     from trailgate.spark.frames import read_messages, read_trail
     from trailgate.spark.jobs import capture_runner
     from trailgate.spark.local_session import register, session
     from trailgate.spark.message_frames import capture
-    from trailgate.spark.publishing import publish
     from trailgate.spark.record_frames import decode_copybook, read_records, record_counts
     from trailgate.spark.record_jobs import verify_records
 
@@ -43,7 +43,7 @@ _MODULES = MappingProxyType(
         "capture": "trailgate.spark.message_frames",
         "capture_runner": "trailgate.spark.jobs",
         "decode_copybook": "trailgate.spark.record_frames",
-        "publish": "trailgate.spark.publishing",
+        "publish": "trailgate.publish.spark",
         "read_messages": "trailgate.spark.frames",
         "read_records": "trailgate.spark.record_frames",
         "read_trail": "trailgate.spark.frames",

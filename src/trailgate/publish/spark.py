@@ -11,13 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from trailgate.capture.formats import publish_options, writer_for
 from trailgate.errors import OptionError
-from trailgate.jobs.publishing import plan, read_changes
 from trailgate.messages.publishing import Messages, PublishOptions, WholeTransactions
 from trailgate.model.changes import OPERATIONS_SCHEMA
 from trailgate.model.operations_table import from_operations
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments
+from trailgate.publish.job import plan, read_changes
 from trailgate.spark.errors import as_expected, brief_rows
 from trailgate.spark.sources import map_parts, spark_schema
 from trailgate.spark.trail import AHEAD

@@ -22,16 +22,16 @@ from trailgate.model.changes import ChangeBatch
 from trailgate.model.table_patterns import TablePatterns
 from trailgate.model.transactions import RemainingOperations, rows_to_last_end
 from trailgate.options import check_arguments
-from trailgate.storage.files.trail_files import TrailFiles, find_trail
-from trailgate.storage.reading.options import POSITION, ReadOptions
-from trailgate.storage.reading.splits import SplitReader, TrailSplit
-from trailgate.storage.reading.trails import plan_reading
-from trailgate.storage.writing.message_folders import (
+from trailgate.publish.senders.folder import (
     MessageFileWriter,
     Published,
     check_folder,
     message_folder,
 )
+from trailgate.storage.files.trail_files import TrailFiles, find_trail
+from trailgate.storage.reading.options import POSITION, ReadOptions
+from trailgate.storage.reading.splits import SplitReader, TrailSplit
+from trailgate.storage.reading.trails import plan_reading
 from trailgate.storage.writing.table_writing import Counts, add_counts, count_operations
 
 

@@ -23,7 +23,7 @@ from trailgate.terminal.options import (
 from trailgate.terminal.output import done_already, progress_bar, say
 
 if TYPE_CHECKING:
-    from trailgate.jobs.publishing import PublishSummary
+    from trailgate.publish.job import PublishSummary
 EXAMPLES: Final = (
     "trailgate publish dirdat/ot --to out/ --format json",
     "trailgate publish dirdat/ot --to out/ --format debezium --tables 'HR.*'",
@@ -62,7 +62,7 @@ class PublishArguments:
 @takes
 def command(trail: TrailPath, given: PublishArguments) -> None:
     """Publish the operations of a trail as messages."""
-    from trailgate.jobs.publishing import publish_trail
+    from trailgate.publish.job import publish_trail
     from trailgate.storage.files.trail_files import find_trail
 
     found = find_trail(trail, given.definitions)
