@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from trailgate.expressions.selection import CaptureRules
     from trailgate.jobs.capture.job import CaptureSummary, capture_files
     from trailgate.jobs.capture.loading import load_capture, messages_from
-    from trailgate.jobs.record_files import read_records
-    from trailgate.jobs.record_verify import RecordsReport, verify_records
-    from trailgate.jobs.record_writing import write_records
     from trailgate.jobs.redacting import RedactSummary, redact_trail
+    from trailgate.mainframe.jobs.reading import read_records
+    from trailgate.mainframe.jobs.verifying import RecordsReport, verify_records
+    from trailgate.mainframe.jobs.writing import write_records
     from trailgate.messages.bounds import Problem, TransactionState
     from trailgate.messages.messages import MessageBatch
     from trailgate.model.changes import ChangeBatch
@@ -153,10 +153,10 @@ _MODULES = MappingProxyType(
         "RedactSummary": "trailgate.jobs.redacting",
         "redact_trail": "trailgate.jobs.redacting",
         "query": "trailgate.sql.job",
-        "read_records": "trailgate.jobs.record_files",
-        "RecordsReport": "trailgate.jobs.record_verify",
-        "verify_records": "trailgate.jobs.record_verify",
-        "write_records": "trailgate.jobs.record_writing",
+        "read_records": "trailgate.mainframe.jobs.reading",
+        "RecordsReport": "trailgate.mainframe.jobs.verifying",
+        "verify_records": "trailgate.mainframe.jobs.verifying",
+        "write_records": "trailgate.mainframe.jobs.writing",
         "read_trail": "trailgate.storage.reading.trails",
     }
 )

@@ -51,6 +51,8 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "apply": "trailgate.apply.commands.apply",
         "journal": "trailgate.live.commands.journal",
         "publish": "trailgate.publish.command",
+        "copybook": "trailgate.mainframe.commands.copybook",
+        "records": "trailgate.mainframe.commands.records",
         "sql": "trailgate.sql.command",
     }
 )

@@ -235,7 +235,7 @@ def _user_options(scratch: Path) -> tuple[str, ...]:
 FORMATS: Final = (
     ("trailgate.spark.trail", "TrailSource"),
     ("trailgate.spark.messages", "MessageCaptureSource"),
-    ("trailgate.spark.copybook", "CopybookSource"),
+    ("trailgate.mainframe.spark.reader", "CopybookSource"),
     ("trailgate.apply.spark.writer", "ApplySink"),
 )
 STREAMED: Final = (("trailgate.live.spark", "JmsSource"),)  # where Spark can limit batches

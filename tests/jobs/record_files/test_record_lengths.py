@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from framed_files import split_rows
 from laws import examples
 from trailgate.errors import DecodeError, OptionError, TruncatedError
-from trailgate.jobs.record_files import read_records
-from trailgate.jobs.record_writing import write_records
+from trailgate.mainframe.jobs.reading import read_records
+from trailgate.mainframe.jobs.writing import write_records
 
 USAGES = {
     "PIC 9(4)": b"\xf0\xf0\xf0",

@@ -148,10 +148,10 @@ def _read_all(paths: Sequence[str], given: CopybookArguments) -> dict[str, list[
 
 def _schema_text(paths: Sequence[str], given: CopybookArguments, form: str) -> str:
     """Return the schema of what is read by copybooks and options: of several records, or kinds, one for each."""
-    from trailgate.cli.schemas import FORMS
     from trailgate.cobol.records.decoding import Shape
-    from trailgate.jobs.record_files import record_schemas
-    from trailgate.jobs.record_options import OPTIONS
+    from trailgate.mainframe.commands.schemas import FORMS
+    from trailgate.mainframe.jobs.options import OPTIONS
+    from trailgate.mainframe.jobs.reading import record_schemas
 
     auto = given.source_format is SourceFormat.AUTO
     flags = {

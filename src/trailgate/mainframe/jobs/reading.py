@@ -16,11 +16,7 @@ import pyarrow as pa
 
 from trailgate.arrays import CHUNK
 from trailgate.cobol.copybook.items import counter_keys
-from trailgate.cobol.copybook.layouts import (
-    Dialect,
-    Field,
-    Layout,
-)
+from trailgate.cobol.copybook.layouts import Dialect, Field, Layout
 from trailgate.cobol.copybook.names import ColumnNames
 from trailgate.cobol.copybook.reader import read_copybook
 from trailgate.cobol.records.added_columns import FILE_COLUMN, NUMBER_COLUMN, OFFSET_COLUMN
@@ -42,27 +38,8 @@ from trailgate.cobol.records.record_kinds import KindsDecoder, SegmentDecoder
 from trailgate.cobol.records.segments import layout_named
 from trailgate.cobol.values.codec import ValueOptions
 from trailgate.cobol.values.text import has_pages_of_its_own
-from trailgate.errors import (
-    OptionError,
-    TrailgateError,
-    Where,
-    did_you_mean,
-    mask_logins,
-)
-from trailgate.jobs.record_framing import check_formats, framing_of, without_ends
-from trailgate.jobs.record_options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
-from trailgate.jobs.record_texts import known_kinds
-from trailgate.options import (
-    list_names,
-)
-from trailgate.storage.files.found_files import (
-    Addresses,
-    check_folder,
-    copy_members,
-    folder_of,
-    read_source,
-)
-from trailgate.storage.reading.record_files import (
+from trailgate.errors import OptionError, TrailgateError, Where, did_you_mean, mask_logins
+from trailgate.mainframe.files.record_files import (
     SPLIT_BYTES,
     WHOLE_FILE,
     RecordSplit,
@@ -70,6 +47,17 @@ from trailgate.storage.reading.record_files import (
     find_record_files,
     plan_record_splits,
     read_record_split,
+)
+from trailgate.mainframe.framing import check_formats, framing_of, without_ends
+from trailgate.mainframe.jobs.option_texts import known_kinds
+from trailgate.mainframe.jobs.options import COLUMN_OPTIONS, OPTIONS, RecordKeywords, with_base
+from trailgate.options import list_names
+from trailgate.storage.files.found_files import (
+    Addresses,
+    check_folder,
+    copy_members,
+    folder_of,
+    read_source,
 )
 
 _ADDED: Final[Mapping[str, str]] = MappingProxyType(

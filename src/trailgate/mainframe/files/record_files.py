@@ -14,13 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.arrays import CHUNK, Longs
-from trailgate.cobol.records.framing import (
-    FrameKind,
-    Frames,
-    Framing,
-    common_begin,
-    find_frames,
-)
+from trailgate.cobol.records.framing import FrameKind, Frames, Framing, common_begin, find_frames
 from trailgate.columnar.rows import octets
 from trailgate.errors import (
     DecodeError,
@@ -30,10 +24,10 @@ from trailgate.errors import (
     Where,
     mask_logins,
 )
+from trailgate.mainframe.files.record_index import Cut, IndexKey, KeptIndex, RecordIndex
 from trailgate.storage.files.addresses import absolute
 from trailgate.storage.files.found_files import Addresses, addresses_of, even_step, find_files
 from trailgate.storage.files.opened_file import CompressedFile, OpenedFile, codec_of
-from trailgate.storage.reading.record_index import Cut, IndexKey, KeptIndex, RecordIndex
 
 SPLIT_BYTES: Final = 64 << 20
 WHOLE_FILE: Final = 1 << 61  # bytes of a split that no file has

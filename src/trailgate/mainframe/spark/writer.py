@@ -15,9 +15,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from trailgate.errors import OptionError
-from trailgate.jobs.part_folder import WrittenPart
-from trailgate.jobs.record_options import with_base
-from trailgate.jobs.record_writing import WRITING, WritingJob, WritingOptions, prepare_writing
+from trailgate.mainframe.jobs.options import with_base
+from trailgate.mainframe.jobs.part_folder import WrittenPart
+from trailgate.mainframe.jobs.writing import WRITING, WritingJob, WritingOptions, prepare_writing
 from trailgate.options import Options
 from trailgate.spark.errors import arrow_schema, with_brief_errors
 from trailgate.spark.options import BASE, one_path, read_with_paths

@@ -1,6 +1,6 @@
 """Columns written as files of records by a copybook: one new file, or parts of a new folder (docs/copybook.md, "Write files of records").
 
-A file is written under another name, which it loses when it is complete. Parts are staged by tasks and published together (``jobs/part_folder.py``).
+A file is written under another name, which it loses when it is complete. Parts are staged by tasks and published together (``mainframe/jobs/part_folder.py``).
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from trailgate.errors import (
     Where,
     mask_logins,
 )
-from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder
-from trailgate.jobs.record_files import CopybookOptions
-from trailgate.jobs.record_framing import check_formats
-from trailgate.jobs.record_options import OPTIONS, RecordKeywords, with_base
-from trailgate.jobs.record_texts import read_pairs
+from trailgate.mainframe.files.row_files import find_row_files, read_rows
+from trailgate.mainframe.framing import check_formats
+from trailgate.mainframe.jobs.option_texts import read_pairs
+from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords, with_base
+from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder
+from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.options import COUNT, Kind, Option, Options, instance, list_names
 from trailgate.storage.files.addresses import Address, locate
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.files.opened_file import codec_of
-from trailgate.storage.reading.row_files import find_row_files, read_rows
 
 
 class WritingKeywords(RecordKeywords, total=False):

@@ -14,7 +14,7 @@ from trailgate.terminal.output import printable, say
 from trailgate.terminal.rows import Paint, Row, RowForm, cell_text
 
 if TYPE_CHECKING:
-    from trailgate.jobs.record_verify import BadPlace, RecordsReport
+    from trailgate.mainframe.jobs.verifying import BadPlace, RecordsReport
 
 BYTES: Final = 16  # of a field that are shown
 

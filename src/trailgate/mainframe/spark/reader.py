@@ -15,14 +15,14 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceReader, Inpu
 from pyspark.sql.types import StructType
 
 from trailgate.cobol.records.fields import Tally
-from trailgate.jobs.record_files import CopybookOptions, read_splits
-from trailgate.jobs.record_options import OPTIONS, with_base
+from trailgate.mainframe.files.record_files import RecordSplit
+from trailgate.mainframe.jobs.options import OPTIONS, with_base
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_splits
 from trailgate.model.shapes import names_of
 from trailgate.options import Options
 from trailgate.spark.errors import with_brief_errors
 from trailgate.spark.options import BASE, read_with_paths
 from trailgate.spark.sources import Rows, Source
-from trailgate.storage.reading.record_files import RecordSplit
 
 ON_SPARK: Final = Options("copybook", (*OPTIONS, BASE))
 PACKED: Final = 256  # small files that one task reads at most
@@ -92,7 +92,7 @@ class CopybookSource(Source):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
         """Return the batch writer."""
-        from trailgate.spark.copybook_sink import copybook_writer  # noqa: PLC0415  not to read
+        from trailgate.mainframe.spark.writer import copybook_writer  # noqa: PLC0415  not to read
 
         return copybook_writer(self.options, schema, self.folder, overwrite=overwrite)
 

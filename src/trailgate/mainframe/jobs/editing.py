@@ -16,13 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trailgate.arrays import CHUNK, Octets
-from trailgate.cobol.copybook.items import (
-    Item,
-    columns_below,
-    counter_keys,
-    key_among,
-    place_items,
-)
+from trailgate.cobol.copybook.items import Item, columns_below, counter_keys, key_among, place_items
 from trailgate.cobol.copybook.layouts import Layout
 from trailgate.cobol.records.added_columns import RAW_COLUMN
 from trailgate.cobol.records.decoding import RecordDecoder, Shape, Surplus
@@ -44,14 +38,7 @@ from trailgate.errors import (
 from trailgate.expressions.evaluation import no_rows, strings
 from trailgate.expressions.parser import parse_value
 from trailgate.expressions.syntax import Expression
-from trailgate.jobs.part_folder import WrittenPart, part_folder, publishing
-from trailgate.jobs.record_writing import WritingOptions, new_file
-from trailgate.model.changes import INSERT, WHOLE, ChangeBlock, StateColumn
-from trailgate.model.tables import Column, Table
-from trailgate.storage.files.addresses import name_of
-from trailgate.storage.files.found_files import Addresses, addresses_of
-from trailgate.storage.files.opened_file import OpenedFile
-from trailgate.storage.reading.record_files import (
+from trailgate.mainframe.files.record_files import (
     WHOLE_FILE,
     RecordFile,
     RecordSplit,
@@ -59,6 +46,13 @@ from trailgate.storage.reading.record_files import (
     plan_record_splits,
     read_record_split,
 )
+from trailgate.mainframe.jobs.part_folder import WrittenPart, part_folder, publishing
+from trailgate.mainframe.jobs.writing import WritingOptions, new_file
+from trailgate.model.changes import INSERT, WHOLE, ChangeBlock, StateColumn
+from trailgate.model.tables import Column, Table
+from trailgate.storage.files.addresses import name_of
+from trailgate.storage.files.found_files import Addresses, addresses_of
+from trailgate.storage.files.opened_file import OpenedFile
 
 OF_OPERATIONS: Final = ("GETENV", "TOKEN", "COLSTAT")
 TEXT, NUMBER, HEX = (64, 0), (64, 3), (64, 4)  # types and sub types of columns

@@ -15,19 +15,14 @@ from trailgate.cobol.copybook.layouts import (
     SourceFormat,
 )
 from trailgate.cobol.copybook.names import Filler, Names
-from trailgate.cobol.records.decoding import (
-    Depending,
-    OnError,
-    Shape,
-    Short,
-    Surplus,
-)
+from trailgate.cobol.records.decoding import Depending, OnError, Shape, Short, Surplus
 from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.records.nested_kinds import Children, Orphans
 from trailgate.cobol.records.segments import SegmentLength
 from trailgate.cobol.values.codec import Blank, Integers, Numbers, Padding
-from trailgate.jobs.record_framing import LENGTH_WIDTH
-from trailgate.jobs.record_texts import (
+from trailgate.mainframe.files.record_files import SPLIT_BYTES, Search
+from trailgate.mainframe.framing import LENGTH_WIDTH
+from trailgate.mainframe.jobs.option_texts import (
     CONSTANTS,
     COUNTS,
     DELIMITER,
@@ -42,23 +37,8 @@ from trailgate.jobs.record_texts import (
     RENAMED,
     TRIM,
 )
-from trailgate.options import (
-    COUNT,
-    FLAG,
-    NAMES,
-    PATH,
-    PATHS,
-    TEXT,
-    WHOLE,
-    Option,
-    Options,
-    choice,
-)
+from trailgate.options import COUNT, FLAG, NAMES, PATH, PATHS, TEXT, WHOLE, Option, Options, choice
 from trailgate.storage.files.addresses import Address, absolute_value
-from trailgate.storage.reading.record_files import (
-    SPLIT_BYTES,
-    Search,
-)
 
 
 class CopybookKeywords(TypedDict, total=False):

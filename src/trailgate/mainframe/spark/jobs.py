@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 
 from trailgate.cobol.records.fields import Tally
 from trailgate.errors import TrailgateError
-from trailgate.jobs.parquet import ParquetJob, count_records, write_part
-from trailgate.jobs.part_folder import WrittenPart, publishing
-from trailgate.jobs.record_options import OPTIONS, RecordKeywords
-from trailgate.jobs.record_verify import (
+from trailgate.mainframe.files.record_files import RecordSplit
+from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
+from trailgate.mainframe.jobs.parquet import ParquetJob, count_records, write_part
+from trailgate.mainframe.jobs.part_folder import WrittenPart, publishing
+from trailgate.mainframe.jobs.verifying import (
     SHOWN,
     Findings,
     RecordsReport,
@@ -23,12 +24,11 @@ from trailgate.jobs.record_verify import (
     prepare_verify,
     verify_splits,
 )
+from trailgate.mainframe.spark.reader import FileOptions, pack_splits
 from trailgate.options import check_arguments, list_names
-from trailgate.spark.copybook import FileOptions, pack_splits
 from trailgate.spark.jobs import on_session, run_numbered
 from trailgate.storage.files.addresses import Address
 from trailgate.storage.files.found_files import Addresses, addresses_of
-from trailgate.storage.reading.record_files import RecordSplit
 
 
 def run_parquet(spark: SparkSession | str, job: ParquetJob, tally: Tally | None = None) -> int:

@@ -17,8 +17,8 @@ from pyspark.sql.functions import arrow_udf, col
 
 from trailgate.cobol.records.fields import Tally, records_at
 from trailgate.errors import OptionError
-from trailgate.jobs.record_files import CopybookOptions
-from trailgate.jobs.record_options import OPTIONS, CopybookKeywords, RecordKeywords
+from trailgate.mainframe.jobs.options import OPTIONS, CopybookKeywords, RecordKeywords
+from trailgate.mainframe.jobs.reading import CopybookOptions
 from trailgate.options import check_arguments, list_names
 from trailgate.spark.errors import arrow_schema, brief_errors
 from trailgate.spark.frames import frame_of
@@ -43,7 +43,7 @@ def read_records(
 
     To ``counts``, which ``record_counts`` makes, is added what the options of values decided on whenever the frame is read.
     """
-    from trailgate.spark.copybook import CopybookSource  # noqa: PLC0415
+    from trailgate.mainframe.spark.reader import CopybookSource  # noqa: PLC0415
 
     named = {"copybook": copybook, "base": base, **options}
     return frame_of(spark, CopybookSource, path, named, counts)

@@ -27,7 +27,7 @@ _CHARACTER: Final = {"text": 1, "national": 2, "utf-8": 1, "dbcs": 1}
 
 def spark_text(schemas: Schemas) -> str:
     """Return JSON that ``StructType.fromJson`` takes; of several records an object with one for each."""
-    from trailgate.spark.sources import spark_schema  # noqa: PLC0415  only for this form
+    from trailgate.spark.sources import spark_schema
 
     made = {name: spark_schema(schema).jsonValue() for name, schema in schemas.items()}
     return _json(next(iter(made.values())) if len(made) == 1 else made)

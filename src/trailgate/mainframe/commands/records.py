@@ -16,8 +16,8 @@ from trailgate.terminal.output import done_already, progress_bar, quiet_pipe, sa
 from trailgate.terminal.standard_input import is_stream, kept_input
 
 if TYPE_CHECKING:
-    from trailgate.jobs.record_files import CopybookOptions
-    from trailgate.jobs.record_writing import WritingOptions
+    from trailgate.mainframe.jobs.reading import CopybookOptions
+    from trailgate.mainframe.jobs.writing import WritingOptions
 
 TABLE_ROWS: Final = 20  # that a table shows by default
 EXAMPLES: Final = (
@@ -83,7 +83,7 @@ def command(
         _write_records(path, given)
         return
     from trailgate.cobol.records.decoding import Shape
-    from trailgate.jobs.record_files import CopybookOptions
+    from trailgate.mainframe.jobs.reading import CopybookOptions
     from trailgate.storage.files.addresses import absolute
 
     to, base = given.to, given.base
@@ -113,7 +113,7 @@ def command(
 
 
 def _write_records(path: list[str], given: RecordsArguments) -> None:
-    from trailgate.jobs.record_writing import WritingOptions
+    from trailgate.mainframe.jobs.writing import WritingOptions
     from trailgate.storage.files.addresses import absolute
 
     flag = "--set" if given.set else "--write"
@@ -138,7 +138,7 @@ def _write_records(path: list[str], given: RecordsArguments) -> None:
 
 
 def _new_file(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
-    from trailgate.jobs.record_writing import rows_of, write_file
+    from trailgate.mainframe.jobs.writing import rows_of, write_file
     from trailgate.terminal.rows import limit_rows
 
     count = write_file(limit_rows(rows_of(path, options), given.limit), to, options)
@@ -146,7 +146,7 @@ def _new_file(path: list[str], to: str, given: RecordsArguments, options: Writin
 
 
 def _set_fields(path: list[str], to: str, given: RecordsArguments, options: WritingOptions) -> str:
-    from trailgate.jobs.record_editing import edit_records
+    from trailgate.mainframe.jobs.editing import edit_records
 
     if given.limit is not None:
         raise OptionError("--limit is not for --set: files are written whole")
@@ -155,10 +155,10 @@ def _set_fields(path: list[str], to: str, given: RecordsArguments, options: Writ
 
 
 def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
-    from trailgate.cli.records_output import form_of_kinds
     from trailgate.cobol.records.fields import Tally
     from trailgate.cobol.records.record_kinds import KindsDecoder
-    from trailgate.jobs.record_files import read_all_records
+    from trailgate.mainframe.commands.output import form_of_kinds
+    from trailgate.mainframe.jobs.reading import read_all_records
     from trailgate.terminal.rows import RowForm, print_batches
 
     first = given.limit
@@ -178,13 +178,13 @@ def _print(path: list[str], options: CopybookOptions, given: RecordsArguments) -
 
 def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) -> None:
     """Print what is bad; exits with 1 where anything is."""
-    from trailgate.cli.records_output import print_report, report_values
-    from trailgate.jobs.record_verify import SHOWN, prepare_verify, verify_files
+    from trailgate.mainframe.commands.output import print_report, report_values
+    from trailgate.mainframe.jobs.verifying import SHOWN, prepare_verify, verify_files
 
     as_json = given.format is Format.JSON
     places = SHOWN if given.limit is None else given.limit
     if given.master is not None:
-        from trailgate.spark.record_jobs import run_verify
+        from trailgate.mainframe.spark.jobs import run_verify
 
         found = run_verify(given.master, prepare_verify(path, options, places))
     else:
@@ -201,14 +201,14 @@ def _verify(path: list[str], options: CopybookOptions, given: RecordsArguments) 
 
 def _write(path: list[str], to: str, options: CopybookOptions, master: str | None) -> None:
     from trailgate.cobol.records.fields import Tally
-    from trailgate.jobs.parquet import prepare_parquet, run_local
+    from trailgate.mainframe.jobs.parquet import prepare_parquet, run_local
 
     tally = Tally()
     job = prepare_parquet(path, to, options)
     if master is None:
         rows = run_local(job, tally)
     else:
-        from trailgate.spark.record_jobs import run_parquet
+        from trailgate.mainframe.spark.jobs import run_parquet
 
         rows = run_parquet(master, job, tally)
     with done_already():

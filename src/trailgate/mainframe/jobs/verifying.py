@@ -21,17 +21,17 @@ from trailgate.cobol.records.framing import FrameKind
 from trailgate.cobol.values.codec import Why
 from trailgate.columnar.rows import windows
 from trailgate.errors import TrailgateError, mask_logins
-from trailgate.jobs.record_files import CopybookOptions, Decoder, records_of_split
-from trailgate.jobs.record_options import OPTIONS, RecordKeywords
-from trailgate.options import list_names
-from trailgate.storage.files.found_files import Addresses
-from trailgate.storage.reading.record_files import (
+from trailgate.mainframe.files.record_files import (
     WHOLE_FILE,
     RecordFile,
     RecordSplit,
     find_record_files,
     plan_record_splits,
 )
+from trailgate.mainframe.jobs.options import OPTIONS, RecordKeywords
+from trailgate.mainframe.jobs.reading import CopybookOptions, Decoder, records_of_split
+from trailgate.options import list_names
+from trailgate.storage.files.found_files import Addresses
 
 SHOWN: Final = 3  # places of a field and a reason
 Progress = Callable[[int, int], None]

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trailgate.cobol.records.fields import PolicyCounts
-from trailgate.jobs.part_folder import PartFolder, WrittenPart, part_folder, publishing
-from trailgate.jobs.record_files import CopybookOptions, read_tables, table_schemas
+from trailgate.mainframe.files.record_files import RecordSplit
+from trailgate.mainframe.jobs.part_folder import PartFolder, WrittenPart, part_folder, publishing
+from trailgate.mainframe.jobs.reading import CopybookOptions, read_tables, table_schemas
 from trailgate.storage.files.found_files import Addresses
 from trailgate.storage.publish.protocol import StagedFile
-from trailgate.storage.reading.record_files import RecordSplit
 
 ROW_GROUP_BYTES: Final = 64 << 20  # of Arrow columns, before they are encoded
 
