@@ -53,6 +53,12 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "publish": "trailgate.publish.command",
         "copybook": "trailgate.mainframe.commands.copybook",
         "records": "trailgate.mainframe.commands.records",
+        "browse": "trailgate.browse.commands.browse",
+        "logdump": "trailgate.logdump.command",
+        "report": "trailgate.browse.commands.report",
+        "browse": "trailgate.browse.commands.browse",
+        "logdump": "trailgate.logdump.command",
+        "report": "trailgate.browse.commands.report",
         "sql": "trailgate.sql.command",
     }
 )

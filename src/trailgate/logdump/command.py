@@ -95,7 +95,7 @@ def _convert_type(stream: Iterable[str]) -> Iterator[str]:
 
 def _prompt(conversation: Conversation) -> Iterator[str]:
     """Return the lines typed at a terminal, up to the end of input."""
-    from trailgate.cli.logdump_completion import completer
+    from trailgate.logdump.completion import completer
     from trailgate.terminal.typed_lines import typed_lines
 
     return typed_lines(
