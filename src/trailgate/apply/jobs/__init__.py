@@ -1,1 +1,1 @@
-"""Run an apply: read batches of the trail, write them to the target, and keep the position."""
+"""Run apply: read batches of a trail, write them to a target, and store the position."""

@@ -1,8 +1,14 @@
-"""A trail applied to the tables of a target, batch by batch, each operation once.
+"""Apply a trail to the tables of a target, batch by batch, each operation exactly once.
 
-A batch ends where a transaction ends (storage/reading/trail_stream.py). Its operations are sorted by target table, those that a table has already are left out by the position that the
-target keeps, and what remains becomes one effect a key (``apply``), which the target writes and commits together with the batch's last position. A run that was stopped anywhere continues
-where the target's positions say, however its batches are cut then.
+A batch is a run of complete transactions, for example 256 MiB of the trail. For each batch:
+
+1. The trail's new part is cut into splits, and threads read them (``reading.py``).
+2. Operations are grouped by target table. Those that a table already contains are skipped.
+3. The rest is reduced to at most one change per key and written to the target (``tables.py``).
+4. The target commits the changes together with the position of the batch's last operation.
+
+Because the position is stored in the target, a run that was killed at any moment continues there,
+even if the next run cuts its batches differently.
 """
 
 from __future__ import annotations
@@ -67,16 +73,23 @@ def apply_trail(
     progress: Progress | None = None,
     **options: Unpack[ApplyKeywords],
 ) -> ApplyReport:
-    """Apply what a trail has, up to its last whole transaction, to the tables of a target; return what was done.
+    """Apply a trail, up to its last complete transaction, to the tables of a target, and return a report.
 
-    ``to`` is an address as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run with the same ``group`` continues where this one ends. ``tables`` are patterns such as ``HR.*``.
-    ``on_collision`` states what is done where a row is there that should not be, or is not there; ``overlay`` does so up to the CSN ``overlay_until`` in any case.
-    Operations up to ``after_csn`` are in the tables already. What cannot be applied stops the run, or goes, with ``on_error="discard"`` alone and with ``"discard-transaction"`` as a
-    whole transaction, to the JSON lines of ``discards``. ``progress`` is called after each batch.
-    A target that cannot be reached, is locked or conflicts with another writer is tried again for ``patience`` seconds.
+    ``to`` is an address such as ``delta:lake/`` or ``duckdb:shop.duckdb``. A later run with the
+    same ``group`` continues where this one ends. ``tables`` are patterns such as ``HR.*``.
+    ``on_collision`` says what to do if an inserted row already exists, or if an updated or deleted
+    row does not. Up to the CSN ``overlay_until`` such collisions are always overlaid. Operations up
+    to ``after_csn`` are skipped, because the tables already contain them.
 
-    Raises OptionError, TargetUnavailableError after ``patience``, StorageError for what cannot be read or written, DefinitionError for tables that do not fit, and ApplyError for an operation that does not fit the rows of
-    its table; then nothing of its batch is applied where the target has transactions, and the batches before stay.
+    An operation that cannot be applied stops the run. With ``on_error="discard"`` it is written to
+    the JSON lines file ``discards`` instead, and with ``"discard-transaction"`` its complete
+    transaction is. ``progress`` is called after each batch. If the target cannot be reached, is
+    locked, or reports a conflict with another writer, the run retries for ``patience`` seconds.
+
+    Raises OptionError; TargetUnavailableError after ``patience``; StorageError if something cannot
+    be read or written; DefinitionError if tables do not match; and ApplyError if an operation does
+    not match the rows of its table. If the target has transactions, nothing of the failed batch is
+    then applied. Earlier batches stay.
     """
     given = ApplyOptions(**OPTIONS.read(options))
     with ApplyRun(
@@ -92,7 +105,7 @@ def apply_trail(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the splits of a batch are read: by threads of this process, unless ``run`` is another way."""
+    """How the splits of a batch are read: by threads of this process. A subclass may override ``run``."""
 
     threads: int | None = None
     split_bytes: int = SPLIT_BYTES
@@ -100,13 +113,17 @@ class Reading:
     batch_bytes: int = BATCH_BYTES
 
     def run(self, work: SplitWork, splits: Sequence[TrailSplit]) -> Iterable[SplitRead]:
-        """Yield what each split has, in their order."""
+        """Read the splits in parallel, and yield their results in order."""
         threads = min(thread_count(self.threads), len(splits))
         return in_order(lambda split: [work.read(split)], splits, threads)
 
 
 class ApplyRun:
-    """A run that applies a trail: batches one after another."""
+    """One run of apply. Reads batches of a trail and applies them one after another.
+
+    A run opens the target itself and reopens it after a fault that may pass, unless the caller
+    passes in an open ``target``.
+    """
 
     def __init__(  # noqa: PLR0913  what is read, where it goes, and how
         self,
@@ -147,14 +164,14 @@ class ApplyRun:
 
     @property
     def _tables(self) -> TargetTables:
-        """Return the tables of the target, which is opened again if it was lost."""
+        """The tables of the target. Opens the target again if the connection was lost."""
         if self._opened is None:
             self._begin()
         assert self._opened is not None
         return self._opened
 
     def _begin(self) -> None:
-        """Open the target, and continue after the position that it has. Raises StorageError if the trail is not the one that was applied, or lacks what follows the stored position."""
+        """Open the target and continue after its stored position. Raises StorageError if this is not the trail that was applied, or if the files after that position are missing."""
         self._opened = self._open()
         # One for all tables, so that each file is searched once.
         self._opened.definition_before = TrailDefinitions(self._find()).before
@@ -170,7 +187,7 @@ class ApplyRun:
             raise
 
     def _fail(self, error: TargetUnavailableError) -> None:
-        """Close the target after a fault; raises its error if there is to be no other trial."""
+        """Close the target after a fault. Raises the fault if it must not be retried."""
         if not self._can_open:
             raise error
         self.close()
@@ -185,15 +202,15 @@ class ApplyRun:
 
     @property
     def position(self) -> Position | None:
-        """Return how far all tables are applied, by what the run knows."""
+        """The position up to which all tables are applied, as far as this run knows."""
         return self._position if self._opened is None else self._opened.done
 
     def lag_bytes(self) -> int:
-        """Return the number of bytes of whole transactions of the trail that are not applied."""
+        """Return the size in bytes of the complete transactions that are not yet applied."""
         return bytes_after(self._find(), self._place.place)
 
     def release(self) -> None:
-        """Let others use the target until the next batch."""
+        """Let other processes use the target until the next batch."""
         if self._opened is not None:
             self._opened.release()
 
@@ -204,7 +221,7 @@ class ApplyRun:
         self.close()
 
     def to_end(self, progress: Progress | None = None) -> ApplyReport:
-        """Apply all batches there are; return what was done. ``progress`` is called after each batch."""
+        """Apply all batches up to the end of the trail, and return the sum of their reports. ``progress`` is called after each batch."""
         done = ApplyReport()
         for report in self.batches():
             done += report
@@ -214,7 +231,7 @@ class ApplyRun:
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """Return a sentence for everything in the trail that was not applied: missing first files, patterns without a table, an open transaction, an unfinished record."""
+        """One sentence for each part of the trail that was not applied, such as missing first files, a pattern that matches no table, an open transaction or an unfinished record."""
         rest = self.rest
         return (
             *self.first_file_notices,
@@ -224,7 +241,7 @@ class ApplyRun:
 
     @property
     def pattern_notices(self) -> tuple[str, ...]:
-        """Return a sentence for each pattern that no table of the trail fits, and for tables that joined the group."""
+        """One sentence for each pattern that matches no table of the trail, and for tables that joined the group."""
         trail, applied = self._find(), self._tables.sources
         if trail is None or not self.mapped.unmatched(applied):
             return self._tables.notices
@@ -250,29 +267,29 @@ class ApplyRun:
         )
 
     def _is_absent(self, pattern: str) -> bool:
-        """Return whether the trail defines no table that fits a pattern."""
+        """Return whether no table of the trail matches a pattern."""
         trail = self._find()
         names = () if trail is None else defined_tables(trail)
         return not any(TablePatterns((pattern,)).fits_end(name) for name in names)
 
     @property
     def lacks_operations(self) -> bool:
-        """Return whether the trail lacks operations: its first files, or bytes at its end. What is still being written is not missing."""
+        """Whether the trail lacks operations: its first files, or bytes at its end. A transaction that is still being written does not count."""
         rest = self.rest
         return bool(self.first_file_notices) or (rest is not None and rest.missing_bytes > 0)
 
     @property
     def keeps(self) -> bool:
-        """Return whether operations that cannot be applied are discarded."""
+        """Whether operations that cannot be applied are discarded, so that their original rows must be kept."""
         return self._tables.keeps
 
     @property
     def rest(self) -> TrailRest | None:
-        """Return what the trail has after the last transaction that was applied."""
+        """The contents of the trail after the last applied transaction, or None if there are none."""
         return self._stream.rest(self._place)
 
     def batches(self) -> Iterator[ApplyReport]:
-        """Yield what each batch did, up to the last transaction that is whole by now. A fault of the target that may pass is waited for."""
+        """Apply batches up to the last complete transaction, and yield a report of each. Waits and retries after faults of the target that may pass."""
         while True:
             try:
                 for report in self._batches():
@@ -292,7 +309,7 @@ class ApplyRun:
                 return
 
     def _batches(self) -> Iterator[ApplyReport]:
-        """Yield what each batch did."""
+        """Apply batches up to the last complete transaction, and yield a report of each, without retries."""
         if self._opened is None:
             self._begin()
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
@@ -306,12 +323,12 @@ class ApplyRun:
 
     @property
     def _limit(self) -> BatchLimit:
-        """Return how much of the trail is a batch: where operations are not folded, their number decides the memory."""
+        """The largest size of a batch. It is smaller if operations are not folded, because all of them are then in memory at once."""
         usual = self._reading.batch_bytes if self._tables.folds else UNFOLDED_BYTES
         return BatchLimit(bytes=self._options.batch_bytes or usual)
 
     def _store_reached(self, reached: TrailPlace) -> None:
-        """Store that files were read in which no operation is to be applied, so that they may be removed."""
+        """Store that files without operations to apply were read, so that these files may be purged."""
         done = self._tables.done
         if done is None or self._options.dry_run:
             return
@@ -320,7 +337,7 @@ class ApplyRun:
             self._tables.store(replace(done, reached=long_position(*reached)))
 
     def check_source(self, known: Position) -> None:
-        """Raise StorageError if a position is that of another trail, of other tables of it, or of an earlier trail under the same prefix."""
+        """Raise StorageError if a position belongs to another trail, to other tables of this trail, or to an earlier trail with the same prefix."""
         own, other = GroupSource.read(self._source), GroupSource.read(known.trail)
         if own.joining(other, self._is_absent) != []:
             raise StorageError(
@@ -330,7 +347,7 @@ class ApplyRun:
         self._stream.continued(stored_position(known))
 
     def reads(self) -> Iterator[Mapping[str, Operations]]:
-        """Yield the operations of each batch by target table, and apply none."""
+        """Read each batch without applying it, and yield its operations by target table."""
         while (end := self._stream.latest(self._place, self._limit)) != self._place:
             planned = self._stream.splits(self._place, end, self._reading.split_bytes)
             if planned is not None:
@@ -363,7 +380,10 @@ class ApplyRun:
     def _apply(
         self, trail: TrailFiles, splits: list[TrailSplit], reached: TrailPlace
     ) -> ApplyReport | None:
-        """Apply the operations of splits, after which reading continues at ``reached``; return None if all of them were applied before."""
+        """Apply the operations of splits. Return None if all of them were applied before.
+
+        ``reached`` is where the next batch begins. It is stored with the position.
+        """
         tables = self._tables
         self._check_ddl(trail, splits)
         batch = self._read(trail, splits)
@@ -378,7 +398,7 @@ class ApplyRun:
         return tables.apply(replace(batch, last=last))
 
     def _check_ddl(self, trail: TrailFiles, splits: Sequence[TrailSplit]) -> None:
-        """Raise OptionError if the parameter file asks for DDL, and the splits have a record of it that is not applied yet."""
+        """Raise OptionError if the parameter file asks for DDL and the splits contain a DDL record that is not applied yet."""
         ddl = self.mapped.ddl
         if ddl is None or not splits:
             return
@@ -401,14 +421,14 @@ class ApplyRun:
 
 
 def stored_position(known: Position) -> StoredPosition:
-    """Return what a target keeps of a position in a trail."""
+    """Convert a target's position to the form that trail readers use."""
     return StoredPosition(known.position, known.csn, known.digest, known.reached)
 
 
 def position_notices(
     trail: Address, known: Position, definitions: Address | Definitions | None = None
 ) -> tuple[str, ...]:
-    """Return a sentence for everything at a trail's end that cannot be applied yet. Raises StorageError if the trail is not the one that the position is of, and DecodeError for damage."""
+    """Return one sentence for each part at the trail's end that cannot be applied yet. Raises StorageError if the position belongs to another trail, and DecodeError if the trail is damaged."""
     stream = TrailStream(partial(find_trail, trail, definitions))
     start = stream.continued(stored_position(known))
     stream.check_numbers(start)

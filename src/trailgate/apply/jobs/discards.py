@@ -1,4 +1,11 @@
-"""Operations that could not be applied, as JSON lines: each whole, with its position and the reason."""
+"""Write operations that could not be applied to a discard file, one JSON object per line.
+
+A line has the reason, the position, and the complete operation with its before and after images:
+
+    {"reason": "the row does not exist", "table": "HR.JOBS", "op_type": "U", "position": ...}
+
+Users may repair these lines and apply them again (``repaired.py``).
+"""
 
 from __future__ import annotations
 
@@ -28,24 +35,27 @@ IMAGES: Final = ("before", "after", "tokens")
 
 
 def discard_path(options: ApplyOptions) -> str:
-    """Return the path of the discard file that options name."""
+    """Return the path of the discard file, by default ``GROUP.discards.jsonl``."""
     return options.discards or f"{options.group}.discards.jsonl"
 
 
 def content_digest(content: bytes) -> str:
-    """Return the digest by which a target knows a file of discards that was applied to it."""
+    """Return a digest of a discard file. The target stores it to detect that a file was already applied."""
     return hashlib.sha256(content).hexdigest()
 
 
 class DiscardFile:
-    """A file of discards: lines are added, and an operation that has a line already gets no second one.
+    """A discard file that is appended to. An operation that already has a line gets no second one.
 
-    It is written before tables or batches are committed, so that nothing is lost. A batch that is applied again after a kill finds its lines. Whoever repairs lines may leave blank lines, or
-    no line end after the last one. Raises OptionError for a file with lines of something else, which nothing is added to.
+    Lines are written and synced before the tables or the batch are committed, so no discarded
+    operation is ever lost. If a killed run's batch is applied again, its lines are already in the
+    file and are recognized. Blank lines and a missing newline at the end are accepted, because
+    people edit these files. Raises OptionError if a line is not a JSON object; nothing is then
+    appended.
     """
 
     def __init__(self, path: str, *, read_only: bool = False) -> None:
-        """Read the file. A line that a killed run did not write to its end is cut off, unless the file is ``read_only``."""
+        """Read the file. Unless ``read_only``, truncate a last line that a killed run did not finish."""
         self._path, self._read_only = Path(path), read_only
         self._lines: list[str] = []
         self._known: set[bytes] = set()
@@ -85,7 +95,7 @@ class DiscardFile:
         raise OptionError(problem, where=where, hint="--discards names another file")
 
     def add(self, block: ChangeBlock, errors: Mapping[int, TrailgateError]) -> None:
-        """Add the operations of a block, with their errors by their numbers in the batch."""
+        """Buffer lines for the operations of a block. ``errors`` has the reasons by operation number in the batch; an operation without one was discarded because of its transaction."""
         for number, row in _numbered(block):
             error = errors.get(number)
             line = _as_values(row, OTHERS if error is None else mask_logins(error.problem))
@@ -95,7 +105,7 @@ class DiscardFile:
                 self._lines.append(json.dumps(line, ensure_ascii=False))
 
     def listed(self, block: ChangeBlock) -> list[int]:
-        """Return the numbers of a block's operations that have lines."""
+        """Return the numbers of the block's operations that are already in the file."""
         places = pa.array(list(self._positions), pa.string())
         rows = np.flatnonzero(np.asarray(pc.is_in(block.position, places)))
         if not len(rows):
@@ -107,7 +117,7 @@ class DiscardFile:
         ]
 
     def flush(self) -> None:
-        """Write what was added, so that it lasts."""
+        """Append the buffered lines to the file, and sync it to the disk."""
         if not any(self._lines):
             return
         with writing(self._path), self._path.open("a", encoding="utf-8") as file:
@@ -118,13 +128,13 @@ class DiscardFile:
 
 
 def _numbered(block: ChangeBlock) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the operations of a block by their numbers in the batch."""
+    """Yield each operation of a block as a row, with its number in the batch."""
     rows = to_operations(ChangeBatch([block], len(block))).to_pylist()
     yield from zip(sorted(block.order.tolist()), rows, strict=True)
 
 
 def _is_torn(line: bytes) -> bool:
-    """Return whether a line is the beginning of one that this module writes."""
+    """Return whether a line is the incomplete beginning of a line written by this module."""
     if not (line.startswith(BEGIN) or BEGIN.startswith(line)):
         return False
     try:
@@ -135,20 +145,20 @@ def _is_torn(line: bytes) -> bool:
 
 
 def reason_of(error: TrailgateError) -> str:
-    """Return the reason of an operation that cannot be applied, without its key and values: as many have it, it is counted."""
+    """Return the reason of an error without the row's key and values, so that equal reasons can be counted."""
     found = OF_ROW.match(error.problem)
     return error.problem[found.end() :] if found else error.problem.partition(": ")[0]
 
 
 def _digest(line: Mapping[str, Any]) -> bytes:
-    """Return a digest of an operation, whatever its reason."""
+    """Return a digest of an operation that ignores its reason."""
     values = {name: value for name, value in line.items() if name != REASON}
     text = json.dumps(values, ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).digest()
 
 
 def _as_values(row: Mapping[str, Any], reason: str = "") -> dict[str, Any]:
-    """Return an operation as the operations table has it, without what is null, and the reason."""
+    """Convert a row of the operations table to the values of a line: the reason first, NULL values omitted."""
     values = {name: value for name, value in row.items() if value is not None}
     for name in IMAGES:
         if name in values:

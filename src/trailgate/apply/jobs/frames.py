@@ -1,7 +1,8 @@
-"""Operations of a frame, in whatever order its rows come, applied to the tables of a target.
+"""Apply the operations of a Spark DataFrame to the tables of a target.
 
-A user may have filtered or repartitioned the frame, so its order and the bounds of its transactions are checked, and not trusted: operations are put in the order of their positions, and each
-transaction must be whole.
+The user may have filtered or repartitioned the frame. So nothing about its order is trusted:
+operations are sorted by position, exact duplicates are dropped, and every transaction must be
+complete. Then they are applied as one batch, in the same way as a batch of a trail.
 """
 
 from __future__ import annotations
@@ -46,9 +47,11 @@ EARLIER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FrameOperations:
-    """How the operations of frames are applied. ``trail`` is what positions are those of, as ``trailgate apply`` names it.
+    """Options for applying frames. ``trail`` names the trail that the positions belong to, as in ``trailgate apply``.
 
-    ``files`` is this trail, if it is known: a table that it defines in another way than where the last frame ended stops the run, or is followed.
+    ``files`` is that trail, if its files are available. If a table's definition in this frame
+    differs from the one at the last applied position, the target's table is changed to match, or
+    the run stops.
     """
 
     to: str
@@ -58,7 +61,7 @@ class FrameOperations:
     files: TrailFiles | None = None
 
     def check(self, tables: TrailFiles) -> list[str]:
-        """Return a sentence for each pattern that no table of a trail fits; raises what is wrong with the target's address and the options, before anything is read."""
+        """Check the options and the target's address before anything is read, and return a sentence for each pattern that matches no table."""
         check_address(self.to)
         mapped = mapped_options(self.options)
         ColumnTypes.read(mapped.options.column or ())
@@ -71,10 +74,11 @@ class FrameOperations:
         ]
 
     def apply(self, batches: Sequence[ChangeBatch]) -> ApplyReport:
-        """Apply the operations of batches, in the order of their positions. A fault of the target that may pass is waited for.
+        """Apply the operations of all batches, sorted by position. Retries after faults of the target that may pass.
 
-        Raises TransactionError where a transaction is not whole, or two operations have one position; OptionError where a batch begins before what was applied, unless these are left out;
-        and what ``trailgate.apply_trail`` raises.
+        Raises TransactionError if a transaction is incomplete or two different operations have the
+        same position. Raises OptionError if the batch begins at or before the applied position,
+        unless ``skip_applied``. Also raises everything that ``trailgate.apply_trail`` raises.
         """
         batch = _by_position(batches)
         if not batch.rows:
@@ -119,7 +123,7 @@ def _earlier(first: str, done: str) -> OptionError:
 
 
 def _of_tables(mapped: MappedOptions) -> Prepare:
-    """Return what makes operations of source tables those of target tables, of the tables that are wanted."""
+    """Return a function that maps blocks of source tables to target tables, and drops tables that the option ``tables`` excludes."""
     patterns, mapped_blocks = mapped.options.tables, mapped.prepare()
     chosen = None if patterns is None else TablePatterns.read(",".join(patterns))
 
@@ -132,7 +136,7 @@ def _of_tables(mapped: MappedOptions) -> Prepare:
 
 
 def _by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
-    """Return the operations of batches as one, in the order of their positions; one that is there twice counts once."""
+    """Merge batches into one, sorted by position. Drops exact duplicates."""
     blocks = [block for batch in batches for block in batch.blocks if len(block)]
     if not blocks:
         return ChangeBatch([], 0)
@@ -167,7 +171,7 @@ def _by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
 
 
 def _check_equal(batch: ChangeBatch, twice: Longs) -> None:
-    """Raise TransactionError where operations at one position are not the same."""
+    """Raise TransactionError if two different operations have the same position. ``twice`` are the row numbers of the second ones."""
     keep = np.zeros(batch.rows, bool)
     keep[twice] = keep[twice - 1] = True
     named = np.cumsum(keep) - 1
@@ -184,7 +188,7 @@ def _check_equal(batch: ChangeBatch, twice: Longs) -> None:
 
 
 def _check_whole(batch: ChangeBatch) -> None:
-    """Raise TransactionError where the operations are not those of whole transactions."""
+    """Raise TransactionError if a transaction is incomplete."""
     indicators = batch.tx_indicators()
     begins, ends = begins_of(indicators), ends_of(indicators)
     fits = np.append(True, ends[:-1]) == begins

@@ -1,10 +1,18 @@
-"""What a group applies of a trail: its tables or MAP statements, and how another run of the group may differ from them.
+"""What a group applies of a trail, and how this may change between two runs of the group.
 
-A target keeps one position for all tables of a group. A table that joins later would lack what lies before that position, so a run with more tables than the one before stops, unless its
-options state what to do. One with fewer tables continues: those that it drops are no longer applied.
+A target keeps one position for all tables of a group. A table that joins the group later would lack
+the operations before that position. So if a run has more tables or MAP statements than the previous
+one, it stops, unless the option ``changed_maps`` says what to do. A run with fewer tables
+continues; the dropped tables are no longer applied.
 
-The source of a position keeps the MAP statements that were dropped, as long as no other one writes their targets: if one of them is put back, the position of its target is that of its own operations, and
-it may catch up from there. A further source could not, since that position would hide what it has before it.
+The source of a stored position is a string such as
+
+    /data/dirdat/ot?map=hr.t>copy.t,hr.u>copy.u&mode=history&dropped=hr.v>copy.v
+
+It remembers dropped MAP statements as long as no other statement writes their target table. If such
+a statement comes back, its table still has its old position and can catch up from there. A new
+statement that writes an existing table could not: the table's position would hide all operations
+before it.
 """
 
 from __future__ import annotations
@@ -24,13 +32,17 @@ EXCLUDED: Final = "!"
 
 
 def target_of(statement: str) -> str:
-    """Return the target of a MAP statement as a source has it; empty if it states none."""
+    """Return the target table of a MAP statement such as ``hr.t>copy.t``, or "" if it has none."""
     return statement.partition(">")[2].partition(":")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSource:
-    """The source of a stored position: a trail, and the tables (or MAP statements, ``hr.t>copy.t``) of it, in lower case. ``kind`` is empty for all tables; ``dropped`` are statements of earlier runs."""
+    """The parsed source of a stored position: a trail and the tables or MAP statements applied from it, in lower case.
+
+    ``kind`` is "tables", "map", or "" if all tables are applied. ``taken`` and ``excluded`` are the
+    chosen and the excluded patterns or statements. ``dropped`` are statements of earlier runs.
+    """
 
     trail: str
     kind: str
@@ -56,9 +68,10 @@ class GroupSource:
         )
 
     def joining(self, before: GroupSource, is_absent: Callable[[str], bool]) -> list[str] | None:
-        """Return the tables that this source has and an earlier one of the group had not, sorted; None if they are not sources of one group.
+        """Return the sorted tables or statements that this source has and ``before`` did not, or None if the two cannot belong to the same group.
 
-        ``is_absent`` states whether no table of the trail fits a pattern: one that is no longer excluded then joins nothing.
+        A pattern that is no longer excluded joins nothing if ``is_absent`` says that no table of
+        the trail matches it.
         """
         if (self.trail, self.mode) != (before.trail, before.mode):
             return None
@@ -71,12 +84,12 @@ class GroupSource:
         return sorted(joined)
 
     def further(self, before: GroupSource) -> list[str]:
-        """Return the statements that an earlier source of the group never had, sorted."""
+        """Return the sorted statements that no earlier run of the group had."""
         return sorted(self.taken - before.taken - before.dropped)
 
 
 def continued_source(text: str, before: str) -> str:
-    """Return a source with the MAP statements that an earlier one of its group had and it has not, but for those whose targets others write."""
+    """Add to a source the MAP statements that earlier runs of the group had and this one dropped. Statements whose target another statement writes are forgotten."""
     own, earlier = GroupSource.read(text), GroupSource.read(before)
     if own.kind != "map":
         return text
@@ -90,7 +103,7 @@ def continued_source(text: str, before: str) -> str:
 
 
 def shown(statement: str) -> str:
-    """Return a table, or a MAP statement, as messages name it."""
+    """Format a table or a MAP statement for messages: ``hr.t>copy.t`` becomes ``hr.t to copy.t``."""
     return statement.replace(">", " to ")
 
 

@@ -1,4 +1,4 @@
-"""What a run of apply has done since it began, how much of its trail is left, and both as metrics for Prometheus."""
+"""Count what a run of apply has done, measure its lag, and format both as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from trailgate.storage.reading.transaction_spans import first_end, last_end
 
 
 def place_after(trail: TrailFiles, position: Position | None) -> TrailPlace:
-    """Return where the transaction of a position ends; the trail's begin if there is no position."""
+    """Return the end of the transaction at a position, or the beginning of the trail if there is no position."""
     if position is None:
         return trail.begin
     if position.reached is not None:
@@ -29,7 +29,7 @@ def place_after(trail: TrailFiles, position: Position | None) -> TrailPlace:
 
 
 def bytes_after(trail: TrailFiles, place: TrailPlace) -> int:
-    """Return the number of bytes from a place to the end of the trail's last whole transaction."""
+    """Return the number of bytes between a trail position and the end of the last complete transaction."""
     if place >= trail.end:
         return 0
     end = last_end(trail, trail.end, max(place, trail.begin))
@@ -46,21 +46,21 @@ def bytes_after(trail: TrailFiles, place: TrailPlace) -> int:
 
 
 class Lag(NamedTuple):
-    """The lag of tables: bytes of whole transactions that are not applied, and the age of the last operation that is, 0 if nothing is left."""
+    """The lag of the tables: the bytes of complete transactions that are not applied, and the age in seconds of the last applied operation (0 if nothing is left)."""
 
     bytes: int
     seconds: float | None
 
     @classmethod
     def of(cls, lag_bytes: int, position: Position | None) -> Self:
-        """Return the lag of now for a number of bytes."""
+        """Return the current lag for a number of unapplied bytes."""
         if not lag_bytes:
             return cls(0, 0.0)
         return cls(lag_bytes, age_of(position))
 
 
 def age_of(position: Position | None) -> float | None:
-    """Return how many seconds ago the operation at a position was committed at its source, or None if that is unknown."""
+    """Return the seconds since the operation at a position was committed at its source, or None if unknown."""
     if position is None or position.op_ts is None:
         return None
     return round(time.time() - position.op_ts / 1e6, 3)
@@ -68,9 +68,11 @@ def age_of(position: Position | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class ApplyStatistics:
-    """Sums of what a run has done. ``committed`` is when it committed its last batch, in seconds since 1970 UTC; ``lag_bytes`` the bytes after ``position`` that are not applied, None if unknown.
+    """Totals of a run.
 
-    ``faults`` are those of the target, by their reasons.
+    ``committed`` is the time of the last commit, in seconds since 1970 UTC. ``lag_bytes`` are the
+    unapplied bytes after ``position``, or None if unknown. ``faults`` counts faults of the target
+    by reason, such as "locked".
     """
 
     done: ApplyReport = field(default_factory=ApplyReport)
@@ -82,25 +84,25 @@ class ApplyStatistics:
     faults: Mapping[str, int] = field(default_factory=dict)
 
     def with_batch(self, report: ApplyReport) -> Self:
-        """Return the statistics with one more batch, committed now."""
+        """Add a batch that was committed just now."""
         return replace(self, done=self.done + report, committed=round(time.time(), 3))
 
     def with_lag(self, lag_bytes: int | None, position: Position | None) -> Self:
-        """Return the statistics with how much of the trail is not applied after a position."""
+        """Set the lag after a position."""
         return replace(self, lag_bytes=lag_bytes, position=position)
 
     def with_target(self, retries: Retries) -> Self:
-        """Return the statistics with how the target is now."""
+        """Set the state of the target and the counts of its faults."""
         faults = dict(retries.faults)
         return replace(self, up=not retries.is_out, outages=retries.outages, faults=faults)
 
     def failed(self) -> Self:
-        """Return the statistics of a run that ended with an error: nothing is applied any more."""
+        """Mark the run as ended by an error."""
         return replace(self, up=False)
 
     @property
     def retried(self) -> int:
-        """Return the number of faults of the target."""
+        """The number of faults of the target."""
         return sum(self.faults.values())
 
 
@@ -121,7 +123,7 @@ LAG: Final = Metric("trailgate_apply_lag_seconds", "seconds", "The age of the la
 
 
 def as_text(statistics: ApplyStatistics, labels: Mapping[str, str]) -> str:
-    """Return all metrics that are known, each with these labels."""
+    """Format all known metrics in Prometheus's text format, each with these labels."""
     tables = sorted(statistics.done.tables.items())
     lines: list[str] = []
     for row in (OPERATIONS, DISCARDED):

@@ -1,6 +1,8 @@
-"""The options of apply, declared once: flags of the command line, keywords of Python, and rows of Spark's options (``options.py`` states how).
+"""Declare the options of apply once, for the command line, Python and Spark.
 
-This loads neither pyarrow nor numpy, since the help of the command needs it.
+Each field of ``ApplyOptions`` is a flag of ``trailgate apply``, a keyword of ``apply_trail`` and an
+option of the Spark format ``trailgate_apply``; ``trailgate.options`` derives them from the fields.
+This module imports neither pyarrow nor numpy, so that ``--help`` is fast.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ GROUP: Final = "trailgate"
 
 
 def _types(text: str) -> tuple[str, ...]:
-    """Return types of columns as ``split_types`` does; raises ValueError for an empty text."""
+    """Split a list like ``split_types``. Raises ValueError if it is empty."""
     found = split_types(text)
     if not found:
         raise ValueError
@@ -24,7 +26,7 @@ def _types(text: str) -> tuple[str, ...]:
 
 
 def split_types(text: str) -> tuple[str, ...]:
-    """Return the columns and types of a list with commas, of which those in parentheses do not count."""
+    """Split a list at commas outside of parentheses: ``"a=decimal(18,2), b=int"`` → ``("a=decimal(18,2)", "b=int")``."""
     return tuple(one.strip() for one in re.split(r",(?![^()]*\))", text) if one.strip())
 
 
@@ -38,7 +40,7 @@ OnError = Literal["stop", "discard", "discard-transaction", "ignore"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
-    """How a trail is applied: each field is a flag of ``trailgate apply``, in the order of its help."""
+    """The options of apply. Each field is a flag of ``trailgate apply``, in the order of its help."""
 
     params: Annotated[
         str | None,
@@ -120,7 +122,7 @@ class ApplyOptions:
 
 
 class ApplyKeywords(TypedDict, total=False):
-    """The fields of ``ApplyOptions`` as keywords of functions."""
+    """The fields of ``ApplyOptions`` as keyword arguments."""
 
     params: str | None
     tables: Iterable[str] | None

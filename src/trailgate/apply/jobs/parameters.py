@@ -1,4 +1,9 @@
-"""The options of apply together with those of a Replicat parameter file."""
+"""Combine the options of apply with those of a Replicat parameter file.
+
+A parameter file may set the group, the discard file, the mode, and what to do on errors. An option
+that is also given on the command line must agree with it. The file's MAP statements choose and
+rename tables and columns; without a file, ``--tables`` chooses them.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +31,11 @@ DATE_TIME: Final = "%Y-%m-%d %H:%M:%S"
 
 @dataclass(frozen=True, slots=True)
 class MappedOptions:
-    """Options as they hold with a parameter file: what it maps, its definitions, and its parameters that change nothing."""
+    """The options after reading the parameter file, and what else the file contains.
+
+    ``unused`` are parameters that have no effect here. ``ignored`` are parameters that cannot be
+    obeyed and that ``ignore_unsupported`` skips.
+    """
 
     options: ApplyOptions
     mapping: Mapping | None = None
@@ -37,28 +46,28 @@ class MappedOptions:
 
     @property
     def source_file(self) -> str | None:
-        """Return the parameter file."""
+        """The path of the parameter file, or None."""
         return None if self.options.params is None else str(self.options.params)
 
     def mode(self, target: str) -> str:
-        """Return the mode of a target table, by its name."""
+        """Return the mode of a target table: that of its MAP statement, or that of the run."""
         own = None if self.mapping is None else self.mapping.mode(target)
         return own or self.options.mode
 
     @property
     def modes(self) -> frozenset[str]:
-        """Return the modes that tables of the target may have."""
+        """All modes that tables of the target may have."""
         own = frozenset() if self.mapping is None else self.mapping.modes
         return own | {self.options.mode}
 
     def prepare(self) -> Prepare:
-        """Return what makes operations of source tables those of target tables; the local time of this call is what @DATENOW gives in them."""
+        """Return the function that maps operations of source tables to target tables. ``@DATENOW`` in them is the local time of this call."""
         if self.mapping is None:
             return as_it_is
         return partial(self.mapping.blocks, now=f"{local_time():{DATE_TIME}}")
 
     def unmatched(self, names: Collection[str]) -> Sequence[tuple[str, str]]:
-        """Return the patterns of source tables that no table fits, each with what states it: a MAP statement with its line, or --tables."""
+        """Return the patterns of source tables that match none of the names, each after its origin: a MAP statement with its line, or ``--tables``."""
         if self.mapping is not None:
             stated = self.mapping.patterns
         else:
@@ -73,14 +82,14 @@ class MappedOptions:
 
     @property
     def wanted(self) -> Wanted:
-        """Return which tables of a trail are read."""
+        """The tables that are read from a trail."""
         if self.mapping is not None:
             return Wanted(self.mapping.sources)
         patterns = self.options.tables
         return Wanted(None if patterns is None else TablePatterns.read(",".join(patterns)))
 
     def source(self, trail: Address) -> str:
-        """Return what positions in a target are those of: a trail, and what is taken of it."""
+        """Return the source string of stored positions: the trail, and the tables or MAP statements (``groups.py``)."""
         chosen = ""
         if self.options.tables is not None:
             chosen = f"?tables={','.join(sorted(self.options.tables))}"
@@ -92,12 +101,16 @@ class MappedOptions:
 
 
 def local_time() -> datetime:
-    """Return the time by the clock and in the zone of this process."""
+    """Return the current time in the time zone of this process."""
     return datetime.now(UTC).astimezone()
 
 
 def mapped_options(options: ApplyOptions) -> MappedOptions:
-    """Return the options with those of their parameter file; raises OptionError for what both state differently, and StorageError."""
+    """Read the parameter file, if any, and merge its settings into the options.
+
+    Raises OptionError if an option and the file disagree or the file is invalid, and StorageError
+    if the file cannot be read.
+    """
     if options.params is None:
         if options.ignore_unsupported:
             problem = "ignore_unsupported is about a Replicat parameter file, and none is given"
