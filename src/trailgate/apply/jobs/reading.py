@@ -1,7 +1,12 @@
-"""What apply reads of a trail: the operations of a split by target table, in the types of these tables.
+"""Read splits of a trail as operations on target tables, converted to the types of those tables.
 
-A split is read by one thread or by one task of Spark, which knows the tables of the target that were met so far. One that it does not know has the types of a table that is created; whoever
-joins the splits compares, and has them read again where the target's own table differs.
+A thread or a Spark task reads a split. It knows the target tables that earlier batches used. For
+any other table it assumes the types with which the table would be created. Whoever joins the splits
+compares this with the target. If a table exists with other types, the splits are read again
+(``TargetTables.read``).
+
+Each split numbers its operations and transactions from 0. ``join_reads`` shifts these numbers, for
+example by 1,000 for the second split if the first one has 1,000 operations.
 """
 
 from __future__ import annotations
@@ -36,14 +41,18 @@ Part = tuple[ChangeBlock, Longs]  # with the transaction of each row
 
 
 def as_it_is(block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
-    """Return a block of a source table for the target table of the same name."""
+    """Map a block of a source table to the target table of the same name. This is the mapping of runs without MAP statements."""
     del faults
     return (block,)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTable:
-    """A table of the target as operations are made for it, and the position (20 digits) up to which it has them; ``until`` the one up to which it gets them, if not all."""
+    """A target table, and the range of operations that it takes.
+
+    ``done`` is the position (20 digits) up to which the table contains all operations, or "" if it
+    has none. ``until`` is the last position that it takes, or "" without a limit.
+    """
 
     table: TargetTable
     done: str = ""
@@ -52,10 +61,13 @@ class KnownTable:
 
 @dataclass(slots=True)
 class SplitRead:
-    """The operations of a split, by the names of target tables; ``order`` and ``transaction`` count over the split.
+    """The operations of a split by the names of target tables. ``order`` and ``transaction`` in them count from the beginning of the split.
 
-    ``blocks`` are the operations as the trail has them, where they are kept. ``last`` is the position of the last one. ``defined`` are the definitions of each source table with operations
-    in the split, with the position of the first of these, in their order. Where an operation ``failed``, what follows it was not read.
+    ``blocks`` are the same operations as in the trail, if they are kept for a discard file.
+    ``errors`` are those of operations that cannot be applied, by number. ``defined`` has, for each
+    source table, its definitions and the position of the first operation under each. ``last`` is
+    the position of the last operation. If reading ``failed``, the operations after the error are
+    missing.
     """
 
     operations: dict[str, Operations] = field(default_factory=dict)
@@ -69,7 +81,7 @@ class SplitRead:
     failed: TrailgateError | None = None
 
     def shifted(self, rows: int, transactions: int) -> SplitRead:
-        """Return the split as one that follows operations and transactions of earlier ones."""
+        """Renumber the split as the continuation of earlier splits with so many operations and transactions."""
         if not rows:
             return self
         return replace(
@@ -92,11 +104,14 @@ class SplitRead:
 
 @dataclass(frozen=True, slots=True)
 class SplitWork:
-    """How splits are read. ``tables`` are those of the target by the names that created ones would have; operations on any other one are left out up to ``done``.
+    """What is needed to read a split: the trail, the known tables, and how operations are converted.
 
-    ``keep`` keeps operations as the trail has them, and notes the errors of those that cannot be applied, of which the first is raised else.
-    Operations after ``until`` are not looked at, if it is not empty; those after ``settled`` may not be applied yet, and an error about what cannot be decided is left out.
-    With ``fold_rows`` operations are folded when there are so many on one table.
+    ``tables`` are the known target tables, by the names with which they would be created. On other
+    tables operations up to ``done`` are skipped. With ``keep`` the operations are also kept as in
+    the trail, and errors of operations are collected instead of raised. Operations after ``until``
+    are skipped. Errors of operations after ``settled`` are ignored, because their tables may not
+    have to apply them yet. With ``fold_rows`` the operations on a table are folded whenever there
+    are that many; 0 folds them at the end of the split only.
     """
 
     trail: TrailFiles
@@ -114,13 +129,13 @@ class SplitWork:
     until: str = ""
 
     def read(self, split: TrailSplit) -> SplitRead:
-        """Read a split; raises TrailgateError."""
+        """Read a split. Raises TrailgateError."""
         return self.read_batches(
             SplitReader(self.trail, split, self.wanted, notices=self.notices).batches()
         )
 
     def read_batches(self, batches: Iterable[ChangeBatch]) -> SplitRead:
-        """Return batches of whole transactions as one split."""
+        """Convert batches of complete transactions as if they were one split."""
         found = SplitRead()
         faults = Faults(stop=not self.keep)
         parts: dict[str, list[Operations]] = {}
@@ -149,7 +164,7 @@ class SplitWork:
     def _add_block(
         self, found: SplitRead, parts: dict[str, list[Operations]], part: Part, faults: Faults
     ) -> None:
-        """Add a block, with the transactions of its batch, to the tables that it is mapped to."""
+        """Add the operations of a block to all target tables that its source table is mapped to."""
         block, transactions = part
         moved = replace(block, order=block.order + found.rows)
         own = transactions[block.order]
@@ -161,7 +176,7 @@ class SplitWork:
                 self._add(found, parts, (mapped, chosen), noted, block.table)
 
     def _portions(self, block: ChangeBlock, faults: Faults) -> Sequence[tuple[ChangeBlock, Faults]]:
-        """Return the operations of a block that are looked at, with what their errors are noted in."""
+        """Divide a block at ``settled`` and drop the operations after ``until``. Each portion comes with the collector of its errors."""
         if not self.until:
             return [(block, faults)]
         settled = _up_to(block, self.settled)
@@ -177,7 +192,7 @@ class SplitWork:
         faults: Faults,
         source: Table,
     ) -> None:
-        """Add the operations of a part, of a source table, that its target does not have yet."""
+        """Add the operations on one target table, except those that it already contains."""
         block, transactions = part
         wanted = self.extend(target_table(block.table))
         name = str(wanted)
@@ -205,19 +220,19 @@ class SplitWork:
 
 
 def _up_to(block: ChangeBlock, position: str) -> Mask:
-    """Return which operations are at a position or before it."""
+    """Return the mask of the operations at or before a position."""
     found: Mask = pc.less_equal(block.position, position).to_numpy(zero_copy_only=False)
     return found
 
 
 def _note(defined: dict[str, dict[Table, str]], table: Table, first: str) -> None:
-    """Note a definition of a table with operations, the first of which is at a position."""
+    """Record that a source table had a definition at a position, and keep the first position."""
     own = defined.setdefault(table.name, {})
     own[table] = min(first, own.get(table, first))
 
 
 def join_reads(reads: Sequence[SplitRead]) -> SplitRead:
-    """Return splits that follow one another as one; their tables are the same."""
+    """Join the results of consecutive splits, which use the same tables."""
     parts: list[SplitRead] = []
     for one in reads:
         before = parts[-1] if parts else SplitRead()
@@ -246,7 +261,7 @@ def join_reads(reads: Sequence[SplitRead]) -> SplitRead:
 
 
 def joined_tables(reads: Iterable[SplitRead]) -> dict[str, KnownTable]:
-    """Return the tables of splits, each with the columns that any of them has."""
+    """Merge the tables of all splits by name. A table gets the columns of all its versions."""
     found: dict[str, KnownTable] = {}
     for one in reads:
         for name, known in one.tables.items():
@@ -256,7 +271,7 @@ def joined_tables(reads: Iterable[SplitRead]) -> dict[str, KnownTable]:
 
 
 def join_defined(reads: Iterable[SplitRead]) -> dict[str, dict[Table, str]]:
-    """Return the definitions of source tables that splits have operations of, each with the position of the first."""
+    """Merge the definitions of source tables, each with the position of its first operation."""
     found: dict[str, dict[Table, str]] = {}
     for one in reads:
         for own in one.defined.values():
@@ -266,14 +281,18 @@ def join_defined(reads: Iterable[SplitRead]) -> dict[str, dict[Table, str]]:
 
 
 def position_at(source: str, block: ChangeBlock | Operations, row: int) -> Position:
-    """Return the position of an operation."""
+    """Return the position of the operation at a row."""
     return Position(
         source, block.position[row].as_py(), block.csn[row].as_py(), int(block.op_ts[row])
     )
 
 
 def _begins(batch: ChangeBatch) -> Mask:
-    """Return which operations begin a transaction; the first one of it may be of a table that is left out, so that the ids count too."""
+    """Return the mask of the operations that begin a transaction.
+
+    The transaction indicator alone is not enough: the operation that has it may be on a table that
+    is not read. So a change of the transaction's ID also counts.
+    """
     ids = batch.in_order("tx_id").dictionary_encode(null_encoding="encode").indices.to_numpy()
     found: Mask = begins_of(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
     return found

@@ -1,8 +1,14 @@
-"""Discarded operations that were repaired, applied from their file of JSON lines.
+"""Apply discarded operations again, from a discard file that the user has repaired.
 
-They are applied by a group of their own, ``GROUP.discards``, so that the position in the trail stays. Its positions count the files, each with digits of the file's digest, by which a table that commits
-alone shows that it has a file's operations. Where rows keep the position of what wrote them (``meta``), an operation on a row that was
-changed since is refused; else nothing states whether it was, and operations are applied only where that is asked for. The digest of a file that was applied is kept with the position: the same file is not applied twice in a row.
+The operations are applied by a separate group, ``GROUP.discards``, so the position in the trail
+does not change. Its positions count files: the second file that was applied has number 2, and the
+first eight hex digits of the file's SHA-256 digest take the place of the offset. If a killed run
+left only some tables committed, these digits show which file they have.
+
+A repaired operation is older than the operations that the trail applied since. If rows keep the
+position of their last operation (``meta``), an operation on a row that changed since is refused.
+Otherwise nobody can tell, so the user has to ask for it with ``force``. The stored position also
+contains the digest of the last file, so the same file cannot be applied twice in a row.
 """
 
 from __future__ import annotations
@@ -49,13 +55,17 @@ def apply_repaired(
     definitions: Address | Definitions | None = None,
     **options: Unpack[ApplyKeywords],
 ) -> ApplyReport:
-    """Apply the operations of a file of discards, in the order of its lines, as one batch; return what was done.
+    """Apply the operations of a discard file, in the order of its lines, as one batch, and return a report.
 
-    Lines of one ``tx_id`` that follow one another are a transaction. The options are those that the trail was applied with.
+    Consecutive lines with the same ``tx_id`` are one transaction. Use the same options as for the
+    trail.
 
-    Without ``force`` rows have to keep their positions (``meta``), and none may have been changed since by an operation after the repaired one; a row that is not there counts as not changed.
+    Without ``force``, rows must have positions (``meta``), and an operation is refused if a later
+    operation has changed its row since. A row that does not exist counts as unchanged.
 
-    Raises OptionError without ``force`` and ``meta``, ApplyError for a row that was changed since, OptionError for a file that was the last one to be applied; DecodeError with the line for what is not an operation; and what ``apply_trail`` raises.
+    Raises OptionError without ``force`` and ``meta``, or if this file was the last one applied;
+    ApplyError if a row was changed since; DecodeError with the line number if a line is not an
+    operation; and everything that ``apply_trail`` raises.
     """
     given = ApplyOptions(**OPTIONS.read(options))
     if given.mode == "history":
@@ -110,15 +120,15 @@ def apply_repaired(
 
 
 class _RepairedTables(TargetTables):
-    """Tables whose positions count files."""
+    """Tables whose positions count discard files instead of operations."""
 
     by_position = False
 
 
 def _without_applied(read: SplitRead, tables: TargetTables, at: str) -> SplitRead:
-    """Return operations without those on tables that have them: a run that applied the same file was killed when these were committed, and others not yet.
+    """Remove operations on tables that already contain this file, because a run was killed before it had committed all tables.
 
-    Raises OptionError if it applied another file.
+    Raises OptionError if that run applied a different file.
     """
     ahead = {name: one for name, one in tables.landed.items() if one > tables.done_before}
     for name, one in ahead.items():
@@ -132,7 +142,7 @@ def _without_applied(read: SplitRead, tables: TargetTables, at: str) -> SplitRea
 
 
 def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
-    """Return the operations of lines, whose tables a trail defines; raises DecodeError."""
+    """Convert the lines of a file to operations. The trail defines their tables. Raises DecodeError."""
     numbered = list(_rows(content, source))
     if not numbered:
         return ChangeBatch([], 0)
@@ -155,7 +165,7 @@ def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
 
 
 def _rows(content: bytes, source: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each line, with its number, as a row of the operations table."""
+    """Parse each line to a row of the operations table, and yield it with its line number."""
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip():
             continue

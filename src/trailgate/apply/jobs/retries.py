@@ -1,7 +1,8 @@
-"""What a run does when its target fails: which faults it tries again, how long, and what it counts.
+"""Retry after faults of the target: which faults, for how long, and what is counted.
 
-A fault is a ``TargetUnavailableError`` (apply/targets/faults.py). The run opens its target again then, and continues at the position that it finds there. So a batch whose commit was under way
-when the connection broke is applied once, whether it was committed or not.
+A fault is a ``TargetUnavailableError`` (``targets/faults.py``). The run then opens its target again
+and continues at the position stored there. So if the connection broke during a commit, the batch is
+applied exactly once, whether or not the server had committed it.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ LOG: Final = logging.getLogger("trailgate.apply")
 
 
 class Retries:
-    """Waits after a fault of the target, and counts faults.
+    """Waits between retries and counts faults.
 
-    A target has to answer within ``patience`` seconds at the start. One that has answered is tried for as long again, or without end if ``lasting``. ``stopped`` ends a wait early.
+    At the start a target has to answer within ``patience`` seconds. After it has answered, each
+    outage may last as long again, or without limit if ``lasting``. A wait ends early if ``stopped``
+    returns True.
     """
 
     def __init__(
@@ -53,21 +56,21 @@ class Retries:
 
     @classmethod
     def none(cls) -> Self:
-        """Return what lets the first fault end the run: its caller tries again."""
+        """Return retries that give up at the first fault, for callers that retry themselves."""
         return cls(-1)
 
     @property
     def is_out(self) -> bool:
-        """Return whether the last trial failed."""
+        """Whether the last attempt failed."""
         return self._tried > 0
 
     @property
     def due(self) -> float:
-        """Return the moment of ``time.monotonic`` from which another trial makes sense."""
+        """The ``time.monotonic`` time of the next attempt."""
         return max(one.due for one in self._backoffs.values())
 
     def answered(self) -> None:
-        """Note that the target did what was asked."""
+        """Record a success, and log the end of an outage."""
         for one in self._backoffs.values():
             one.note_answer()
             one.reset()
@@ -78,7 +81,7 @@ class Retries:
         self._tried = 0
 
     def failed(self, error: TargetUnavailableError) -> None:
-        """Count a fault; raises its error if no other trial is to be made. The first one of an outage is logged."""
+        """Count a fault, and log the first one of an outage. Raises the fault if it must not be retried."""
         self.faults[error.reason] += 1
         if not self.is_out:
             self.outages += 1
@@ -89,7 +92,7 @@ class Retries:
         self._tried += 1
 
     def wait(self) -> bool:
-        """Return whether to try again, when it is time to."""
+        """Wait until the next attempt is due. Return False if the run should stop instead."""
         while not self._stopped():
             left = self.due - time.monotonic()
             if left <= 0:
@@ -99,7 +102,7 @@ class Retries:
 
 
 def retried(act: Callable[[], Result], retries: Retries) -> Result:
-    """Return what ``act`` returns. It is called again after a fault of the target; raises the fault if there is to be no other trial."""
+    """Call ``act`` until it succeeds, and return its result. Raises the last fault if it must not be retried."""
     while True:
         try:
             found = act()

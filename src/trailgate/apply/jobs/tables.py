@@ -1,7 +1,15 @@
-"""The tables of a target, and how a batch of operations is applied to them: what each table gets is known before any is written.
+"""Apply batches of operations to the tables of a target.
 
-Operations that a table has already are left out by the position that the target keeps of it. What remains becomes one effect a key (``apply``), which the target writes and commits together with
-the batch's last position.
+A batch is applied in these steps:
+
+1. Look up the batch's tables in the target, and plan which to create, widen or extend by columns.
+2. Skip operations that a table already contains, by the position that the target stores for it.
+3. Reduce the rest to at most one change per key (``effects``).
+4. Write the changes of each table, and commit them with the batch's last position.
+
+If the target refuses a row and errors are discarded, the refused operation has to be found: the
+batch is rolled back and applied in halves, until a part of one transaction remains. Within that
+transaction a binary search tries longer and shorter beginnings of it.
 """
 
 from __future__ import annotations
@@ -68,9 +76,12 @@ from trailgate.storage.reading.options import above_csn
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """What was done to one target table: operations that were applied, and rows by what became of them.
+    """Counts for one target table: its applied operations, and the rows that were inserted, updated and so on.
 
-    ``replayed`` operations were on keys that had to be followed row by row; ``ignored`` ones had no effect, by the policy of collisions, and ``discarded`` ones could not be applied.
+    ``emptied`` counts truncates, whether they remove all rows, mark them as deleted or close their
+    versions. ``replayed`` operations were followed row by row, because their keys collide.
+    ``ignored`` operations had no effect because of ``on_collision``, and ``discarded`` ones could
+    not be applied.
     """
 
     operations: int = 0
@@ -89,10 +100,11 @@ class TableReport:
 
 @dataclass(frozen=True, slots=True)
 class ApplyReport:
-    """What one batch, or a whole run, did to each target table, and how far the trail is applied then.
+    """What a batch or a run did to each target table, and the position that it reached.
 
-    ``reasons`` are those of operations that could not be applied, each with how many had it.
-    ``notices`` name everything that the run did not apply, such as an open transaction or missing first files: one sentence each, for people and monitors.
+    ``reasons`` counts the operations that could not be applied, by reason. ``notices`` are
+    sentences about everything that was not applied, such as an open transaction or missing first
+    files.
     """
 
     tables: Mapping[str, TableReport] = field(default_factory=lambda: MappingProxyType({}))
@@ -103,7 +115,7 @@ class ApplyReport:
 
     @property
     def operations(self) -> int:
-        """Return how many operations there were."""
+        """The number of applied operations."""
         return sum(one.operations for one in self.tables.values())
 
     def __add__(self, other: ApplyReport) -> ApplyReport:
@@ -120,7 +132,7 @@ class ApplyReport:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What a table of the target needs before rows are written: it is created, or gets columns, or integers of more bytes."""
+    """A planned change to a target table: create it, add columns, or widen integer columns."""
 
     is_new: bool = False
     added: tuple[str, ...] = ()
@@ -133,7 +145,7 @@ GONE_HINT: Final = "Restore the table, or apply the trail by another --group to 
 
 @dataclass(frozen=True, slots=True)
 class TableModes:
-    """The mode of each target table: that of the run, unless MAP statements state another one for it."""
+    """The mode of each target table: that of its MAP statements, or else that of the run."""
 
     run: str
     meta: bool = False
@@ -141,11 +153,11 @@ class TableModes:
 
     @property
     def usual(self) -> Mode:
-        """Return the mode of tables for which nothing states another one."""
+        """The mode of tables without a mode in a MAP statement."""
         return WITH_META if self.meta else MODES[self.run]
 
     def name(self, table: str) -> str:
-        """Return the name of a table's mode; raises OptionError if MAP statements differ."""
+        """Return the name of a table's mode. Raises OptionError if its MAP statements disagree."""
         own = None if self.mapping is None else self.mapping.mode(table)
         return own or self.run
 
@@ -161,9 +173,10 @@ TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its n
 
 @runtime_checkable
 class BoundedTarget(Target, Protocol):
-    """A target whose tables take operations up to a position each. ``effects`` is what it is written then, if that is not what the mode writes.
+    """A target that applies a trail only up to known positions. ``verify`` uses it to build the expected tables.
 
-    All operations up to ``settled`` are taken by their tables, and none after ``until``.
+    Every table takes all operations up to ``settled`` and none after ``until``; between them
+    ``bound`` decides per table. ``effects``, if set, replaces the mode's way to compute changes.
     """
 
     effects: EffectsOf | None
@@ -171,22 +184,24 @@ class BoundedTarget(Target, Protocol):
     until: str
 
     def bound(self, table: TargetTable) -> str:
-        """Return the position, in 20 digits, of the last operation that a table takes."""
+        """Return the position (20 digits) of the last operation that a table takes."""
         ...
 
     def discarded(self, block: ChangeBlock) -> Collection[int]:
-        """Return the numbers of a block's operations that no table takes since they were discarded before."""
+        """Return the numbers of a block's operations that were discarded before, and that no table takes."""
         ...
 
     def leave_out(self, operations: Operations) -> None:
-        """Note discarded operations on a table, which takes none of them."""
+        """Record the discarded operations on a table."""
         ...
 
 
 class TargetTables:
-    """The tables of a target that a group applies a source to, and how far they are. Raises StorageError where the group applies another source to them.
+    """The tables of a target as one group applies them, and the positions that they have reached.
 
-    Unless ``by_position``, positions of the group are not those of operations, and tables leave no operation out by them.
+    Raises StorageError if the group applied a different source to this target. If ``by_position``
+    is False, the group's positions are not positions of a trail, so no operation is skipped by
+    position.
     """
 
     by_position: ClassVar[bool] = True
@@ -241,7 +256,7 @@ class TargetTables:
     def _change_source(
         self, done: Position, source: str, to: str, is_absent: Callable[[str], bool]
     ) -> None:
-        """Go on with other tables or MAP statements than those of the stored position, as far as the options allow it; raises StorageError."""
+        """Continue a group whose tables or MAP statements have changed. Raises StorageError if the options do not allow that."""
         options = self._options
         own, before = GroupSource.read(source), GroupSource.read(done.trail)
         joined = own.joining(before, is_absent)
@@ -271,7 +286,7 @@ class TargetTables:
                 self._target.commit(self.done)
 
     def _check_further(self, further: Sequence[str], to: str) -> None:
-        """Raise StorageError if a table that is there already would be written from a further source: its position would hide what lies before it."""
+        """Raise StorageError if a new MAP statement writes an existing table. The table's position would hide the statement's earlier operations."""
         for one in further:
             target = target_of(one)
             for known in self._target.positions() if target else ():
@@ -284,56 +299,56 @@ class TargetTables:
                     raise StorageError(problem, where=Where(source=to), hint=hint)
 
     def release(self) -> None:
-        """Let others use the target until the next batch."""
+        """Let other processes use the target until the next batch."""
         self._target.release()
 
     def close(self) -> None:
-        """Let go of the target."""
+        """Close the target."""
         self._target.close()
 
     @property
     def known(self) -> Mapping[str, KnownTable]:
-        """Return the tables met so far, by the names that created ones would have."""
+        """The tables used so far, by the names with which they would be created."""
         return dict(self._known)
 
     @property
     def landed(self) -> Mapping[str, str]:
-        """Return how far the tables met so far are, if they are not applied by the positions of operations."""
+        """The position of each table used so far, if positions do not belong to operations (``by_position``)."""
         return dict(self._landed)
 
     @property
     def sources(self) -> set[str]:
-        """Return the names of the source tables that operations were applied of."""
+        """The names of the source tables whose operations were applied."""
         return {table.name for table in self._defined.values()}
 
     @property
     def done_before(self) -> str:
-        """Return the position up to which a table that was not met yet has its operations."""
+        """The position up to which tables that were not used yet contain all operations."""
         return "" if self.done is None else self.done.position
 
     @property
     def extend(self) -> Callable[[TargetTable], TargetTable]:
-        """Return what makes a table of the source's columns the one that the mode writes."""
+        """A function that converts a table with the source's columns to the table that its mode writes."""
         types = partial(_typed, self._types, self._options.sizes)
         return partial(_extended, self._modes, types)
 
     @property
     def keeps(self) -> bool:
-        """Return whether operations that cannot be applied are discarded: they are kept as the trail has them."""
+        """Whether operations that cannot be applied are discarded, so that their original rows must be kept."""
         return not self._responses.always_stop
 
     @property
     def folds(self) -> bool:
-        """Return whether operations may be folded before they are applied."""
+        """Whether operations may be folded before they are applied."""
         given = self._options
         overlays = self._policy.overlays or given.overlay_until is not None
         may_overlay = overlays or given.params is not None  # HANDLECOLLISIONS of a statement
         return self._modes.usual.folds and not (self.keeps or may_overlay or given.dry_run)
 
     def read(self, read: Callable[[], Iterable[SplitRead]]) -> SplitRead:
-        """Return the splits that ``read`` gives as one, read again where tables of the target are met that are not as they were taken to be.
+        """Call ``read`` and join its splits. Calls it again if a target table differs from what the splits assumed.
 
-        Raises DefinitionError where a table does not fit.
+        Raises DefinitionError if a table of the target does not match.
         """
         while True:
             reads = list(read())
@@ -357,7 +372,7 @@ class TargetTables:
                 )
 
     def _is_known(self, name: str, used: KnownTable) -> bool:
-        """Return whether operations were made for the table as it is."""
+        """Return whether operations were converted for the table as it is in the target."""
         known = self._known[name]
         own = {one.name.casefold(): one for one in known.table.columns}
         return (used.done, used.until) == (known.done, known.until) and all(
@@ -365,7 +380,7 @@ class TargetTables:
         )
 
     def _meet(self, name: str, wanted: TargetTable) -> None:
-        """Note a table that operations are on, and the columns that the target's one lacks."""
+        """Look up a table in the target when it is first used, and plan the columns that it lacks."""
         known = self._known.get(name)
         if known is None:
             held = self._target.held(wanted)
@@ -399,7 +414,7 @@ class TargetTables:
         self._known[name] = replace(known, table=whole)
 
     def check_unchanged(self, batch: SplitRead) -> None:
-        """Raise ApplyError where a row of a batch's operations was written by one after it, or does not state its position."""
+        """Raise ApplyError if the current row of an operation was written by a later operation, or has no position."""
         for name, own in batch.operations.items():
             if self._changes.get(name, _Change()).is_new:
                 continue
@@ -428,7 +443,10 @@ class TargetTables:
                     raise ApplyError(problem, where=where, hint=CHANGED_SINCE)
 
     def _follow(self, found: Mapping[str, Mapping[Table, str]]) -> dict[str, Table]:
-        """Return the last definition of each source table; raises DefinitionError where the target does not follow from one to the next."""
+        """Check changed definitions of source tables, plan the changes to their target tables, and return the last definition of each.
+
+        Raises DefinitionError if a target table cannot follow a change.
+        """
         last = dict(self._defined)
         for source, own in found.items():
             for table, first in sorted(own.items(), key=lambda one: one[1]):
@@ -445,7 +463,7 @@ class TargetTables:
         return last
 
     def _applied_definition(self, table: Table) -> Table:
-        """Return the definition by which earlier runs have applied operations on a source table; if there is none, the table itself."""
+        """Return the definition of a source table at the last applied position. If nothing was applied yet, return the table itself."""
         if self.definition_before is None:
             return table
         for mapped in self._mapped(table):
@@ -456,7 +474,7 @@ class TargetTables:
         return table
 
     def _redefine(self, old: Table, new: Table) -> None:
-        """Let a target table follow from one definition to the next."""
+        """Check that a target table can follow a changed definition, and plan wider columns if it needs them."""
         name = str(self.extend(target_table(new)))
         known = self._known.get(name)
         if known is None:
@@ -475,7 +493,7 @@ class TargetTables:
             self._changes[name] = replace(change, wider=change.wider + wider)
 
     def _check_mode(self, held: TargetTable) -> None:
-        """Raise DefinitionError where a table is one of another mode."""
+        """Raise DefinitionError if the columns of an existing table show that it was created in a different mode."""
         names = {column.name for column in held.columns}
         chosen = self._modes.name(str(held))
         for name, mode in MODES.items():
@@ -487,7 +505,7 @@ class TargetTables:
                 )
 
     def _make(self) -> None:
-        """Create the tables, and add the columns, that operations are on and the target lacks."""
+        """Carry out the planned changes: create tables, widen columns and add columns."""
         for name, change in self._changes.items():
             table = self._known[name].table
             if change.is_new:
@@ -499,7 +517,7 @@ class TargetTables:
         self._changes.clear()
 
     def apply(self, batch: SplitRead) -> ApplyReport:
-        """Apply a batch of whole transactions."""
+        """Apply a batch of complete transactions. At the CSN ``overlay_until`` it is divided, because collisions are handled differently after it."""
         policy = self._policy
         if self._options.overlay_until is None:
             return self._apply_parts(batch, policy)
@@ -511,12 +529,16 @@ class TargetTables:
         return replace(done, batches=1)
 
     def store(self, position: Position) -> None:
-        """Store a position of all tables without writing any of them."""
+        """Store a position for all tables without writing any of them."""
         self._target.commit(position)
         self.done = position
 
     def _apply_parts(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
-        """Apply a batch; one with rows that the target refuses in halves, so that the operations are found that cannot be applied, unless the refusal names their values."""
+        """Apply a batch, and find the operations whose rows the target refuses.
+
+        If the error names the refused values, these operations are excluded directly. Otherwise the
+        batch is applied in two halves, recursively.
+        """
         try:
             return self._apply(batch, policy)
         except RowRefusedError as error:
@@ -539,7 +561,7 @@ class TargetTables:
     def _placed(
         self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
     ) -> TrailgateError:
-        """Return the error of a refused row with the position, table and key of its operation, which is found by trying parts of the batch."""
+        """Add the position, table and key of the refused operation to an error. Finds it by trying parts of the batch."""
         if batch.rows > MOST_SOUGHT:
             return refusal
         refused = self._refused(batch, policy, refusal)
@@ -562,7 +584,7 @@ class TargetTables:
     def _refused(
         self, batch: SplitRead, policy: Collisions, refusal: RowRefusedError
     ) -> dict[int, TrailgateError]:
-        """Return the first operation of a transaction with whose row the target refuses it; all of them where it refuses the commit alone."""
+        """Find the first operation of a transaction whose row the target refuses, by binary search. If it only refuses the commit, return all operations."""
         own = {number for one in batch.operations.values() for number in one.order.tolist()}
         numbers = sorted(own - batch.errors.keys())
         fits, fails = 0, len(numbers) + 1
@@ -579,7 +601,7 @@ class TargetTables:
         return dict.fromkeys(chosen, refusal)
 
     def _refusal_of(self, batch: SplitRead, policy: Collisions) -> RowRefusedError | None:
-        """Return the error with which the target refuses to write operations; nothing of them stays."""
+        """Write operations, roll them back, and return the error if the target refused them."""
         known, changes = dict(self._known), dict(self._changes)
         try:
             with self._undone_where_it_fails():
@@ -591,7 +613,7 @@ class TargetTables:
         return None
 
     def _apply(self, batch: SplitRead, policy: Collisions) -> ApplyReport:
-        """Apply a batch as one."""
+        """Write a batch and commit it."""
         end = batch.last
         assert end is not None
         batch = self._without_discarded(batch)
@@ -604,9 +626,11 @@ class TargetTables:
         return report
 
     def _without_discarded(self, batch: SplitRead) -> SplitRead:
-        """Return a batch without the operations that were discarded before: by a killed run, or before tables are compared.
+        """Remove operations that were already discarded: by a killed run, or before a comparison.
 
-        Tables that are ahead of the others have the operations of the killed run's batch, so the reasons for which operations on several tables, or transactions, were discarded are not found again.
+        If a killed run had committed some tables of its batch, their operations are skipped now. An
+        error that depended on them, such as one that discarded a transaction across several tables,
+        would not occur again. So the discard file decides.
         """
         discarded = {n for block, _ in batch.blocks for n in self._discarded_before(block)}
         if not discarded:
@@ -631,7 +655,7 @@ class TargetTables:
 
     @contextmanager
     def _undone_where_it_fails(self) -> Iterator[None]:
-        """Forget what was written where an error is raised; tables are looked up again then, but where a row was refused."""
+        """Roll back if an error is raised. Tables are then looked up again, unless a row was refused."""
         known, changes = dict(self._known), dict(self._changes)
         try:
             yield
@@ -644,9 +668,10 @@ class TargetTables:
     def _write(
         self, batch: SplitRead, policy: Collisions, *, discards: bool = False
     ) -> tuple[ApplyReport, Faults, frozenset[int]]:
-        """Write the effects of a batch; return what is done, the operations that cannot be applied, and the transactions that are left out.
+        """Write the changes of a batch. Return the report, the operations that cannot be applied, and the excluded transactions.
 
-        With ``discards`` these operations are written to the file of discards before a table is committed by itself.
+        With ``discards`` these operations go to the discard file first, if the target commits each
+        table by itself.
         """
         assert batch.last is not None
         if not self._options.dry_run:
@@ -674,7 +699,11 @@ class TargetTables:
     def _effects(
         self, batch: SplitRead, policy: Collisions
     ) -> tuple[list[TableEffects], Faults, frozenset[int]]:
-        """Return what is written to each table, the operations that cannot be applied, and the transactions that are left out for these."""
+        """Compute the changes to each table, the operations that cannot be applied, and the transactions that they exclude.
+
+        Repeats until the errors are final, because an excluded transaction can change whether later
+        operations succeed.
+        """
         reasons = dict(batch.errors)
         for number in sorted(reasons):
             if self._responses.stops(reasons[number]):
@@ -702,7 +731,7 @@ class TargetTables:
             left_out = self._left_out(batch, reasons)
 
     def _left_out(self, batch: SplitRead, errors: Mapping[int, TrailgateError]) -> frozenset[int]:
-        """Return the transactions that are not applied since operations of them cannot be."""
+        """Return the transactions that are excluded because one of their operations cannot be applied."""
         wanted = self._answered(errors, DISCARD_TRANSACTION)
         return frozenset(
             number
@@ -711,7 +740,7 @@ class TargetTables:
         )
 
     def _answered(self, errors: Mapping[int, TrailgateError], response: str) -> list[int]:
-        """Return the operations whose errors have a response."""
+        """Return the numbers of the operations whose errors have this response."""
         return [number for number, one in errors.items() if self._responses.to(one) == response]
 
     def _effects_on(
@@ -729,7 +758,7 @@ class TargetTables:
         return str(operations.table), steps, _report(operations, steps, left_out)
 
     def _discard(self, batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> None:
-        """Write the operations that are not applied to the file of discards."""
+        """Write the operations that are not applied to the discard file, except ignored ones."""
         ignored = self._answered(faults.errors, IGNORE)
         if len(ignored) == len(faults.errors):
             return
@@ -749,18 +778,18 @@ class TargetTables:
 
 
 def _up_to(block: ChangeBlock, position: str) -> ChangeBlock:
-    """Return the operations of a block up to a position."""
+    """Return the operations of a block at or before a position."""
     early = pc.less_equal(block.position, position).fill_null(False)
     return block.take(np.flatnonzero(early.to_numpy(zero_copy_only=False)))
 
 
 def _is_after(written: str | None, place: str) -> bool:
-    """Return whether a row was written after a position, or does not state it."""
+    """Return whether a row was written after a position, or has no position."""
     return written is None or written > place
 
 
 def _reasons(batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> Mapping[str, int]:
-    """Return the reasons of operations that are not applied, with how many have each."""
+    """Count the operations that are not applied, by reason."""
     found = Counter(map(reason_of, faults.errors.values()))
     gone = sum(int(_gone(block.order, own, faults, left_out).sum()) for block, own in batch.blocks)
     others = gone - len(faults.errors)
@@ -768,13 +797,13 @@ def _reasons(batch: SplitRead, faults: Faults, left_out: frozenset[int]) -> Mapp
 
 
 def _gone(order: Longs, transactions: Longs, faults: Faults, left_out: frozenset[int]) -> Mask:
-    """Return which operations are not applied."""
+    """Return the mask of the operations that are not applied."""
     found: Mask = np.isin(order, list(faults.errors)) | np.isin(transactions, list(left_out))
     return found
 
 
 def _with_values(batch: SplitRead, refusal: ValuesRefusedError) -> dict[int, TrailgateError]:
-    """Return the operations that write a value that is refused, each with its error."""
+    """Return the operations that write a refused value, each with its error."""
     found: dict[int, TrailgateError] = {}
     refused = pa.array(list(refusal.errors), pa.string())
     table, field = (refusal.where.table or "").casefold(), (refusal.where.field or "").casefold()
@@ -801,7 +830,7 @@ def _with_values(batch: SplitRead, refusal: ValuesRefusedError) -> dict[int, Tra
 
 
 def _middle(batch: SplitRead) -> int | None:
-    """Return the number of an operation near the middle of a batch that begins a transaction; None where there is one transaction."""
+    """Return the number of an operation near the middle of a batch that begins a transaction, or None if there is only one transaction."""
     pairs = [(own.order, own.transaction) for own in batch.operations.values()]
     order = np.concatenate([order for order, _ in pairs])
     sort = np.argsort(order)
@@ -811,7 +840,7 @@ def _middle(batch: SplitRead) -> int | None:
 
 
 def _parted(batch: SplitRead, csn: str) -> tuple[SplitRead | None, SplitRead | None]:
-    """Return the operations before the first transaction with a later CSN, and the others."""
+    """Split a batch before the first transaction with a CSN after ``csn``."""
     later = [
         own.order[above_csn(own.csn, csn).fill_null(False).to_numpy(zero_copy_only=False)]
         for own in batch.operations.values()
@@ -823,7 +852,7 @@ def _parted(batch: SplitRead, csn: str) -> tuple[SplitRead | None, SplitRead | N
 
 
 def _between(batch: SplitRead, start: int, end: int) -> SplitRead | None:
-    """Return the operations of a batch whose numbers are from ``start`` up to, but not including, ``end``; None where there are none."""
+    """Return the operations numbered ``start`` to ``end - 1`` as a batch, or None if there are none."""
 
     def rows(order: Longs) -> Longs:
         return np.flatnonzero((order >= start) & (order < end))
@@ -856,7 +885,7 @@ def _extended(
 
 
 def _typed(types: ColumnTypes, sizes: bool, table: TargetTable) -> TargetTable:
-    """Return a table with the types that the user chose; text has its length only where that is asked for."""
+    """Apply the column types that the user chose. Text columns keep their lengths only with ``sizes``."""
     found = types.of(table)
     if sizes:
         return found
@@ -868,7 +897,7 @@ def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool)
 
 
 def _expected(operations: Operations) -> Effects:
-    """Return what operations write to a table whose rows fit them; what is replayed is not followed."""
+    """Compute the changes of a dry run, which assumes that rows exist as the operations expect. Keys that need a replay are only counted."""
     parts = [part for part, _ in operations.between_truncates()]
     nets, number = net_effects(parts[-1])
     nets = nets.where(nets.expected | (nets.effect != Effect.DELETE))

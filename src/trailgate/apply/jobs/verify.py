@@ -1,10 +1,17 @@
-"""The tables of a target compared with what the trail makes of them: rows that are missing, surplus or different, and the operations that made them.
+"""Compare the tables of a target with what the trail makes of them.
 
-The trail is applied to a file of DuckDB, in the types of the target's tables and as far as each of them is applied. That file and the target's rows are joined by key there, within a bound of
-memory; what needs more goes to files beside it. So the same engine is used twice, and what it does wrong is not found: what others did to the tables is.
+The trail is applied again, to a scratch DuckDB file, with the types of the target's tables and up
+to the position of each of them. Then the rows of the target are joined to the expected rows by key.
+Memory is limited; the rest spills to files beside the scratch file. For each differing row a second
+pass over the trail collects the positions of the operations on its key.
 
-Of tables that were loaded first that file has what the trail determines (``apply/determined.py``): the rows that are known to be there or not, and their known columns. Only these are compared. Rows of which
-nothing is known are counted as ``untouched``. The same holds for a trail whose first files are not there any more, since their rows are in the target alone.
+Both sides are made by the same code, so this does not find errors of apply itself. It finds changes
+that somebody else made to the tables.
+
+If tables were loaded before apply began, the scratch file contains only what the trail determines
+(``effects/determined.py``): which keys exist, and which columns have known values. Only these are
+compared. Other rows count as ``untouched``. The same is done if the trail's first files are gone,
+because their rows exist only in the target.
 """
 
 from __future__ import annotations
@@ -64,9 +71,10 @@ LOADED: Final = "The trail does not have the versions that were there before it"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A row that is not as the trail makes it: ``kind`` is missing, surplus or different.
+    """A row that differs from what the trail makes of it. ``kind`` is "missing", "surplus" or "different".
 
-    ``columns`` are those that differ, each with the value that the trail gives and the one in the target. ``positions`` are those of the operations on its key.
+    ``columns`` are the differing columns, each with its expected and its actual value.
+    ``positions`` are those of the operations on the row's key.
     """
 
     kind: str
@@ -77,9 +85,11 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class TableComparison:
-    """How many rows of a table are as the trail makes them, and how many are not; the first of these.
+    """The number of equal and differing rows of a table, and the first differing rows.
 
-    ``untouched`` rows are those of a loaded table that the trail has no operations on. ``left_out`` are columns that are not compared, since @DATENOW gives them the time at which a batch was applied.
+    ``untouched`` rows belong to a loaded table, and the trail has no operations on them.
+    ``left_out`` are columns that are not compared, because ``@DATENOW`` sets them to the time of
+    apply.
     """
 
     equal: int = 0
@@ -92,13 +102,13 @@ class TableComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Return whether all rows are as the trail makes them."""
+        """Whether no row differs."""
         return not (self.missing or self.surplus or self.different)
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The comparison of each target table, and how far the tables are applied. ``notices`` name what was not read of the trail."""
+    """The comparison of each target table, and the position up to which the tables are applied. ``notices`` are sentences about parts of the trail that were not compared."""
 
     tables: Mapping[str, TableComparison]
     position: Position
@@ -106,13 +116,13 @@ class VerifyReport:
 
     @property
     def is_equal(self) -> bool:
-        """Return whether all tables are as the trail makes them."""
+        """Whether no row of any table differs."""
         return all(one.is_equal for one in self.tables.values())
 
 
 @dataclass(slots=True)
 class _Expected(Target):
-    """The target of the comparison: tables of a scratch file in the types of the real ones, each up to the position that the real one is applied to."""
+    """The scratch file as a target of apply: it has the expected tables, with the types of the real ones, each up to the position of the real one."""
 
     scratch: Scratch
     real: Target
@@ -169,12 +179,12 @@ class _Expected(Target):
         return found
 
     def leave_out(self, operations: Operations) -> None:
-        """Note the keys of discarded operations: of a loaded table nothing states whether their rows are there."""
+        """Record the keys of discarded operations. In a loaded table nobody knows whether their rows exist."""
         keys = self.forgotten.setdefault(str(operations.table), set())
         keys.update(keys_of(operations))
 
     def is_whole(self, table: TargetTable) -> bool:
-        """Return whether no rows of a table are unknown."""
+        """Return whether every row of a table is known."""
         return not self.loaded or str(table) in self._emptied
 
     def _flat(self, table: TargetTable) -> TargetTable:
@@ -253,15 +263,19 @@ def verify_tables(
     progress: Progress | None = None,
     **options: Unpack[ApplyKeywords],
 ) -> VerifyReport:
-    """Compare the tables that a trail was applied to with what it makes of them; return what differs.
+    """Compare the tables of a target with what the trail makes of them, and return the differences.
 
-    The options are those that the trail was applied with. Tables were empty at first, unless ``after_csn``, ``overlay_until`` or ``on_collision`` state that they were loaded: of these the rows
-    that the trail has operations on are compared, in the columns that are logged. Of each table the first ``shown`` rows that differ are returned, with the positions of the operations on
-    them.
+    Use the same options as for apply. The tables are taken to have been empty at first, unless
+    ``after_csn``, ``overlay_until`` or ``on_collision`` show that they were loaded. Of loaded
+    tables only rows that the trail has operations on are compared, in the columns that these log.
+    For each table the first ``shown`` differing rows are returned, with the positions of the
+    operations on them.
 
-    Where the trail's first files are missing, tables of current rows are compared as loaded ones; a notice states it.
+    If the trail's first files are missing, tables of current rows are compared like loaded ones,
+    and a notice says so.
 
-    Raises OptionError where loaded tables have another mode than current rows, and else what ``apply_trail`` raises.
+    Raises OptionError if loaded tables have a mode other than "current", and everything that
+    ``apply_trail`` raises.
     """
     mapped = mapped_options(ApplyOptions(**OPTIONS.read(options)))
     given = replace(mapped.options, dry_run=False, no_create=False)
@@ -320,7 +334,7 @@ def verify_tables(
 
 
 def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
-    """Return the discard file of a group; None if there is none, or if all its lines were applied as they are."""
+    """Open the group's discard file. Return None if it does not exist, or if the target already contains all its lines unchanged."""
     path = Path(discard_path(options))
     if not path.exists():
         return None
@@ -333,7 +347,7 @@ def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
 
 @contextmanager
 def _told_of_target(begin: int) -> Iterator[None]:
-    """Let errors name the target's table, and not the scratch file's; those of rows that are not there state that the trail begins at a later file."""
+    """Make errors name the target's table instead of the scratch file's. If the trail begins at a later file, errors about missing rows say so."""
     try:
         yield
     except TrailgateError as error:
@@ -350,7 +364,7 @@ def _told_of_target(begin: int) -> Iterator[None]:
 def _compare(
     expected: _Expected, name: str, mode: str, shown: int, timed: Collection[str] = ()
 ) -> TableComparison:
-    """Compare one table of the scratch file with the real one, but for columns that are ``timed``."""
+    """Compare one expected table with the real one, except for the columns in ``timed``."""
     wanted, theirs = expected.tables[name]
     ours = expected.scratch.held(replace(wanted, name=(SCHEMA, name)))
     assert ours is not None
@@ -375,7 +389,7 @@ def _compare(
 
 
 def _bare(table: TargetTable) -> TargetTable:
-    """Return a table for the scratch file, whose columns have Arrow's types and take all values."""
+    """Return a table for the scratch file: its columns have Arrow types and accept all values."""
     columns = tuple(
         replace(one, stored=None, extra=False, computed=False, on_insert=False)
         for one in table.columns
@@ -384,13 +398,13 @@ def _bare(table: TargetTable) -> TargetTable:
 
 
 def _without_flags(table: TargetTable) -> TargetTable:
-    """Return a table without the columns that state what is known of its rows."""
+    """Return a table without the columns that say which values are known."""
     flags = {THERE, *(known_name(one.name) for one in table.columns)}
     return replace(table, columns=tuple(one for one in table.columns if one.name not in flags))
 
 
 def _as_compared(found: TargetTable, theirs: TargetTable) -> TargetTable:
-    """Return a table of the scratch file whose values are checked as those of the real one, and spelled as they are compared."""
+    """Give a scratch table the stored types of the real one, so that values are checked in the same way and spelled for comparison."""
     columns = tuple(
         replace(
             own,
@@ -404,7 +418,7 @@ def _as_compared(found: TargetTable, theirs: TargetTable) -> TargetTable:
 
 
 def _spelled(table: TargetTable, real: Target) -> pa.RecordBatchReader:
-    """Return a reader of a table's rows, with values spelled as they are compared."""
+    """Read the rows of a table, with values in the spelling used for comparison."""
     rows = real.scan(table)
     if all(one.stored is None for one in table.columns):
         return rows
@@ -434,7 +448,7 @@ def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Diffe
 def _with_positions(
     found: Mapping[str, TableComparison], reads: Iterable[Mapping[str, Operations]]
 ) -> dict[str, TableComparison]:
-    """Return the comparisons, each differing row with the positions of the operations on its key."""
+    """Add to each differing row the positions of the operations on its key."""
     wanted = {name: one.rows for name, one in found.items() if one.rows}
     positions = _positions(reads, wanted)
     rows = {
@@ -450,7 +464,7 @@ def _with_positions(
 def _positions(
     reads: Iterable[Mapping[str, Operations]], wanted: Mapping[str, tuple[Difference, ...]]
 ) -> dict[str, list[list[str]]]:
-    """Return for each row the positions of the operations on its key."""
+    """Return, for each row, the positions of the operations on its key."""
     found: dict[str, list[list[str]]] = {name: [[] for _ in rows] for name, rows in wanted.items()}
     for read in reads:
         for name, rows in wanted.items():
