@@ -1,1 +1,1 @@
-"""Where changes land: one module a kind of target, which knows its tables, its types and its commits, and nothing of trails."""
+"""The targets of apply, one module per kind. A target knows its tables, types and commits, and nothing about trails."""

@@ -1,4 +1,12 @@
-"""The table in which a database keeps how far each group has applied its trail: a row for each table, and one for all."""
+"""Read the checkpoint table of a SQL database: how far each group has applied its trail.
+
+The table ``trailgate_checkpoint`` has a row per group and target table, and a row with an empty
+``target`` for the position of all tables together:
+
+    grp        target    trail            position
+    trailgate            /data/dirdat/ot  00000000020000012345
+    trailgate  hr.jobs   /data/dirdat/ot  00000000020000012345
+"""
 
 from __future__ import annotations
 
@@ -14,7 +22,7 @@ STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
 
 
 def group_positions_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[GroupPosition]:
-    """Return the groups of the rows of ``STATUS``, whose columns have these names."""
+    """Convert the rows of ``STATUS``, whose columns have these names, to a position per group."""
     found: list[GroupPosition] = []
     named = [dict(zip(names, row, strict=True)) for row in rows]
     for group, own in groupby(named, key=lambda row: str(row["grp"])):

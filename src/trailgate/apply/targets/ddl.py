@@ -1,6 +1,8 @@
-"""CREATE TABLE of the databases that tables are made for: a database is a row of its types, names and keys.
+"""Generate CREATE TABLE statements for PostgreSQL, DuckDB, Delta and Oracle.
 
-Tables of PostgreSQL are created by these statements. Those of DuckDB and Delta are made of Arrow schemas and get the same types.
+Each database is one row of ``DATABASES``: its types, quotes, limits of names, and rules for keys.
+Apply creates PostgreSQL tables with these statements. It creates DuckDB and Delta tables from Arrow
+schemas, which result in the same types.
 """
 
 from __future__ import annotations
@@ -32,11 +34,13 @@ HELD: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """How a database spells what creates a table.
+    """How a database spells CREATE TABLE.
 
-    ``types`` are of ``HELD``; ``number`` is of text whose content is a number, ``varchar`` of text of up to ``most`` characters, and ``text`` of other
-    text. A primary key takes no column of ``unkeyed`` types; ``keys``: there are primary keys. Names of lower case are those of ``upper`` case where
-    the database prints unquoted names so.
+    ``types`` are its names for the Arrow types in ``HELD``, in the same order. ``number`` is the
+    type for numbers that are text in Arrow, ``varchar`` the type for text of up to ``most``
+    characters, and ``text`` the type for longer text. Primary keys exist if ``keys``, but not on
+    columns of the ``unkeyed`` types. ``upper``: the database shows unquoted names in upper case, so
+    names in lower case are changed to upper case.
     """
 
     title: str
@@ -54,7 +58,7 @@ class Database:
     ending: str = ""
 
     def quoted(self, *parts: str) -> str:
-        """Return a name of parts as SQL has it; raises OptionError for one that is too long."""
+        """Quote the parts of a name. Raises OptionError if a part is too long."""
         mark, found = self.quote, []
         for part in parts:
             if 0 < self.longest < len(part.encode()):
@@ -67,7 +71,7 @@ class Database:
         return ".".join(found)
 
     def type_of(self, column: TargetColumn) -> str:
-        """Return the type of a column: that of numbers in text holds them all."""
+        """Return the type of a column in this database."""
         if column.number:
             return self.number
         if pa.types.is_decimal(column.type):
@@ -79,7 +83,7 @@ class Database:
         return self.varchar.format(column.length) if fits else self.text
 
     def creation(self, table: TargetTable, name: tuple[str, ...]) -> str:
-        """Return the statement that creates a table with its key; raises OptionError for a name that is too long."""
+        """Return the statement that creates a table with its primary key. Raises OptionError if a name is too long."""
         kinds = [self.type_of(column) for column in table.columns]
         try:
             lines = [

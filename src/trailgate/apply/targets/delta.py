@@ -1,8 +1,12 @@
-"""Delta tables by delta-rs, without Java: one folder a table, one commit a table and batch, with the position in it.
+"""Write Delta tables with delta-rs, which needs no Java: one folder per table, one commit per table and batch.
 
-``delta:lake/`` has the table HR.JOBS in ``lake/hr/jobs``. The position of each is the version of an application transaction (``txn``) of its commit: the number of the trail's file and the
-offset in it in one integer. How far all tables are is a row of the table ``lake/_trailgate/GROUP``, which is written when the tables of a batch are committed; a run that was killed
-between begins there, and each table leaves out what it has.
+``delta:lake/`` has the table HR.JOBS in ``lake/hr/jobs``. Each commit contains an application
+transaction (``txn``) whose version is the position: the number of the trail file in the upper bits
+and the offset in the lower 33. File 2, offset 12345 becomes ``2 << 33 | 12345``.
+
+After all tables of a batch, the position of all tables is written as the only row of the table
+``lake/_trailgate/GROUP``. A run that was killed in between starts from the older position there,
+and the tables that are already committed skip what they contain.
 """
 
 from __future__ import annotations
@@ -63,7 +67,7 @@ STATED: Final = 100  # commits that are searched for the one of a position
 
 
 class TableTarget:
-    """The Delta tables below a folder, on a disk or in a store that delta-rs knows."""
+    """The Delta tables below a folder, on a disk or in an object store that delta-rs supports."""
 
     widens = False
     commits_alone = True
@@ -77,7 +81,7 @@ class TableTarget:
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> Position | None:
-        """Return how far a table was applied, or with None how far all tables were."""
+        """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None:
             return self._checkpoint()
         found = self._open(table)
@@ -97,7 +101,7 @@ class TableTarget:
         return None
 
     def _rows(self) -> list[dict[str, Any]]:
-        """Return the row of the checkpoint, where there is one."""
+        """Return the checkpoint as a list of one row, or an empty list if there is none."""
         found = self._opened(self._state)
         if found is None:
             return []
@@ -106,7 +110,7 @@ class TableTarget:
         return rows
 
     def positions(self) -> list[TablePosition]:
-        """Return how far each table was applied, and its version."""
+        """Return the position and version of each table."""
         found = []
         for name in sorted(self._names):
             table = self._opened(f"{self._root}/{name}")
@@ -123,7 +127,7 @@ class TableTarget:
         return f"{self._root}/{STATE}/{self._group}"
 
     def held(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as it is in the folder; None where there is none."""
+        """Return the table as the Delta log defines it, or None if it does not exist."""
         found = self._open(table)
         if found is None:
             return None
@@ -135,7 +139,7 @@ class TableTarget:
         return replace(held, columns=columns).without_computed()
 
     def planned(self, table: TargetTable) -> TargetTable:
-        """Return a table that is to be created: its types keep all that Arrow's do."""
+        """Return a table to create, unchanged, because Delta can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:
@@ -154,17 +158,21 @@ class TableTarget:
         self._tables[path] = made
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns of a table, NULL in all rows."""
+        """Add columns to a table, NULL in all rows."""
         path = self._path(table)
         added = pa.schema([table.schema.field(name) for name in names])
         fields = deltalake.Schema.from_arrow(added).fields
         refusing(path, lambda: self._tables[path].alter.add_columns(fields))
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Do nothing: delta-rs changes no type."""
+        """Do nothing, because delta-rs cannot change the type of a column."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        """Return the rows with any of the keys: all columns, or only those of the key.
+
+        delta-rs skips files by the range of the keys. Arrow then selects rows by each key column
+        separately, so rows with other combinations of these values may be included.
+        """
         path, found = self._path(table), self._open(table)
         assert found is not None
         self._check_own(table, found)
@@ -187,7 +195,7 @@ class TableTarget:
         return refusing(self._path(table), lambda: reader(found))
 
     def write(self, effects: Effects, at: Position) -> None:
-        """Write the effects on one table, and commit it with the position."""
+        """Write the changes of one table, and commit them together with the position."""
         nets, table = effects.nets, effects.nets.table
         path, found = self._path(table), self._open(table)
         assert found is not None
@@ -234,13 +242,13 @@ class TableTarget:
         self._names.add("/".join(table.name))
 
     def _check_own(self, table: TargetTable, found: DeltaTable) -> None:
-        """Raise TargetConflictError if another run of this group has written a table since."""
+        """Raise TargetConflictError if another run of this group has written the table meanwhile."""
         path = self._path(table)
         if found.transaction_version(self._app) != self._versions.get(path):
             raise moved_on(self._group, path)
 
     def _merge(self, effects: Effects, at: Position) -> None:
-        """Write effects by key, and commit them with the position."""
+        """Merge changes by key, and commit them together with the position."""
         table = effects.nets.table
         found = self._open(table)
         assert found is not None
@@ -270,7 +278,7 @@ class TableTarget:
         merger.when_not_matched_insert(inserted, f"s.e = {Effect.INSERT:d}").execute()
 
     def commit(self, at: Position) -> None:
-        """Note that all tables are applied up to the position."""
+        """Record that all tables are applied up to the position."""
         row = pa.table(
             {
                 "trail": [at.trail],
@@ -296,14 +304,14 @@ class TableTarget:
         )
 
     def rollback(self) -> None:
-        """Do nothing: what was written is committed, and is left out when the batch is applied again."""
+        """Do nothing: written tables are committed, and are skipped when the batch is applied again."""
 
     def release(self) -> None:
-        """Forget the snapshots: the next batch reads those that others have committed by then."""
+        """Close the snapshots of all tables, so that the next batch sees what others have committed."""
         self._tables.clear()
 
     def close(self) -> None:
-        """Let go of the tables."""
+        """Close all open tables."""
         self._tables.clear()
 
     def _properties(self, at: Position) -> CommitProperties:
@@ -313,7 +321,7 @@ class TableTarget:
         )
 
     def _metadata(self, at: Position) -> dict[str, str]:
-        """Return the position in words, for who reads the history of a table."""
+        """Return the position as readable properties of the commit, for people who read the table's history."""
         names = {
             "trail": at.trail,
             "position": at.position,
@@ -349,14 +357,18 @@ class TableTarget:
 
 
 def _leave_out_rounded_statistics(path: str, table: DeltaTable) -> None:
-    """Set the properties of a table that others created, before delta-rs writes to it."""
+    """Set the properties that disable rounded statistics, on a table that somebody else created."""
     settings = statistics_settings(pa.schema(table.schema()), table.metadata().configuration)
     if settings:
         refusing(path, lambda: table.alter.set_table_properties(settings))
 
 
 def storage_options(path: str) -> dict[str, str] | None:
-    """Return what delta-rs needs beside the environment: without it, it refuses a store of S3's protocol at an http address."""
+    """Return options that allow an S3 endpoint without TLS, or None if the endpoint needs none.
+
+    delta-rs reads all other settings from the environment, but refuses ``http://`` endpoints unless
+    ``aws_allow_http`` is set.
+    """
     names = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
     address = next(filter(None, map(os.environ.get, names)), "")
     is_plain = path.startswith(("s3://", "s3a://")) and address.startswith("http://")
@@ -364,7 +376,7 @@ def storage_options(path: str) -> dict[str, str] | None:
 
 
 def _check_name(path: str) -> None:
-    """Raise OptionError for what delta-rs ends the process at, or writes elsewhere."""
+    """Raise OptionError if a path has a character with which delta-rs aborts the process or writes to a different path."""
     bad = [sign for sign in path if sign in REFUSED or not sign.isprintable()]
     if bad:
         problem = f"delta-rs writes no table in a path that has {bad[0]!r}: {path}"
@@ -372,7 +384,7 @@ def _check_name(path: str) -> None:
 
 
 def table_rows(path: str) -> pa.RecordBatchReader:
-    """Return a reader of a table by its folder."""
+    """Return a reader of the table in a folder."""
     try:
         return reader(DeltaTable(path, storage_options=storage_options(path)))
     except (DeltaError, OSError) as error:
@@ -380,7 +392,7 @@ def table_rows(path: str) -> pa.RecordBatchReader:
 
 
 def group_positions(root: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to the tables below a folder, or in a store."""
+    """Return how far each group has applied its trail to the tables below a folder or in a store."""
     root = root.rstrip("/")
     if "://" not in root and not Path(root).is_dir():
         raise StorageError("there is no such folder", where=Where(source=root))
@@ -396,10 +408,11 @@ def group_positions(root: str) -> list[GroupPosition]:
 
 
 def _stated(path: str, version: int, position: str) -> tuple[str | None, int | None]:
-    """Find the commit of a position and return the CSN and the commit time in it.
+    """Find the commit of a position, and return its CSN and commit time.
 
-    Others may have committed after it, such as an OPTIMIZE, so up to 100 commits are read, the newest first. Usually the first is the one: `DeltaTable.history` would list the whole
-    log and read all of them.
+    Other writers may have committed since, for example an OPTIMIZE, so up to 100 commits are read,
+    from the newest back. Usually the newest one is the right one. ``DeltaTable.history`` is not
+    used, because it lists and reads the complete log.
     """
     log = folder_of(path)
     for number in range(version, max(version - STATED, -1), -1):
@@ -418,12 +431,12 @@ def _stated(path: str, version: int, position: str) -> tuple[str | None, int | N
 
 
 def folder_of(path: str) -> PyFileSystem:
-    """Open a folder of a disk or store by the library that reads its tables, with the same login."""
+    """Open a folder with delta-rs's own storage code, so that the same credentials apply."""
     return PyFileSystem(DeltaStorageHandler(path, storage_options(path)))
 
 
 def _version(position: str) -> int:
-    """Return a position as one integer; raises StorageError for one beyond what it holds."""
+    """Pack a position into one integer. Raises StorageError if it does not fit."""
     number, offset = parse_position(position)
     if number >> NUMBER_BITS or offset >> OFFSET_BITS:
         raise StorageError(

@@ -1,4 +1,4 @@
-"""Errors of delta-rs, made ours: what a table refuses, and what helps."""
+"""Convert errors of delta-rs, and of Delta on Spark, to our errors, with hints for the known ones."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ Result = TypeVar("Result")
 
 
 def refusing(path: str, act: Callable[[], Result]) -> Result:
-    """Return what delta-rs returns; its errors become ours."""
+    """Call ``act`` and convert errors of delta-rs."""
     try:
         return act()
     except TrailgateError:
@@ -94,7 +94,7 @@ def refusing(path: str, act: Callable[[], Result]) -> Result:
 
 
 def refusal(error: Exception, path: str) -> TrailgateError:
-    """Return the error for one of delta-rs."""
+    """Convert an error of delta-rs."""
     text, where = str(error), Where(source=path)
     known = known_refusal(text, path)
     if known is not None:
@@ -115,13 +115,13 @@ def refusal(error: Exception, path: str) -> TrailgateError:
 
 
 def opening(error: Exception, path: str) -> TrailgateError:
-    """Return the error of a table or folder that cannot be opened."""
+    """Convert an error from opening a table or folder."""
     kind = fault_of(error, SIGNS) or StorageError
     return kind(line_of(str(error)), where=Where(source=path))
 
 
 def known_refusal(text: str, path: str) -> ApplyError | None:
-    """Return the error for a text that has a sign of REFUSALS; None for another one."""
+    """Return the error for a text that matches a row of ``REFUSALS``, or None."""
     for sign, problem, hint in REFUSALS:
         found = re.search(sign, text)
         if found is not None:
@@ -131,6 +131,6 @@ def known_refusal(text: str, path: str) -> ApplyError | None:
 
 
 def line_of(text: str) -> str:
-    """Return a text of several lines as one."""
+    """Join the lines of a text and shorten it to 300 characters."""
     whole = " ".join(DRAWN.sub("", text).split())
     return whole if len(whole) <= MOST_SIGNS else f"{whole[:MOST_SIGNS]} ..."

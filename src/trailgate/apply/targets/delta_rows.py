@@ -1,4 +1,4 @@
-"""Rows of Delta tables as delta-rs reads them, finds them by their keys, and takes them."""
+"""Prepare rows for delta-rs, read rows with it, and build its conditions on keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RANGED: Final = (
 
 
 def computed_columns(table: DeltaTable) -> frozenset[str]:
-    """Return the names of the columns whose values Delta makes: generated ones, and identities."""
+    """Return the names of generated and identity columns, whose values Delta computes."""
     return frozenset(
         field.name
         for field in table.schema().fields
@@ -36,19 +36,19 @@ def computed_columns(table: DeltaTable) -> frozenset[str]:
 
 
 def new_rows(nets: Nets) -> pa.Table:
-    """Return effects that are whole rows, without the columns that Delta computes."""
+    """Return changes that are complete rows as a table, without computed columns."""
     rows = pa.table([one.values for one in whole_rows(nets)], schema=nets.table.schema)
     return rows.select([one.name for one in nets.table.columns if not one.computed])
 
 
 def named_rows(table: TargetTable, staging: pa.Table) -> pa.Table:
-    """Return the values of a staging table under the names of their columns."""
+    """Return the values of a staging table under the real names of their columns."""
     columns = [staging[f"c{at}"] for at in range(len(table.columns))]
     return pa.table(columns, schema=table.schema)
 
 
 def check_partitions(path: str, table: DeltaTable, rows: pa.Table) -> None:
-    """Raise ApplyError for values that delta-rs writes wrongly as those of a partition, which are text in the log."""
+    """Raise ApplyError for partition values that delta-rs writes incorrectly. The Delta log stores these as text."""
     for name in table.metadata().partition_columns:
         if name not in rows.column_names:
             continue
@@ -68,10 +68,11 @@ def _has_fraction(kind: pa.DataType) -> bool:
 def reader(
     table: DeltaTable, schema: pa.Schema | None = None, predicate: str | None = None
 ) -> pa.RecordBatchReader:
-    """Read the columns of a schema, by default all, and the rows that fit a predicate.
+    """Read the columns of ``schema``, by default all of them, from rows that satisfy ``predicate``.
 
-    delta-rs' own engine reads tables with deletion vectors and mapped columns, which its PyArrow datasets refuse. It gives text as views, of
-    which Arrow filters none, so they are cast.
+    This uses the query engine of delta-rs, because its PyArrow datasets refuse tables with deletion
+    vectors or mapped columns. The engine returns text as string views, which Arrow cannot filter,
+    so they are cast to ``schema``.
     """
     schema = schema or pa.schema(table.schema())
     rows = pa.RecordBatchReader.from_stream(table.scan(schema.names, predicate))
@@ -79,7 +80,10 @@ def reader(
 
 
 def bounds_of(name: str, values: pa.Array) -> str | None:
-    """Return the condition that a column is within the bounds of values; None for types whose bounds leave out files that have such rows."""
+    """Return the condition that a column is within the range of ``values``.
+
+    Returns None for types whose statistics are rounded: skipping files by them would lose rows.
+    """
     ranged = any(fits(values.type) for fits in RANGED)
     if not ranged or has_rounded_statistics(values.type) or values.null_count or not len(values):
         return None
@@ -89,7 +93,7 @@ def bounds_of(name: str, values: pa.Array) -> str | None:
 
 
 def _literal(value: pa.Scalar) -> str:
-    """Return a value of a type of RANGED as DataFusion has it."""
+    """Format a value of one of the ``RANGED`` types as a DataFusion literal."""
     if pa.types.is_integer(value.type):
         return str(value.as_py())
     text = str(value.as_py()).replace("'", "''")
@@ -99,9 +103,10 @@ def _literal(value: pa.Scalar) -> str:
 
 
 def match(table: TargetTable) -> str:
-    """Return the condition that a row of the table and one of staging have the same key.
+    """Return the join condition that a row ``t`` of the table and a row ``s`` of staging have the same key.
 
-    The statistics of floats do not count NaN, so floats are compared as text, for which no file is left out.
+    The statistics of a float column ignore NaN, so a file with NaN could be skipped. Floats are
+    therefore compared as text, for which no file is skipped.
     """
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
     pairs = []

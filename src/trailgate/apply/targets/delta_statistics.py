@@ -1,7 +1,9 @@
-"""Statistics of Delta tables: which ones delta-rs rounds, and the table properties that leave these out.
+"""Find the columns whose statistics delta-rs rounds, and the table properties that turn these off.
 
-The log of a table states the least and the greatest value of each column in a file, and readers skip files by them. delta-rs writes the bounds of decimals as numbers of 64 bits, and
-those with a scale as floats: a file whose greatest value is 90071992547409.93 states 90071992547409.92, and whoever looks for ....93 does not read it.
+A Delta log states the smallest and greatest value of each column in a file, and readers skip files
+by these bounds. delta-rs writes bounds of decimals as JSON numbers: 64-bit integers, or floats if
+the decimal has a scale. If the greatest value in a file is 90071992547409.93, the bound becomes
+90071992547409.92, and a reader that looks for 90071992547409.93 skips the file.
 """
 
 from __future__ import annotations
@@ -28,19 +30,17 @@ COUNTED: Final = (
 
 
 def has_rounded_statistics(kind: pa.DataType) -> bool:
-    """Return whether delta-rs rounds the statistics of a column: it has the bounds of decimals as 64 bits, and those with a scale as floats.
-
-    The greatest 9007199254740993 in a file is then stated as ...992, and whoever looks for ...993 leaves the file out.
-    """
+    """Return whether delta-rs rounds a column's statistics: decimals of more than 18 digits, or of more than 15 if they have a scale."""
     if not pa.types.is_decimal(kind):
         return False
     return bool(kind.precision > (FLOAT_DIGITS if kind.scale else LONG_DIGITS))
 
 
 def statistics_settings(schema: pa.Schema, known: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the table properties by which no statistics are written of columns that delta-rs rounds; none where the properties that a table has leave them out already.
+    """Return the table properties that exclude columns with rounded statistics, or {} if no change is needed.
 
-    Every reader of the table trusts its statistics, so this is about all columns, and not about those of the key alone.
+    ``known`` are the table's current properties. All columns are considered and not only the key,
+    because every reader of the table trusts its statistics.
     """
     rounded = [field.name for field in schema if has_rounded_statistics(field.type)]
     listed = known.get(STATISTICS)

@@ -1,4 +1,10 @@
-"""Tables of a DuckDB file: all tables of a batch, and the position, in one transaction."""
+"""Write the tables of a DuckDB file. All tables of a batch, and the position, are one transaction.
+
+Changes are registered as the staging table ``trailgate_staging``, which DuckDB reads in place from
+Arrow memory. Updated rows are completed in a temporary table, deleted and inserted again, because
+that is faster in DuckDB than updating columns. DuckDB locks the file for one process, so it is
+closed between batches (``release``).
+"""
 
 from __future__ import annotations
 
@@ -96,7 +102,7 @@ class TableTarget:
 
     @property
     def _connection(self) -> duckdb.DuckDBPyConnection:
-        """Return the connection, opened again after ``release``."""
+        """The open connection. Opens the file again after ``release``, and raises TargetConflictError if another run of this group has written to it meanwhile."""
         if self._attached is None:
             self._attached = _attached(self._path)
             if self._known and self.position(None) != self._at:
@@ -104,14 +110,14 @@ class TableTarget:
         return self._attached
 
     def position(self, table: TargetTable | None) -> Position | None:
-        """Return how far a table was applied, or with None how far all tables were."""
+        """Return the position up to which a table is applied, or with None the position of all tables."""
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = ? AND target = ?"
         rows = self._execute(text, [self._group, _name(table)])
         return Position(*rows[0]) if rows else None
 
     def held(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as it is in the file; None where there is none."""
+        """Return the table as the file defines it, or None if it does not exist."""
         schema, name = _parts(table)
         rows = self._execute(
             "SELECT schema_name, table_name, sql FROM duckdb_tables() WHERE database_name = current_database() "
@@ -162,11 +168,11 @@ class TableTarget:
         return frozenset(one for (one,) in rows)
 
     def planned(self, table: TargetTable) -> TargetTable:
-        """Return a table that is to be created: its types keep all that Arrow's do."""
+        """Return a table to create, unchanged, because DuckDB can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:
-        """Create a table, and its schema."""
+        """Create a table and its schema."""
         self._begin()
         schema, name = _parts(table)
         self._execute(f"CREATE SCHEMA IF NOT EXISTS {sql.quoted(schema)}")
@@ -176,7 +182,7 @@ class TableTarget:
         self._connection.unregister(STAGING)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns of a table, NULL in all rows."""
+        """Add columns to a table, NULL in all rows."""
         self._begin()
         for column in table.columns:
             if column.name in names:
@@ -186,21 +192,21 @@ class TableTarget:
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Give columns of integers eight bytes."""
+        """Widen integer columns to eight bytes."""
         self._begin()
         for name in names:
             alter = f"ALTER TABLE {sql.quoted(*_parts(table))} ALTER {sql.quoted(name)} TYPE BIGINT"
             self._execute(alter, table=table)
 
     def _type(self, column: TargetColumn) -> str:
-        """Return the type that DuckDB gives an Arrow column."""
+        """Return the DuckDB type of an Arrow column."""
         self._connection.register(STAGING, pa.schema([("c", column.type)]).empty_table())
         ((kind,),) = self._execute(f"SELECT column_type FROM (DESCRIBE {STAGING})")
         self._connection.unregister(STAGING)
         return str(kind)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        """Return the rows with any of the keys: all columns, or only those of the key."""
         self._connection.register(STAGING, sql.key_columns(table, keys))
         self._check_printed(table, table.key)
         found = self._arrow(DUCKDB.selection(table, STAGING, keys_alone=keys_alone))
@@ -208,7 +214,7 @@ class TableTarget:
         return sql.spelled_keys(table, found)
 
     def check_values(self, effects: Effects) -> None:
-        """Raise RowRefusedError for a value that a type would change, without writing anything."""
+        """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
         table = effects.nets.table
         if any(one.stored is not None and one.stored.is_printed for one in table.columns):
             self._connection.register(STAGING, sql.staging_rows(effects))
@@ -216,7 +222,7 @@ class TableTarget:
             self._connection.unregister(STAGING)
 
     def _check_printed(self, table: TargetTable, columns: Iterable[int]) -> None:
-        """Raise ValuesRefusedError for staged values that DuckDB prints in another way than the trail."""
+        """Raise ValuesRefusedError if DuckDB prints a staged value differently from the trail."""
         for column, text in DUCKDB.printed_values(table, STAGING, columns):
             with sql.refusing_values(column):
                 rows = self._execute(text, table=table)
@@ -235,13 +241,13 @@ class TableTarget:
         return rows
 
     def limit_memory(self, most: str, folder: str) -> None:
-        """Let statements take no more memory than that, and write what needs more to files in a folder."""
+        """Limit the memory of statements, for example to "1GB". Larger intermediate results go to files in ``folder``."""
         quoted = folder.replace("'", "''")
         self._execute(f"SET memory_limit = '{most}'")
         self._execute(f"SET temp_directory = '{quoted}'")
 
     def forget(self, table: TargetTable, keys: pa.Table) -> None:
-        """Let nothing be known of some keys in a table of known keys (``apply/determined.py``)."""
+        """Mark some keys as unknown in a table that ``effects/determined.py`` describes."""
         self._connection.register(STAGING, sql.key_columns(table, keys))
         name, names = sql.quoted(*table.name), ", ".join(map(sql.quoted, table.key_names))
         same = sql.match(table, "t", "s")
@@ -259,9 +265,10 @@ class TableTarget:
         determined: bool = False,
         is_whole: bool = True,
     ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
-        """Return how many of a table's rows are in others by key, by kind, and the first that differ, as ``sql.comparison`` has them.
+        """Compare a table with other rows by key. Return the number of rows of each kind, and the first ``most`` differing rows (see ``sql.comparison``).
 
-        With ``determined`` the table is one of known keys (``apply/determined.py``), and ``is_whole`` states whether it has all keys that there can be.
+        With ``determined`` the table is one that ``effects/determined.py`` describes: only some
+        keys and values are known. ``is_whole`` says that it contains all keys.
         """
         self._connection.register(STAGING, rows)
         self._execute(f"CREATE OR REPLACE TEMP TABLE {WHOLE} AS SELECT * FROM {STAGING}")
@@ -272,7 +279,7 @@ class TableTarget:
         return dict(self._execute(counts)), self._execute(differing)
 
     def write(self, effects: Effects, at: Position) -> None:
-        """Write the effects on one table."""
+        """Write the changes of one table."""
         self._begin()
         table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
         if closing := sql.closing_statement(effects):
@@ -290,20 +297,20 @@ class TableTarget:
         self._note(table, at)
 
     def commit(self, at: Position) -> None:
-        """Make what was written since the last commit last, and with it the position."""
+        """Commit everything written since the last commit, together with the position."""
         self._begin()
         self._note(None, at)
         self._execute("COMMIT")
         self._open, self._at = False, at
 
     def keep_tables(self) -> None:
-        """Commit tables that were created, without a position."""
+        """Commit created tables without storing a position."""
         if self._open:
             self._execute("COMMIT")
             self._open = False
 
     def rollback(self) -> None:
-        """Forget what was written since the last commit."""
+        """Roll back to the last commit."""
         if self._open and self._attached is not None:
             # After a fault of the disk there may be no transaction, or no database, to roll back.
             with suppress(duckdb.Error):
@@ -311,12 +318,12 @@ class TableTarget:
         self._open = False
 
     def release(self) -> None:
-        """Close the file, so that others can open it until the next batch."""
+        """Close the file, so that other processes can open it until the next batch."""
         self.rollback()
         self.close()
 
     def positions(self) -> list[TablePosition]:
-        """Return how far each table was applied."""
+        """Return the position of each table."""
         text = f"SELECT target, position FROM {sql.CHECKPOINT} WHERE grp = ? AND target <> '' ORDER BY 1"
         return [TablePosition(*row) for row in self._execute(text, [self._group])]
 
@@ -349,7 +356,7 @@ class TableTarget:
     def _execute(
         self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
     ) -> list[Any]:
-        """Return the rows of a statement; all of them are fetched, since a result that is not is in the way of the next one."""
+        """Run a statement and return its rows. All rows are fetched, because an unfinished result would block the next statement."""
         where = Where(source=self._path, table=None if table is None else str(table))
         try:
             rows: list[Any] = self._connection.execute(text, values).fetchall()
@@ -362,7 +369,7 @@ class TableTarget:
 
 
 def _attached(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """Return a connection to a file, by a name of its own: the file's own name may be that of a schema in it. Raises StorageError if it cannot be opened."""
+    """Open a file under a fixed database name, because the file's own name could equal one of its schemas. Raises StorageError."""
     if read_only and not Path(path).exists():
         raise StorageError("there is no such file", where=Where(source=path))
     connection = duckdb.connect()
@@ -382,7 +389,7 @@ def _attached(path: str, *, read_only: bool = False) -> duckdb.DuckDBPyConnectio
 
 
 def _refusal(error: duckdb.Error, path: str, table: TargetTable | None = None) -> TrailgateError:
-    """Return DuckDB's error as ours."""
+    """Convert an error of DuckDB."""
     where = Where(source=path, table=None if table is None else str(table))
     fault = fault_of(error, SIGNS)
     if fault is TargetLockedError:
@@ -414,7 +421,7 @@ def group_positions(path: str) -> list[GroupPosition]:
 
 
 def _stored_type(name: str, kind: str, text: str) -> StoredType | None:
-    """Return what a column's type keeps beside its Arrow type; ``text`` is the statement that makes the table."""
+    """Return what a column's type keeps besides its Arrow type, or None. ``text`` is the CREATE TABLE statement, the only place where DuckDB shows collations."""
     if kind == "VARCHAR":
         collated = rf'(?<![\w"])("?){re.escape(name)}\1 VARCHAR COLLATE (\w+)'
         found = re.search(collated, text)
@@ -430,7 +437,7 @@ def _arrow_type(kind: pa.DataType, stored: StoredType | None) -> pa.DataType:
 
 
 def table_rows(place: str) -> pa.RecordBatchReader:
-    """Return a reader of a table: ``shop.duckdb/hr/jobs``, without a schema of one in ``main``."""
+    """Return a reader of a table such as ``shop.duckdb/hr/jobs``. A table of the schema ``main`` is given without a schema."""
     path, mark, names = place.partition(".duckdb/")
     name = sql.quoted(*names.split("/"))
     connection = _attached(f"{path}{mark.rstrip('/')}", read_only=True)
@@ -443,7 +450,7 @@ def table_rows(place: str) -> pa.RecordBatchReader:
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
-    """Return the schema and the name of a table; one without a schema is in ``main``."""
+    """Return the schema and name of a table. The default schema is ``main``."""
     if len(table.name) == 1:
         return "main", table.name[0]
     if len(table.name) == 2:

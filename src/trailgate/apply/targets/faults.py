@@ -1,6 +1,7 @@
-"""Which faults of a target may pass, so that apply tries again, and which do not.
+"""Decide which errors of a target may pass, so that apply retries, and which are permanent.
 
-Each target has a table: PostgreSQL by SQLSTATE, DuckDB and Delta by the type of an error and a part of its text. What no row names is permanent.
+PostgreSQL errors are classified by SQLSTATE, those of DuckDB and Delta by exception type and a part
+of the text. An error without a row in these tables is permanent.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from trailgate.errors import (
 
 
 class Sign(NamedTuple):
-    """How a library's error shows a fault: its type, and a part of its text in whatever case."""
+    """How to recognize a fault: the exception's type and a part of its text in lower case."""
 
     of: type[Exception]
     text: str
@@ -27,7 +28,7 @@ class Sign(NamedTuple):
 
 
 def fault_of(error: Exception, signs: Iterable[Sign]) -> type[TrailgateError] | None:
-    """Return the type of the first sign that an error shows, or None if it shows none."""
+    """Return the fault of the first sign that matches an error, or None."""
     text = str(error).casefold()
     return next(
         (one.fault for one in signs if isinstance(error, one.of) and one.text in text), None
@@ -72,5 +73,5 @@ SQLSTATES: Final = MappingProxyType(
 
 
 def fault_of_state(state: str) -> type[TrailgateError] | None:
-    """Return the type of error of a SQLSTATE, or None if it is permanent."""
+    """Return the fault of a SQLSTATE, or None if it is permanent."""
     return SQLSTATES.get(state) or SQLSTATES.get(state[:2])

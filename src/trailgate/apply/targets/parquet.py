@@ -1,8 +1,15 @@
-"""Files of Parquet, for rows that are only added: one file a table and batch.
+"""Append rows to Parquet files: one file per table and batch.
 
-``parquet:history/`` has the operations of HR.JOBS in ``history/hr/jobs/*.parquet``. Files are written under hidden names, which readers of a folder leave out; then the state
-``_trailgate/GROUP.json`` lists them with the position, and that is the commit; then they get their names. A run that finds listed files under hidden names gives these theirs, and removes hidden files that
-are not listed.
+``parquet:history/`` has the operations of HR.JOBS in ``history/hr/jobs/*.parquet``. A batch is
+committed in three steps:
+
+1. Write each file under a hidden name such as ``.trailgate-00000000020000012345.parquet``, which
+   readers of a folder ignore.
+2. Replace ``_trailgate/GROUP.json``, which lists these files and the position. This is the commit.
+3. Rename the files to their visible names.
+
+A run that was killed after step 2 leaves listed files under hidden names; the next run renames
+them. Hidden files that are not listed belong to a batch that was not committed; they are removed.
 """
 
 from __future__ import annotations
@@ -29,7 +36,7 @@ ENDING: Final = ".parquet"
 
 
 class TableTarget:
-    """The tables below a folder of this machine."""
+    """The tables below a local folder."""
 
     widens = False
     commits_alone = False
@@ -57,7 +64,7 @@ class TableTarget:
         self._show(state["files"])
 
     def _show(self, files: dict[str, str]) -> None:
-        """Give the files of the last batch their names, and remove hidden ones that no batch has."""
+        """Rename the files of the last batch to their visible names, and remove hidden files of batches that were not committed."""
         for table, name in files.items():
             hidden = self._root / table / (HIDDEN + name)
             if hidden.exists():
@@ -67,19 +74,19 @@ class TableTarget:
                 left.unlink()
 
     def position(self, table: TargetTable | None) -> Position | None:
-        """Return how far a table was applied, or with None how far all tables were."""
+        """Return the position up to which a table is applied, or with None the position of all tables."""
         if table is None or self._last is None:
             return self._last
         at = self._positions.get(_inside(table))
         return None if at is None else Position(self._last.trail, at)
 
     def positions(self) -> list[TablePosition]:
-        """Return how far each table was applied."""
+        """Return the position of each table."""
         named = sorted(self._positions.items())
         return [TablePosition(name.replace("/", "."), at) for name, at in named]
 
     def held(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as its last file has it; None where there is none."""
+        """Return the table as its newest file defines it, or None if it has no file."""
         files = sorted((self._root / _inside(table)).glob(f"[!{HIDDEN}]*{ENDING}"))
         if not files:
             return None
@@ -90,7 +97,7 @@ class TableTarget:
             raise StorageError(str(error), where=Where(source=str(newest))) from None
 
     def planned(self, table: TargetTable) -> TargetTable:
-        """Return a table that is to be created: its types keep all that Arrow's do."""
+        """Return a table to create, unchanged, because Parquet can represent all of its types."""
         return table
 
     def create(self, table: TargetTable) -> None:
@@ -98,13 +105,13 @@ class TableTarget:
         self._folder(table).mkdir(parents=True, exist_ok=True)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Do nothing: the next file has the columns."""
+        """Do nothing: the next file has the new columns."""
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Do nothing: files stay as they are."""
+        """Do nothing: written files do not change."""
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Refuse to look for rows."""
+        """Raise OptionError, because rows in Parquet files cannot be looked up by key."""
         del table, keys, keys_alone
         raise OptionError("parquet: has no rows by their keys")
 
@@ -113,7 +120,7 @@ class TableTarget:
         return table_rows(str(self._folder(table)))
 
     def write(self, effects: Effects, at: Position) -> None:
-        """Write the rows of one table under a hidden name."""
+        """Write the rows of one table to a file with a hidden name."""
         table = effects.nets.table
         rows = pa.table([one.values for one in whole_rows(effects.nets)], schema=table.schema)
         name = f"{self._group}-{at.position}{ENDING}"
@@ -125,7 +132,7 @@ class TableTarget:
         self._written[_inside(table)] = name
 
     def commit(self, at: Position) -> None:
-        """List the files of the batch with its position, and then show them."""
+        """Store the position and the list of the batch's files, then rename the files to their visible names."""
         self._positions |= dict.fromkeys(self._written, at.position)
         state = {"position": asdict(at), "tables": self._positions, "files": self._written}
         draft = self._state.with_suffix(".draft")
@@ -158,7 +165,7 @@ class TableTarget:
 
 
 def _inside(table: TargetTable) -> str:
-    """Return the path of a table's folder; raises OptionError for a name that cannot be one."""
+    """Return the path of a table's folder below the root. Raises OptionError if its name cannot be a folder name."""
     for part in table.name:
         if part in (".", "..", STATE) or "/" in part or "\0" in part:
             problem = f"{part!r} cannot be the name of a folder"
@@ -183,7 +190,7 @@ def group_positions(root: str) -> list[GroupPosition]:
 
 
 def _state_of(file: Path) -> dict[str, Any]:
-    """Return the state in a file; raises StorageError."""
+    """Parse a state file. Raises StorageError."""
     try:
         state = json.loads(file.read_text())
         Position(**state["position"]), dict(state["tables"]), dict(state["files"])
@@ -194,7 +201,7 @@ def _state_of(file: Path) -> dict[str, Any]:
 
 
 def table_rows(path: str) -> pa.RecordBatchReader:
-    """Return a reader of a table by its folder."""
+    """Return a reader of the table in a folder."""
     try:
         files = sorted(map(str, Path(path).glob(f"[!{HIDDEN}]*{ENDING}")))
         if not files:

@@ -1,6 +1,12 @@
-"""Tables of PostgreSQL: rows are copied to a temporary table, and written from there in one transaction of all tables and the position.
+"""Write the tables of a PostgreSQL database. All tables of a batch, and the position, are one transaction.
 
-Arrow's own writer makes the text of COPY, whole columns at a time.
+The changes of a table are copied with COPY to the temporary table ``trailgate_staging``, and then a
+few statements (``sql.statements``) delete, update and insert. Arrow's CSV writer makes the text for
+COPY from complete columns, which is much faster than a loop over rows.
+
+Types without an Arrow equivalent, such as ``uuid``, ``inet`` or domains, are staged as text and
+cast in the database. Before writing, their values are cast and printed again; if the text differs,
+the value is refused, because the table would then differ from the source.
 """
 
 from __future__ import annotations
@@ -174,7 +180,7 @@ DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this
 
 
 class TableTarget:
-    """The tables of a database."""
+    """The tables of a PostgreSQL database."""
 
     widens = True
     commits_alone = False
@@ -194,7 +200,7 @@ class TableTarget:
             raise
 
     def _make_checkpoint(self) -> None:
-        """Create the table of positions. A login that may not create one needs it to exist."""
+        """Create the checkpoint table if it does not exist. A login without the right to create tables can use an existing one."""
         if self._execute("SELECT to_regclass(%s)", [sql.CHECKPOINT]) != [(None,)]:
             self._add_position_columns()
             return
@@ -213,9 +219,10 @@ class TableTarget:
             raise self._refusal(error, None) from None
 
     def _lock(self) -> None:
-        """Let no other run of this group write until the transaction ends. Raises TargetConflictError if one has written since the last batch.
+        """Lock out other runs of this group until the transaction ends. Raises TargetConflictError if one of them has written since the last batch.
 
-        The lock ends with the transaction, so that it also works through a pool that gives each transaction another connection.
+        The lock belongs to the transaction, not to the session, so it also works through a
+        connection pool that assigns connections per transaction.
         """
         if self._is_locked:
             return
@@ -225,7 +232,7 @@ class TableTarget:
         self._is_locked = True
 
     def _add_position_columns(self) -> None:
-        """Add the columns that a checkpoint table of an earlier version lacks. ALTER TABLE locks the table, so it is not run if none is missing."""
+        """Add the columns that a checkpoint table of an earlier version lacks. Runs no ALTER TABLE, which locks the table, if none is missing."""
         rows = self._execute(
             f"SELECT attname FROM pg_attribute WHERE attrelid = '{sql.CHECKPOINT}'::regclass AND attnum > 0 AND NOT attisdropped"
         )
@@ -238,7 +245,7 @@ class TableTarget:
         return mask_logins(self._address)
 
     def position(self, table: TargetTable | None) -> Position | None:
-        """Return how far a table was applied, or with None how far all tables were."""
+        """Return the position up to which a table is applied, or with None the position of all tables."""
         names = ", ".join(sql.POSITION_COLUMNS)
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
         is_first = self._connection.info.transaction_status == TransactionStatus.IDLE
@@ -248,12 +255,12 @@ class TableTarget:
         return Position(*rows[0]) if rows else None
 
     def positions(self) -> list[TablePosition]:
-        """Return how far each table was applied."""
+        """Return the position of each table."""
         text = f"SELECT target, position FROM {sql.CHECKPOINT} WHERE grp = %s AND target <> '' ORDER BY 1"
         return [TablePosition(*row) for row in self._execute(text, [self._group])]
 
     def held(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as it is in the database; None where there is none."""
+        """Return the table as the database defines it, or None if it does not exist."""
         found = self._named(*_parts(table))
         if found is None:
             return None
@@ -282,9 +289,9 @@ class TableTarget:
         return sql.check_key_types(held)
 
     def _named(self, schema: str, name: str) -> tuple[int, str, str] | None:
-        """Return the number, schema and name of a table: that of exactly this name, else the one whose name is equal without case.
+        """Return the OID, schema and name of a table. An exact match wins over one that differs in case.
 
-        Raises DefinitionError if there are several, or if it is a view.
+        Raises DefinitionError if several tables match without case, or if it is a view.
         """
         rows = self._execute(
             "SELECT c.oid::bigint, n.nspname, c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
@@ -304,7 +311,7 @@ class TableTarget:
         return None
 
     def planned(self, table: TargetTable) -> TargetTable:
-        """Return a table that is to be created, with the types that its columns get."""
+        """Return a table to create, with the PostgreSQL types that its columns will have."""
         columns = []
         for column in table.columns:
             name, _, size = POSTGRESQL.type_of(column).partition("(")
@@ -319,14 +326,14 @@ class TableTarget:
         return replace(table, columns=tuple(columns))
 
     def _type(self, table: TargetTable, at: int) -> str:
-        """Return the type of a column in a staging table, which is the table's own where it was there."""
+        """Return the type of a column in a staging table: the type in the target, or text if the database casts it."""
         column = table.columns[at]
         if column.stored is not None and column.stored.rule in DIALECT.staged:
             return "text"
         return self._types.get(str(table), {}).get(column.name) or POSTGRESQL.type_of(column)
 
     def create(self, table: TargetTable) -> None:
-        """Create a table with its key, and its schema."""
+        """Create a table, its primary key and its schema."""
         schema, _ = _parts(table)
         text = POSTGRESQL.creation(table, _parts(table))
         self._lock()
@@ -334,7 +341,7 @@ class TableTarget:
         self._execute(text)
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns of a table, NULL in all rows."""
+        """Add columns to a table, NULL in all rows."""
         self._lock()
         for column in table.columns:
             if column.name in names:
@@ -343,7 +350,7 @@ class TableTarget:
                 )
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Give columns of integers eight bytes."""
+        """Widen integer columns to eight bytes."""
         self._lock()
         for name in names:
             alter = f"ALTER TABLE {_quoted(table)} ALTER COLUMN {sql.quoted(name)} TYPE bigint"
@@ -351,7 +358,7 @@ class TableTarget:
             self._types.get(str(table), {}).pop(name, None)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        """Return the rows with any of the keys: all columns, or only those of the key."""
         self._lock()
         kinds = {f"c{at}": self._type(table, at) for at in table.key}
         self._copy(KEYS, sql.key_columns(table, keys), kinds, table)
@@ -364,14 +371,14 @@ class TableTarget:
         return sql.spelled_keys(table, rows)
 
     def check_values(self, effects: Effects) -> None:
-        """Raise RowRefusedError for a value that a type would change, without writing anything."""
+        """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
         table = effects.nets.table
         if any(one.stored is not None and one.stored.is_printed for one in table.columns):
             self._stage(effects, sql.staging_rows(effects))
             self.rollback()
 
     def _stage(self, effects: Effects, rows: pa.Table) -> None:
-        """Copy effects to a temporary table, and check the values of types that PostgreSQL prints."""
+        """Copy changes to the staging table, and check the values whose text PostgreSQL may change."""
         table, columns = effects.nets.table, range(len(effects.nets.table.columns))
         kinds = {f"c{at}": self._type(table, at) for at in columns}
         kinds |= {f"m{at}": "boolean" for at in columns} | {"x": "bigint", "e": "integer"}
@@ -379,7 +386,7 @@ class TableTarget:
         self._check_printed(table, STAGING, columns)
 
     def _check_printed(self, table: TargetTable, staging: str, columns: Iterable[int]) -> None:
-        """Raise ValuesRefusedError for staged values that PostgreSQL does not take, or prints in another way than the trail."""
+        """Raise ValuesRefusedError if PostgreSQL refuses a staged value, or prints it differently from the trail."""
         for at in columns:
             for column, text in DIALECT.printed_values(table, staging, [at]):
                 self._execute(f"SAVEPOINT {STAGING}")
@@ -395,9 +402,10 @@ class TableTarget:
     def _refused_casts(
         self, table: TargetTable, staging: str, at: int, first: RowRefusedError
     ) -> RowRefusedError:
-        """Return the error of all staged values of a column that PostgreSQL does not cast, if it can find them by one statement, else that of the first one.
+        """Find all staged values of a column that PostgreSQL refuses to cast. Return one error with all of them, or ``first`` if they cannot be found.
 
-        A statement ends at its first error, which only a function in PL/pgSQL catches. It goes with the transaction, which is rolled back after this error.
+        A plain statement ends at the first such value. Only a PL/pgSQL function can catch the error
+        and continue. The function is temporary and disappears when the transaction is rolled back.
         """
         column = table.columns[at]
         assert column.stored is not None
@@ -417,7 +425,7 @@ class TableTarget:
         return found.numbered(first.numbers)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
-        """Return a reader of all rows, which are fetched in parts."""
+        """Return a reader of all rows, which are fetched 50,000 at a time."""
         names = DIALECT.select_list(table.columns)
         cursor = self._connection.cursor(name="trailgate_scan")
         self._try(
@@ -437,7 +445,7 @@ class TableTarget:
         return pa.RecordBatchReader.from_batches(table.schema, batches())
 
     def write(self, effects: Effects, at: Position) -> None:
-        """Write the effects on one table."""
+        """Write the changes of one table."""
         self._lock()
         table, rows = effects.nets.table, sql.staging_rows(effects, defaults=True)
         self._execute("SET CONSTRAINTS ALL DEFERRED")
@@ -456,7 +464,7 @@ class TableTarget:
         self._note(table, at)
 
     def _check_stored(self, table: TargetTable, triggers: str) -> None:
-        """Raise RowRefusedError if triggers made other values of what was written."""
+        """Raise RowRefusedError if triggers changed or removed a row that was just written."""
         columns, text = DIALECT.stored_values(table, STAGING)
         for *values, is_there in self._execute(text, table=table):
             hint = TRIGGERS.format(triggers)
@@ -472,20 +480,20 @@ class TableTarget:
                     raise RowRefusedError(problem, where=place, hint=hint)
 
     def commit(self, at: Position) -> None:
-        """Make what was written since the last commit last, and with it the position."""
+        """Commit everything written since the last commit, together with the position."""
         self._lock()
         self._note(None, at)
         self._commit()  # if the connection is lost here, only the position states whether the batch was committed
         self._at, self._is_locked = at, False
 
     def rollback(self) -> None:
-        """Forget what was written since the last commit."""
+        """Roll back to the last commit."""
         self._is_locked = False
         with suppress(psycopg.Error):  # of a lost connection the server rolls back by itself
             self._connection.rollback()
 
     def release(self) -> None:
-        """End the transaction, which a run that waits would hold open."""
+        """End the transaction, so that it is not open while the run waits."""
         self.rollback()
 
     def close(self) -> None:
@@ -505,7 +513,7 @@ class TableTarget:
     def _copy(
         self, staging: str, rows: pa.Table, kinds: dict[str, str], table: TargetTable | None = None
     ) -> None:
-        """Copy rows to a temporary table of these types."""
+        """Copy rows to a new temporary table. ``kinds`` are the types of its columns."""
         columns = ", ".join(f"{name} {kinds[name]}" for name in rows.schema.names)
         self._execute(f"DROP TABLE IF EXISTS pg_temp.{staging}")
         self._execute(f"CREATE TEMPORARY TABLE {staging} ({columns}) ON COMMIT DROP")
@@ -526,13 +534,13 @@ class TableTarget:
     def _change(
         self, text: str, table: TargetTable | None = None, values: list[Any] | None = None
     ) -> int:
-        """Return how many rows a statement changed."""
+        """Run a statement and return the number of changed rows."""
         return self._try(lambda: self._connection.execute(text.encode(), values).rowcount, table)
 
     def _execute(
         self, text: str, values: list[Any] | None = None, table: TargetTable | None = None
     ) -> list[Any]:
-        """Return the rows of a statement; none of one that has none."""
+        """Run a statement and return its rows, or an empty list if it returns none."""
 
         def rows() -> list[Any]:
             cursor = self._connection.execute(text.encode(), values)
@@ -541,7 +549,7 @@ class TableTarget:
         return self._try(rows, table)
 
     def _try(self, act: Callable[[], Result], table: TargetTable | None = None) -> Result:
-        """Return what the connection returns; its errors are ours. The first act of a transaction sets ``SETTINGS`` for it."""
+        """Call ``act`` and convert errors of psycopg. At the beginning of a transaction, set ``SETTINGS`` for it."""
         try:
             if self._connection.info.transaction_status is TransactionStatus.IDLE:
                 self._connection.execute(SETTING)
@@ -568,7 +576,7 @@ class TableTarget:
 
 
 def _connected(address: str, group: str) -> psycopg.Connection[Any]:
-    """Return a connection. Raises TargetUnavailableError if the server does not answer, or not yet, and StorageError if it refuses the login."""
+    """Connect to a database. Raises TargetUnavailableError if the server does not answer or is not ready, and StorageError if it refuses the login."""
     where = Where(source=mask_logins(address))
     try:
         usual = {**USUAL, "fallback_application_name": f"trailgate apply {group}"}
@@ -594,7 +602,7 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
 
 
 def _set(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-    """Return a connection with our settings."""
+    """Set our session settings on a connection, and return it."""
     for name, value in SETTINGS.items():
         connection.execute(f"SET {name} = '{value}'".encode())
     connection.commit()
@@ -616,7 +624,7 @@ def group_positions(rest: str) -> list[GroupPosition]:
 
 
 def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
-    """Return the column that an error is about: the one that it names, or the one that COPY was reading."""
+    """Return the column that an error is about: the one it names, or the one that COPY was reading."""
     found = re.search(r"COPY \w+, line \d+, column [cm](\d+)", error.diag.context or "")
     if found is None or table is None:
         return error.diag.column_name
@@ -625,7 +633,7 @@ def _column_of(error: psycopg.Error, table: TargetTable | None) -> str | None:
 
 
 class _Attribute(NamedTuple):
-    """A row of ``COLUMNS``."""
+    """A row of the ``COLUMNS`` query."""
 
     name: str
     base: str  # a domain's own type
@@ -638,7 +646,7 @@ class _Attribute(NamedTuple):
 
 
 class _ColumnType(NamedTuple):
-    """How values of a column are compared and written, the type that they have in a staging table, and who makes them."""
+    """The Arrow type of a column, its rules for values, its type in a staging table, and who computes it."""
 
     type: pa.DataType
     stored: StoredType | None
@@ -653,7 +661,7 @@ def _column_type(one: _Attribute) -> _ColumnType:
 
 
 def _types_of(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
-    """Return the Arrow type of a column, and what its own type keeps beside that; text for all that has no Arrow type."""
+    """Return a column's Arrow type, and what its PostgreSQL type keeps besides. Types without an Arrow equivalent become text."""
     size = one.modifier
     if one.base == "numeric":
         return _numeric(one)
@@ -677,7 +685,7 @@ def _types_of(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
 
 
 def _numeric(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
-    """Return the types of a numeric: a decimal if Arrow has one with these digits."""
+    """Return the types of a numeric column: a decimal if Arrow has one of this precision and scale, else text."""
     if one.modifier == UNCONSTRAINED:
         return pa.string(), StoredType(one.written, Rule.NUMBER)
     digits = one.modifier - HEADER
@@ -693,7 +701,7 @@ def _is_number(stored: StoredType | None) -> bool:
 
 
 def _as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return a column as Arrow writes it to CSV: bytes as PostgreSQL reads them."""
+    """Prepare a column for the CSV writer. Bytes become text in PostgreSQL's hex format."""
     if not pa.types.is_binary(column.type):
         return column
     chunks = [pa.compute.binary_join_element_wise("\\x", to_hex(one), "") for one in column.chunks]
@@ -707,7 +715,7 @@ def _array(values: tuple[Any, ...], kind: pa.DataType) -> pa.Array:
 
 
 def _parts(table: TargetTable) -> tuple[str, str]:
-    """Return the schema and the name of a table; one without a schema is in ``public``."""
+    """Return the schema and name of a table. The default schema is ``public``."""
     if len(table.name) == 1:
         return "public", table.name[0]
     if len(table.name) == 2:
@@ -729,5 +737,5 @@ def _line(error: Exception) -> str:
 
 
 def table_rows(_: str) -> pa.RecordBatchReader:
-    """Refuse to read a table: PostgreSQL answers queries by itself."""
+    """Raise OptionError, because PostgreSQL can answer queries itself."""
     raise OptionError("trailgate sql does not read PostgreSQL", hint="Use psql")

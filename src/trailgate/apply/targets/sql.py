@@ -1,6 +1,14 @@
-"""The statements that write effects to a table of a database, from a staging table beside it.
+"""Build the SQL statements that write changes from a staging table to a table of a database.
 
-The staging table has the columns ``c0``, ``c1``, ... of the values, ``m1``, ... which mark those that keep what the table has, and ``e`` for the effect. Names are always quoted.
+The staging table has the new values in the columns ``c0``, ``c1``, ..., the flags ``m0``, ``m1``,
+... which are true if the row keeps the table's current value, and the effect in ``e``: delete,
+patch, insert or replace. For example, an update that logged only SALARY of (ID, NAME, SALARY):
+
+    c0  c1    c2    m0     m1    m2     e
+    7   NULL  4200  false  true  false  PATCH
+
+becomes ``UPDATE ... SET name = CASE WHEN s.m1 THEN t.name ELSE s.c1 END, ...``. In all statements
+``t`` is the table and ``s`` the staging table. Names are always quoted.
 """
 
 from __future__ import annotations
@@ -34,15 +42,17 @@ ADDED_COLUMNS = ("digest", "reached", "known_columns")  # that a table of an ear
 
 
 def quoted(*parts: str) -> str:
-    """Return a name of parts as SQL has it."""
+    """Quote the parts of a name."""
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
 def staging_rows(effects: Effects, *, defaults: bool = False) -> pa.Table:
-    """Return effects as the rows of a staging table: a row that is replaced is updated in all columns if it exists, and else inserted.
+    """Return changes as the rows of a staging table. A replaced row becomes a patch of all its columns if it exists, and else an insert.
 
-    The update leaves the columns alone that the source lacks. With ``defaults`` such a row keeps its effect, so that these columns can get their defaults, and the column ``x`` has a
-    bit for each of them that has no value: bit 0 for the first of ``extra_columns``, and so on.
+    The patch keeps columns that the source does not have. With ``defaults`` a replaced row keeps
+    its effect instead, so that these columns can be reset to their defaults. The column ``x`` then
+    says which of them have no value: bit 0 is set for the first of ``extra_columns``, bit 1 for the
+    second, and so on.
     """
     nets = effects.nets
     columns: dict[str, pa.Array] = {}
@@ -71,17 +81,20 @@ def staging_rows(effects: Effects, *, defaults: bool = False) -> pa.Table:
 
 
 def extra_columns(table: TargetTable) -> list[int]:
-    """Return the indexes of the columns that the source lacks and the target takes values for; as many as a number has bits."""
+    """Return the indexes of columns that the source does not have and that may be written, at most 62."""
     found = [at for at, one in enumerate(table.columns) if one.extra and not one.computed]
     return found[:MOST_EXTRA]
 
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a database takes and gives values of types that Arrow lacks.
+    """How a database stages, prints and casts values of types that Arrow does not have.
 
-    Columns of ``staged`` rules are text in a staging table and cast from there; those of ``read`` rules are read as text, by the expression ``printed``. ``override`` is what INSERT has before
-    its values. ``cast`` is the function that casts a value that is only checked: where the database has one that gives NULL and no error, one statement finds all values that it refuses.
+    Columns with a rule in ``staged`` are text in the staging table and are cast to their type.
+    Columns with a rule in ``read`` are read as text, with the expression ``printed``. ``override``
+    is inserted before the values of an INSERT. ``cast`` casts values that are only checked; if it
+    returns NULL instead of failing (``TRY_CAST``), one statement finds all values that the database
+    refuses.
     """
 
     staged: frozenset[Rule]
@@ -91,14 +104,14 @@ class Dialect:
     cast: str = "CAST"
 
     def value(self, table: TargetTable, at: int, cast: str = "CAST") -> str:
-        """Return a column's value in the staging table ``s``, in the type that the table has."""
+        """Return the expression for a column's staged value in the type of the table."""
         stored = table.columns[at].stored
         if stored is None or stored.rule not in self.staged:
             return f"s.c{at}"
         return f"{cast}(s.c{at} AS {stored.name})"
 
     def select_list(self, columns: Sequence[TargetColumn]) -> str:
-        """Return the columns of the table ``t`` in their Arrow types."""
+        """Return the SELECT list that reads columns of ``t`` in their Arrow types."""
         found = []
         for column in columns:
             name = quoted(column.name)
@@ -108,7 +121,7 @@ class Dialect:
         return ", ".join(found)
 
     def match(self, table: TargetTable) -> str:
-        """Return the condition that a row of the table ``t`` and one of the staging table ``s`` have the same key."""
+        """Return the join condition that ``t`` and ``s`` have the same key."""
         equal = "IS NOT DISTINCT FROM" if table.keyless else "="
         return " AND ".join(
             f"(t.{quoted(table.columns[at].name)} {equal} {self.value(table, at)})"
@@ -116,7 +129,7 @@ class Dialect:
         )
 
     def selection(self, table: TargetTable, staging: str, *, keys_alone: bool) -> str:
-        """Return the statement that gives the rows whose keys are in a staging table."""
+        """Return the statement that selects the rows whose keys are in a staging table."""
         columns = [table.columns[at] for at in table.key] if keys_alone else table.columns
         names, same = self.select_list(columns), self.match(table)
         return f"SELECT {names} FROM {quoted(*table.name)} AS t JOIN {staging} AS s ON {same}"
@@ -124,7 +137,7 @@ class Dialect:
     def printed_values(
         self, table: TargetTable, staging: str, columns: Iterable[int]
     ) -> Iterator[tuple[TargetColumn, str]]:
-        """Yield statements that find staged values which the database prints in another way, and the column of each."""
+        """Yield, for each column whose text may change, the statement that finds staged values that the database prints differently."""
         for at in columns:
             stored = table.columns[at].stored
             if stored is not None and stored.is_printed:
@@ -138,7 +151,7 @@ class Dialect:
     def computed_values(
         self, table: TargetTable, staging: str
     ) -> Iterator[tuple[TargetColumn, str]]:
-        """Yield statements that find a row in which the database computed another value than the trail has, and the column of each."""
+        """Yield, for each column that the database computes, the statement that finds a row whose value differs from the trail's."""
         name, same = quoted(*table.name), self.match(table)
         for at, column in enumerate(table.columns):
             if at in table.key or column.extra or not (column.computed or column.on_insert):
@@ -151,9 +164,10 @@ class Dialect:
             yield column, f"SELECT {own}, {theirs} FROM {rows} WHERE {differs} LIMIT 1"
 
     def stored_values(self, table: TargetTable, staging: str) -> tuple[list[TargetColumn], str]:
-        """Return some columns, and the statement that gives their values in the first row whose stored values are not the staged ones, each as staged and as stored.
+        """Return columns and a statement that finds a row whose stored values differ from the staged ones.
 
-        If the row has no staged key any more, all values that are stored are NULL, and the last one of the row is false.
+        The statement returns one row: the staged and stored value of each column in turn, and last
+        whether the row exists. If it does not exist, all stored values are NULL.
         """
         columns, pairs, differs = [], [], []
         for at, column in enumerate(table.columns):
@@ -180,7 +194,7 @@ class Dialect:
 def statements(
     effects: Effects, rows: pa.Table, staging: str, dialect: Dialect
 ) -> list[tuple[str, int]]:
-    """Return statements that write the rows of a staging table, each with the number of rows that it has to change, -1 for any."""
+    """Return the statements that write a staging table, each with the number of rows that it must change, or -1 for any number."""
     table = effects.nets.table
     name, same = quoted(*table.name), dialect.match(table)
     effect = rows["e"].to_numpy()
@@ -215,7 +229,7 @@ def statements(
 
 
 def _updated_values(effects: Effects, dialect: Dialect) -> str:
-    """Return the assignments of an update: columns of which no row has a value are left alone if the source lacks them."""
+    """Return the SET list of an UPDATE. Omits columns that the source does not have if no row has a value for them."""
     table, found = effects.nets.table, []
     for at, (column, one) in enumerate(zip(table.columns, effects.nets.values, strict=True)):
         if at in table.key or column.computed or column.on_insert:
@@ -234,7 +248,7 @@ def _updated_values(effects: Effects, dialect: Dialect) -> str:
 
 
 def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
-    """Return the different values of ``x`` in chosen rows, each with the number of rows that have it."""
+    """Return the distinct values of ``x`` in the selected rows, each with its number of rows."""
     if not chosen.any():
         return []
     if "x" not in rows.column_names:
@@ -244,12 +258,12 @@ def _patterns(rows: pa.Table, chosen: Mask) -> list[tuple[int, int]]:
 
 
 def _lacking(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns that have no value in rows with these bits."""
+    """Return the indexes of the columns without a value in rows with these bits."""
     return [at for bit, at in enumerate(extra_columns(table)) if bits >> bit & 1]
 
 
 def _inserted(table: TargetTable, bits: int) -> list[int]:
-    """Return the indexes of the columns that rows with these bits are inserted with; the others get their defaults."""
+    """Return the indexes of the columns to insert for rows with these bits. The other columns get their defaults."""
     lacking = _lacking(table, bits)
     return [at for at, one in enumerate(table.columns) if not one.computed and at not in lacking]
 
@@ -262,7 +276,11 @@ def _insertion(table: TargetTable, columns: Sequence[int], selected: str, dialec
 def replacing_statements(
     effects: Effects, rows: pa.Table, staging: str, whole: str, dialect: Dialect
 ) -> list[tuple[str, int]]:
-    """Return such statements for a database that deletes and inserts rows faster than it updates columns: rows are made ``whole`` in a temporary table first."""
+    """Return the statements for a database in which deleting and inserting rows is faster than updating columns.
+
+    The complete new rows are first computed in the temporary table ``whole``. Then the old rows are
+    deleted and the new ones inserted.
+    """
     table = effects.nets.table
     name, same = quoted(*table.name), dialect.match(table) or "false"
     effect = rows["e"].to_numpy()
@@ -297,7 +315,7 @@ def replacing_statements(
 
 
 def closing_statement(effects: Effects) -> str | None:
-    """Return the statement that gives values to the rows that a step closes; None where it closes none."""
+    """Return the UPDATE that closes open rows, for example row versions after a truncate, or None if there is nothing to close."""
     closing = effects.closing
     if closing is None:
         return None
@@ -306,12 +324,12 @@ def closing_statement(effects: Effects) -> str | None:
 
 
 def is_open(closing: Closing) -> str:
-    """Return the condition of the rows that are closed."""
+    """Return the condition that a row is open."""
     return f"{quoted(closing.column)} IS {'TRUE' if closing.when else 'NOT TRUE'}"
 
 
 def literal(value: pa.Scalar) -> str:
-    """Return a boolean, a time or a text as SQL has it."""
+    """Format a boolean, timestamp or string as an SQL literal."""
     if pa.types.is_boolean(value.type):
         return str(value.as_py()).lower()
     text = str(value.as_py()).replace("'", "''")
@@ -319,20 +337,20 @@ def literal(value: pa.Scalar) -> str:
 
 
 def not_a_table(what: str, name: str) -> DefinitionError:
-    """Return the error of a view, or something else with rows, that has a table's name."""
+    """Return the error that a view, or a similar object, has a table's name."""
     problem = f"the target has {what} of this name, and changes are applied to tables"
     return DefinitionError(problem, where=Where(table=name), hint="MAP the table to another name")
 
 
 def known_columns(table: TargetTable | None) -> str | None:
-    """Return the names of the columns that are applied to a table, as the checkpoint keeps them."""
+    """Return the JSON list of the columns that are applied to a table. The checkpoint stores it."""
     if table is None:
         return None
     return json.dumps([one.name for one in table.columns if not one.extra])
 
 
 def check_known_columns(wanted: TargetTable, held: TargetTable, known: str | None) -> TargetTable:
-    """Return a table of the target. Raises DefinitionError if it lacks a column that was applied to it before: added again it would be NULL in all rows."""
+    """Return the table. Raises DefinitionError if a column that was applied earlier is gone; adding it again would leave it NULL in all rows."""
     own = {one.name.casefold() for one in held.columns}
     asked = {one.name.casefold() for one in wanted.columns}
     gone = [
@@ -349,7 +367,7 @@ def check_known_columns(wanted: TargetTable, held: TargetTable, known: str | Non
 
 
 def check_key_types(table: TargetTable) -> TargetTable:
-    """Return a table; raises DefinitionError if different values of a key's column can be equal in the database."""
+    """Return the table. Raises DefinitionError if the database could treat different values of a key column as equal."""
     for at in table.key:
         stored = table.columns[at].stored
         if stored is not None and not stored.is_key:
@@ -360,7 +378,7 @@ def check_key_types(table: TargetTable) -> TargetTable:
 
 
 def spelled_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
-    """Return rows whose key columns have the spelling in which keys are compared."""
+    """Rewrite the key columns of rows to the spelling in which keys are compared."""
     for at in table.key:
         column = table.columns[at]
         if column.stored is not None:
@@ -372,7 +390,10 @@ def spelled_keys(table: TargetTable, rows: pa.Table) -> pa.Table:
 
 @contextmanager
 def refusing_values(column: TargetColumn) -> Iterator[None]:
-    """Raise RowRefusedError for any error of a statement that casts staged values alone: databases have more classes for them than one."""
+    """Convert any error of a statement that only casts staged values to RowRefusedError.
+
+    Databases use several error classes for values that they cannot cast.
+    """
     try:
         yield
     except ApplyError as error:
@@ -383,7 +404,7 @@ def refusing_values(column: TargetColumn) -> Iterator[None]:
 def refused_values(
     table: TargetTable, column: TargetColumn, rows: Iterable[tuple[Any, Any]]
 ) -> ValuesRefusedError:
-    """Return the error of values that the database makes other ones, or, where these are None, does not take."""
+    """Return one error for all refused values. ``rows`` are pairs of the trail's value and the database's, which is None if it cannot be cast."""
     assert column.stored is not None
     errors: dict[str, RowRefusedError] = {}
     for own, theirs in rows:
@@ -400,14 +421,14 @@ def refused_values(
 def changed_value(
     table: TargetTable, column: TargetColumn, own: Any, theirs: Any
 ) -> RowRefusedError:
-    """Return the error of a value that the database makes another one."""
+    """Return the error that a database changes a value."""
     kind = "computes" if column.stored is None else f"of {column.stored.name} has"
     problem = f"the trail has {own!r}, for which the target's column {kind} {theirs!r}"
     return RowRefusedError(problem, where=Where(table=str(table), field=column.name))
 
 
 def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyError:
-    """Return the error of a statement that changed another number of rows than the effects have."""
+    """Return the error that a statement changed an unexpected number of rows."""
     hint = "Somebody else changes the table, or its key's columns have equal values in several rows"
     if table.keyless:
         hint = f"The table has no key, and no statement can change one of several rows that are equal in all columns: {KEYLESS_HINT}"
@@ -419,7 +440,7 @@ def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyE
 
 
 def match(table: TargetTable, left: str, right: str, quote: Callable[[str], str] = quoted) -> str:
-    """Return the condition that a row of the table and one of staging have the same key."""
+    """Return the join condition that a row of the table and a staged row have the same key."""
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
     # DataFusion takes AND for the narrower one where there are no parentheses.
     return " AND ".join(
@@ -428,23 +449,27 @@ def match(table: TargetTable, left: str, right: str, quote: Callable[[str], str]
 
 
 def key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
-    """Return keys under the names that staging tables have."""
+    """Rename the columns of keys to the names that staging tables use."""
     return keys.rename_columns([f"c{at}" for at in table.key])
 
 
 class Known(NamedTuple):
-    """What is known of the rows that are expected: the names of their ``key``, and whether the table is one of known keys (``apply/determined.py``), and has all of them."""
+    """What is known about the expected rows of a comparison: the names of the ``key`` columns, and how complete the rows are.
+
+    With ``determined`` only some keys and values are known (``effects/determined.py``).
+    ``is_whole`` says that all keys are.
+    """
 
     key: Sequence[str]
     determined: bool = False
     is_whole: bool = True
 
     def there(self) -> str:
-        """Return the condition that a row is expected to be there."""
+        """Return the condition that an expected row exists."""
         return f"e.{quoted(THERE)}" if self.determined else "true"
 
     def unknown(self, name: str) -> str:
-        """Return the condition that a column's value is not known."""
+        """Return the condition that the value of a column is unknown."""
         if not self.determined or name in self.key:
             return "false"
         return f"e.{quoted(known_name(name))} IS NOT TRUE"
@@ -453,10 +478,11 @@ class Known(NamedTuple):
 def comparison(
     expected: str, actual: str, names: Sequence[str], known: Known, most: int
 ) -> tuple[str, str]:
-    """Return statements that compare two tables by key: one counts the rows of each kind, one gives the first rows that differ.
+    """Return two statements that compare tables by key: one counts the rows of each kind, the other returns the first differing rows.
 
-    The kinds are equal, missing, surplus and different; untouched, of which nothing is known; and absent, which are rightly not there. A row of the second statement has its kind and then each column twice,
-    as expected and as it is.
+    The kinds are "equal", "different", "missing" (only expected), "surplus" (only in the target),
+    "untouched" (nothing is known about the row), and "absent" (rightly not in the target). A
+    differing row has its kind, and then the expected and the actual value of each column.
     """
     same = {one: f"e.{quoted(one)} IS NOT DISTINCT FROM a.{quoted(one)}" for one in names}
     fits = " AND ".join(f"({known.unknown(one)} OR {same[one]})" for one in names)

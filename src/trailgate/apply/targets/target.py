@@ -1,7 +1,8 @@
-"""What a target of apply does, and one table of its kinds.
+"""The interface of a target, and the table of all kinds of targets.
 
-A batch is written table by table, and then committed. Where a target commits each table by itself (Delta), the position goes into each of these commits; where one transaction
-holds all tables (DuckDB, PostgreSQL), it goes into that. So a batch that was applied is known to be, whenever a run was killed.
+A batch is written table by table and then committed. If all tables are one transaction (DuckDB,
+PostgreSQL), the position is part of it. If each table has its own commits (Delta, Iceberg), every
+commit contains the position. Either way a target knows what it contains, whenever a run is killed.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ from trailgate.errors import (
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How far a trail was applied: the last operation's position (20 digits), commit sequence number and commit time in microseconds since 1970 UTC.
+    """How far a trail is applied: the last operation's position (20 digits), CSN, and commit time in microseconds since 1970 UTC.
 
-    ``digest`` is that of the operation's record, and ``reached`` the position at which the next batch begins. Both are None in positions of
-    frames and of earlier versions. Targets keep all of it for the position of all tables (decision 0117).
+    ``digest`` is the digest of the operation's record, and ``reached`` is where the next batch
+    begins. Both are None if the operations came from a DataFrame or the position is of an earlier
+    version. Targets store all fields for the position of all tables (decision 0117).
     """
 
     trail: str
@@ -43,19 +45,22 @@ class Position:
 
 
 class RowRefusedError(ApplyError):
-    """A constraint or a type of the target's own refuses a row; nothing of what was written since the last commit stays after ``rollback``."""
+    """A constraint or type of the target refuses a row. After ``rollback`` nothing remains of what was written since the last commit."""
 
 
 class ValuesRefusedError(RowRefusedError):
-    """A column's type refuses values, whatever rows they are in. ``errors`` has them as text, each with its error; it may lack some, which are found once these are gone."""
+    """A column's type refuses values. ``errors`` has an error for each of them, as text.
+
+    There may be more refused values; they are found in the next attempt, without these.
+    """
 
     errors: Mapping[str, RowRefusedError] = MappingProxyType({})
 
 
 class TablePosition(NamedTuple):
-    """How far a table was applied: the position, commit sequence number and commit time (microseconds since 1970 UTC) of its last operation.
+    """The position up to which a table is applied, with the CSN and commit time (microseconds since 1970 UTC) of that operation.
 
-    ``version`` is that of the table, if the target has versions.
+    ``version`` is the version of the table, if the target has versions.
     """
 
     table: str
@@ -74,7 +79,7 @@ class GroupPosition(NamedTuple):
 
 
 def moved_on(group: str, source: str) -> TargetConflictError:
-    """Return the error of a group's position that another run has changed."""
+    """Return the error that another run has advanced the group's position."""
     return TargetConflictError(
         f"another run applies group {group} to this target",
         where=Where(source=source),
@@ -83,24 +88,25 @@ def moved_on(group: str, source: str) -> TargetConflictError:
 
 
 class Target(Protocol):
-    """The tables that changes land in. All methods raise TrailgateError for what the target refuses.
+    """The tables that changes are applied to. Methods raise TrailgateError if the target refuses something.
 
-    ``widens``: columns of integers can get more bytes. ``commits_alone``: ``write`` commits the table by itself, before the batch is committed.
+    ``widens``: integer columns can be widened. ``commits_alone``: ``write`` commits each table by
+    itself, before ``commit`` ends the batch.
     """
 
     widens: bool
     commits_alone: bool
 
     def position(self, table: TargetTable | None) -> Position | None:
-        """Return how far a table was applied, or with None how far all tables were; None where nothing was."""
+        """Return the position up to which a table is applied, or with None the position of all tables. Return None if nothing is applied."""
         ...
 
     def held(self, table: TargetTable) -> TargetTable | None:
-        """Return the table as it is in the target, with its types and its names of columns; None where there is none."""
+        """Return the table as the target defines it, with its types and column names, or None if it does not exist."""
         ...
 
     def planned(self, table: TargetTable) -> TargetTable:
-        """Return a table that is to be created, with what the types of its columns will keep of values."""
+        """Return a table to create, with the types that its columns will have in the target."""
         return table
 
     def create(self, table: TargetTable) -> None:
@@ -108,15 +114,15 @@ class Target(Protocol):
         ...
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Add columns of a table, NULL in all rows."""
+        """Add columns to a table, NULL in all rows."""
         ...
 
     def widen(self, table: TargetTable, names: tuple[str, ...]) -> None:
-        """Give columns of integers eight bytes, where the target ``widens``."""
+        """Widen integer columns to eight bytes, if the target ``widens``."""
         ...
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        """Return the rows that have one of some keys: all columns, or those of the key alone."""
+        """Return the rows with any of the keys: all columns, or only those of the key."""
         ...
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
@@ -124,47 +130,50 @@ class Target(Protocol):
         ...
 
     def write(self, effects: Effects, at: Position) -> None:
-        """Write the effects on one table."""
+        """Write the changes of one table."""
         ...
 
     def commit(self, at: Position) -> None:
-        """Make what was written since the last commit last, and with it the position."""
+        """Commit everything written since the last commit, together with the position."""
         ...
 
     def rollback(self) -> None:
-        """Forget what was written since the last commit, where the target can."""
+        """Roll back to the last commit, if the target supports it."""
         ...
 
     def positions(self) -> list[TablePosition]:
-        """Return how far each table was applied."""
+        """Return the position of each table."""
         ...
 
     def release(self) -> None:
-        """End the transaction and let others use the target's files until the next batch. The next call opens it again.
+        """End the transaction, and let other processes use the target's files until the next batch.
 
-        Raises TargetConflictError from then on if another run has applied something by the same group meanwhile.
+        The next call opens the target again. It raises TargetConflictError if another run of the
+        same group has written to it meanwhile.
         """
         ...
 
     def close(self) -> None:
-        """Let go of the target."""
+        """Close the target."""
         ...
 
 
 @runtime_checkable
 class CheckingTarget(Target, Protocol):
-    """A target with types whose values it has to be asked about: what they print is known to the database alone."""
+    """A target with types whose values only the database itself can check, by casting and printing them."""
 
     def check_values(self, effects: Effects) -> None:
-        """Raise RowRefusedError for a value that a type would change, without writing anything."""
+        """Raise RowRefusedError if a column's type would change a value. Writes nothing."""
         ...
 
 
 class TargetKind(NamedTuple):
-    """A kind of target: its module, the extra that has its library, and an example of an address.
+    """A kind of target: its module, the extra that installs its library, and an example of an address.
 
-    ``module`` is empty where a session of Spark alone writes the tables. The module has a class ``TableTarget`` of an address and a group, a function ``table_rows`` that reads a table by the address of the target and the table's names after it,
-    and a function ``group_positions`` that reads how far each group has applied its trail, and writes nothing.
+    The module has a class that opens a target by its address and group, a function ``table_rows``
+    that reads a table by an address such as ``lake/hr/jobs``, and a function ``group_positions``
+    that only reads how far each group is. ``module`` is empty if only a Spark session can write the
+    tables.
     """
 
     module: str
@@ -195,19 +204,19 @@ TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
 
 
 def open_target(address: str, group: str, mode: str = "") -> Target:
-    """Return the target of an address, in which positions are kept by a group's name; raises OptionError, also where it does not take the mode."""
+    """Open a target. It stores positions under the name of the group. Raises OptionError if the address is wrong or the target does not support the mode."""
     check_mode(address, mode)
     target: Target = _module(address).TableTarget(address.partition(":")[2], group)
     return target
 
 
 def check_address(address: str) -> None:
-    """Raise OptionError for what is not the address of a target, and MissingDependencyError where its library is not installed."""
+    """Raise OptionError if this is not the address of a target, and MissingDependencyError if its library is not installed."""
     _module(address)
 
 
 def check_mode(address: str, mode: str) -> None:
-    """Raise OptionError where the target of an address does not take a mode."""
+    """Raise OptionError if the target does not support a mode."""
     scheme = address.partition(":")[0]
     if scheme in TARGETS and mode and mode not in (TARGETS[scheme].modes or (mode,)):
         taken = " or ".join(f"--mode {one}" for one in TARGETS[scheme].modes)
@@ -215,7 +224,7 @@ def check_mode(address: str, mode: str) -> None:
 
 
 def group_positions(address: str) -> list[GroupPosition]:
-    """Return how far each group has applied its trail to a target, in the order of their names. Writes nothing.
+    """Return how far each group has applied its trail to a target, sorted by group. Writes nothing.
 
     Raises StorageError if the target does not exist.
     """
@@ -224,18 +233,18 @@ def group_positions(address: str) -> list[GroupPosition]:
 
 
 def is_target(address: str) -> bool:
-    """Return whether an address is that of a target, or of a table in it."""
+    """Return whether this is the address of a target or of a table in one."""
     return address.partition(":")[0] in TARGETS
 
 
 def table_rows(address: str) -> pa.RecordBatchReader:
-    """Return a reader of a target's table, as ``delta:lake/hr/jobs``; raises StorageError."""
+    """Return a reader of a target's table, such as ``delta:lake/hr/jobs``. Raises StorageError."""
     rows: pa.RecordBatchReader = _module(address).table_rows(address.partition(":")[2])
     return rows
 
 
 def _module(address: str) -> Any:
-    """Return the module of an address's kind of target; raises OptionError for another address, and MissingDependencyError."""
+    """Import the module for an address. Raises OptionError if the address is wrong, and MissingDependencyError."""
     scheme, colon, rest = address.partition(":")
     kind = TARGETS.get(scheme)
     if kind is None or not colon or not rest:
