@@ -52,12 +52,12 @@ from trailgate.storage.reading.trail_rest import TrailRest, first_file_notices
 from trailgate.storage.reading.trail_stream import EARLIEST, TrailStream
 
 LOG: Final = logging.getLogger(__name__)
-SEARCHED_BYTES: Final = 1 << 30  # of the newest files, for tables that a pattern fits
+SEARCHED_BYTES: Final = 1 << 30  # of the newest files, in which tables are searched for patterns
 UNDEFINED: Final = "no operation of a table that fits; the trail defines no tables, so that their names are not known"
-SHOWN: Final = 80  # characters of a DDL statement
+SHOWN: Final = 80  # characters of a DDL statement in an error
 SPLIT_BYTES: Final = 8 << 20
 BATCH_BYTES: Final = 256 << 20
-UNFOLDED_BYTES: Final = 64 << 20
+UNFOLDED_BYTES: Final = 64 << 20  # a batch whose operations are not folded
 Progress = Callable[["ApplyReport"], None]
 
 
@@ -152,10 +152,11 @@ class ApplyRun:
             target,
             is_absent=self._is_absent,
         )
-        self._can_open = target is None  # one that was passed in is somebody else's to open
+        # A target that was passed in cannot be reopened here, so its faults are not retried.
+        self._can_open = target is None
         self._position: Position | None = None
         self._opened: TargetTables | None = None
-        # Of a trail that is applied from its beginning.
+        # Set only if the trail is applied from its beginning.
         self.first_file_notices: tuple[str, ...] = ()
         if target is None:
             retried(self._begin, self.retries)
@@ -173,7 +174,7 @@ class ApplyRun:
     def _begin(self) -> None:
         """Open the target and continue after its stored position. Raises StorageError if this is not the trail that was applied, or if the files after that position are missing."""
         self._opened = self._open()
-        # One for all tables, so that each file is searched once.
+        # All tables share one ``TrailDefinitions``, so that each file is searched only once.
         self._opened.definition_before = TrailDefinitions(self._find()).before
         known = self._position = self._opened.done
         try:
@@ -251,9 +252,9 @@ class ApplyRun:
 
         names, are_all = latest_tables(trail, enough, SEARCHED_BYTES)
         missed = self.mapped.unmatched(names | applied)
-        if (
-            not names | applied
-        ):  # an older trail defines none, and its tables are known when they are read
+        # Trails of old format levels define no tables. Their tables are known only when operations
+        # are read.
+        if not names | applied:
             first = self._tables.done is None
             return (
                 *self._tables.notices,
@@ -300,7 +301,8 @@ class ApplyRun:
                 if not self.retries.wait():
                     return
             except TrailgateError:
-                # The report that has the notices is lost, and the next run does not begin at the first file.
+                # Log the notices now: the report with them is lost, and the next run does not begin
+                # at the first file.
                 for notice in self.first_file_notices:
                     LOG.warning("%s", notice)
                 raise
@@ -319,6 +321,7 @@ class ApplyRun:
             if report is not None:
                 yield report
             else:
+                # All operations were applied before, or are on tables that are not read.
                 self._store_reached(end.place)
 
     @property
@@ -333,12 +336,14 @@ class ApplyRun:
         if done is None or self._options.dry_run:
             return
         before = stored_position(done).needed
+        # Only whole files can be purged, so store it once per file and not after each batch.
         if reached.number > before.number:
             self._tables.store(replace(done, reached=long_position(*reached)))
 
     def check_source(self, known: Position) -> None:
         """Raise StorageError if a position belongs to another trail, to other tables of this trail, or to an earlier trail with the same prefix."""
         own, other = GroupSource.read(self._source), GroupSource.read(known.trail)
+        # [] means that no table joined. None means that the two cannot belong to one group.
         if own.joining(other, self._is_absent) != []:
             raise StorageError(
                 f"{known.trail} was applied, and this is {self._source}",

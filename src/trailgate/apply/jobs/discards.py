@@ -28,8 +28,9 @@ from trailgate.model.operations_table import to_operations
 from trailgate.storage.files.durable import writing
 
 REASON: Final = "reason"
-BEGIN: Final = b'{"reason": '  # of each line
+BEGIN: Final = b'{"reason": '  # the beginning of each line
 OTHERS: Final = "another operation of its transaction cannot be applied"
+# The row's key at the beginning of an error, such as "update of id=7: ".
 OF_ROW: Final = re.compile(r"(?:insert|update|key update|delete) of .*: ")
 IMAGES: Final = ("before", "after", "tokens")
 
@@ -72,12 +73,13 @@ class DiscardFile:
                 self._note(self._parsed(line, number))
         if not last.strip():
             return
-        if _is_torn(last):  # a run was killed while it wrote the line
+        # A line without a newline: a killed run did not finish it, or an editor saved it so.
+        if _is_torn(last):
             if not self._read_only:
                 os.truncate(self._path, end)
             return
         self._note(self._parsed(last, ended.count(b"\n") + 2))
-        self._lines.append("")  # ends the line, before others follow
+        self._lines.append("")  # the missing newline, written before other lines are appended
 
     def _note(self, line: Mapping[str, Any]) -> None:
         self._known.add(_digest(line))
@@ -107,6 +109,8 @@ class DiscardFile:
     def listed(self, block: ChangeBlock) -> list[int]:
         """Return the numbers of the block's operations that are already in the file."""
         places = pa.array(list(self._positions), pa.string())
+        # Comparing positions is fast and excludes nearly all rows. Several operations can have one
+        # position, for example if MAP statements copy them, so the digests decide.
         rows = np.flatnonzero(np.asarray(pc.is_in(block.position, places)))
         if not len(rows):
             return []
@@ -129,6 +133,7 @@ class DiscardFile:
 
 def _numbered(block: ChangeBlock) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each operation of a block as a row, with its number in the batch."""
+    # ``to_operations`` sorts rows by their order, so the sorted numbers belong to them in turn.
     rows = to_operations(ChangeBatch([block], len(block))).to_pylist()
     yield from zip(sorted(block.order.tolist()), rows, strict=True)
 

@@ -37,7 +37,7 @@ from trailgate.storage.files.trail_files import NO_DEFINITIONS, TrailFiles
 from trailgate.storage.reading.trail_definitions import TrailDefinitions
 from trailgate.storage.reading.trail_file import latest_tables
 
-SEARCHED: Final = 64 << 20  # bytes of a trail in which tables are looked for
+SEARCHED: Final = 64 << 20  # bytes of a trail in which tables are searched
 TORN: Final = "Apply whole transactions: filter the frame by none of its columns, and name tables by the option tables"
 EARLIER: Final = (
     "Apply the batches of one trail in their order; a query that begins anew takes the option skipApplied=true, "
@@ -149,6 +149,10 @@ def _by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
                 hint="Apply frames of the format trail, or write the operations to a trail first",
             )
     positions = concat([block.position for block in blocks])
+    # Give every row its rank by position. For example, blocks with the positions [7, 3] and [5]:
+    #   order = [1, 2, 0]: the rows in the order of their positions 3, 5, 7
+    #   slots = [2, 0, 1]: the rank of each row
+    #   The first block has the ranks [2, 0], and is sorted by them; the second block has [1].
     order = pc.sort_indices(positions).to_numpy()
     slots = np.empty(len(order), np.int64)
     slots[order] = np.arange(len(order))
@@ -160,6 +164,7 @@ def _by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
         start += len(block)
     batch = ChangeBatch(moved, len(order))
     sorted_positions = positions.take(pa.array(order))
+    # same[i]: rows i and i + 1 of the sorted rows have the same position.
     same = np.asarray(pc.equal(sorted_positions[1:], sorted_positions[:-1]))
     if not same.any():
         return batch
@@ -172,6 +177,8 @@ def _by_position(batches: Sequence[ChangeBatch]) -> ChangeBatch:
 
 def _check_equal(batch: ChangeBatch, twice: Longs) -> None:
     """Raise TransactionError if two different operations have the same position. ``twice`` are the row numbers of the second ones."""
+    # Convert only the rows to compare. ``named`` maps a row of the batch to its index among them:
+    # twice = [3] keeps the rows 2 and 3, and named[2] = 0, named[3] = 1.
     keep = np.zeros(batch.rows, bool)
     keep[twice] = keep[twice - 1] = True
     named = np.cumsum(keep) - 1
@@ -191,6 +198,7 @@ def _check_whole(batch: ChangeBatch) -> None:
     """Raise TransactionError if a transaction is incomplete."""
     indicators = batch.tx_indicators()
     begins, ends = begins_of(indicators), ends_of(indicators)
+    # A row must begin a transaction exactly if it is the first, or if the row before it ends one.
     fits = np.append(True, ends[:-1]) == begins
     if fits.all() and ends[-1]:
         return
@@ -198,6 +206,7 @@ def _check_whole(batch: ChangeBatch) -> None:
     block, at = batch.find(row)
     what = "does not begin" if not fits.all() and not begins[row] else "does not end"
     if not fits.all() and begins[row]:
+        # The transaction before this row is the one that does not end.
         block, at = batch.find(row - 1)
     tx_id, place = block.tx_id[at].as_py(), short_position(block.position[at].as_py())
     raise TransactionError(

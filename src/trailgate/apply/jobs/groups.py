@@ -24,11 +24,12 @@ from typing import Final, Self
 
 from trailgate.model.table_patterns import TablePatterns
 
+# TRAIL?tables=A,B&mode=M, or TRAIL?map=A>B,C>D&mode=M&dropped=E>F; every part is optional.
 _SOURCE: Final = re.compile(
     r"(?P<trail>.*?)(?:\?(?P<kind>tables|map)=(?P<chosen>.*?))?(?:[?&]mode=(?P<mode>[a-z-]+))?(?:&dropped=(?P<dropped>.*))?",
     re.DOTALL,
 )
-EXCLUDED: Final = "!"
+EXCLUDED: Final = "!"  # before an excluded pattern, such as !hr.tmp_*
 
 
 def target_of(statement: str) -> str:
@@ -55,7 +56,7 @@ class GroupSource:
     def read(cls, text: str) -> Self:
         """Parse the source of a position."""
         found = _SOURCE.fullmatch(text)
-        assert found is not None  # every part is optional
+        assert found is not None  # the pattern also matches ""
         chosen = _names(found["chosen"])
         excluded = {one for one in chosen if one.startswith(EXCLUDED)}
         return cls(
@@ -76,7 +77,8 @@ class GroupSource:
         if (self.trail, self.mode) != (before.trail, before.mode):
             return None
         joined = set(self.taken - before.taken)
-        if self.kind == "tables" and not before.kind:  # all tables before
+        # The earlier source applied all tables, so none can join.
+        if self.kind == "tables" and not before.kind:
             return []
         if self.kind != before.kind:
             return sorted(joined) or ["all tables"]

@@ -42,7 +42,7 @@ class MappedOptions:
     definitions: str | None = None
     unused: tuple[Remark, ...] = ()
     ignored: tuple[Remark, ...] = ()
-    ddl: Remark | None = None  # the parameter that asks for DDL, unless it is to be ignored
+    ddl: Remark | None = None  # the parameter that asks for DDL, unless it is ignored
 
     @property
     def source_file(self) -> str | None:
@@ -138,9 +138,9 @@ def mapped_options(options: ApplyOptions) -> MappedOptions:
         if value is None or own == value:
             continue
         if own != defaults[name]:
-            if (
-                name == "discards"
-            ):  # where discards go changes nothing about the tables: a run may have its own file, as a comparison does
+            # The discard file does not affect the tables. A run may use its own file, and ``verify``
+            # does so.
+            if name == "discards":
                 continue
             flag = "--" + name.replace("_", "-")
             problem = f"{flag} is {own}, and the parameter file states {value}"

@@ -34,10 +34,10 @@ from trailgate.storage.reading.options import above_csn
 from trailgate.storage.reading.splits import Notices, SplitReader, TrailSplit
 from trailgate.trail.reading.images import Wanted
 
-FOLD_ROWS: Final = 1 << 20  # operations on a table that one split holds before it folds them
+FOLD_ROWS: Final = 1 << 20  # operations on one table in a split, after which they are folded
 
 Prepare = Callable[[ChangeBlock, Faults], Sequence[ChangeBlock]]
-Part = tuple[ChangeBlock, Longs]  # with the transaction of each row
+Part = tuple[ChangeBlock, Longs]  # a block, and the transaction number of each of its rows
 
 
 def as_it_is(block: ChangeBlock, faults: Faults) -> Sequence[ChangeBlock]:
@@ -141,6 +141,7 @@ class SplitWork:
         parts: dict[str, list[Operations]] = {}
         last: ChangeBatch | None = None
         for batch in batches:
+            # The transaction number of each row: a running count of the rows that begin one.
             transactions = found.transactions + np.cumsum(_begins(batch))
             for block in filter(len, batch.blocks):
                 try:
@@ -165,6 +166,7 @@ class SplitWork:
         self, found: SplitRead, parts: dict[str, list[Operations]], part: Part, faults: Faults
     ) -> None:
         """Add the operations of a block to all target tables that its source table is mapped to."""
+        # ``block.order`` numbers the operations of one batch; ``moved`` those of the split.
         block, transactions = part
         moved = replace(block, order=block.order + found.rows)
         own = transactions[block.order]
@@ -198,6 +200,7 @@ class SplitWork:
         name = str(wanted)
         known = found.tables.get(name) or self.tables.get(name)
         known = KnownTable(wanted, self.done) if known is None else known
+        # Positions have 20 digits, so they compare as strings.
         keep = np.ones(len(block), bool)
         if known.done:
             keep &= pc.greater(block.position, known.done).to_numpy(zero_copy_only=False)
@@ -215,6 +218,8 @@ class SplitWork:
         operations = operations_on(known.table, [block.take(rows)], [transactions[rows]], faults)
         own = parts.setdefault(name, [])
         own.append(operations)
+        # A large transaction would otherwise fill the memory. Folding leaves at most three
+        # operations per key.
         if self.fold_rows and sum(map(len, own)) > self.fold_rows:
             own[:] = [fold(join_operations([one.on(known.table) for one in own]))]
 
@@ -293,6 +298,7 @@ def _begins(batch: ChangeBatch) -> Mask:
     The transaction indicator alone is not enough: the operation that has it may be on a table that
     is not read. So a change of the transaction's ID also counts.
     """
+    # Equal IDs get equal codes. The first row is compared with itself, so its code never counts.
     ids = batch.in_order("tx_id").dictionary_encode(null_encoding="encode").indices.to_numpy()
     found: Mask = begins_of(batch.tx_indicators()) | (np.diff(ids, prepend=ids[:1]) != 0)
     return found

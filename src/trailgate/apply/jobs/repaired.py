@@ -91,6 +91,7 @@ def apply_repaired(
     source = f"discards of {mapped.source(trail)}"
     digest = content_digest(content)
     with closing(_RepairedTables(to, group, source, mapped.mapping)) as tables:
+        # Positions of this group store the digest of the last file in place of the CSN.
         done = tables.done
         if done is not None and done.csn == digest:
             raise OptionError("this file is applied", where=Where(source=str(file)))
@@ -148,6 +149,8 @@ def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
         return ChangeBatch([], 0)
     rows = [row for _, row in numbered]
     ids = [row.get("tx_id") for row in rows]
+    # A row begins a transaction if its ID differs from the row before, and ends one if the next row
+    # begins one.
     first = np.array([at == 0 or ids[at - 1] != one for at, one in enumerate(ids)])
     letters = indicators(first, np.append(first[1:], True)).tolist()
     for row, letter in zip(rows, letters, strict=True):
@@ -156,6 +159,7 @@ def _batch(content: bytes, source: str, files: TrailFiles) -> ChangeBatch:
         table = pa.Table.from_pylist(rows, OPERATIONS_SCHEMA).combine_chunks()
         return from_operations(table.to_batches()[0], TrailDefinitions(files))
     except TrailgateError as error:
+        # ``record`` counts rows. Users need the line of the file, which may have blank lines.
         record = error.where.record
         line = None if record is None else numbered[record][0]
         error.where = replace(error.where, record=None, source=source, line=line)

@@ -16,10 +16,14 @@ from typing import Final, Self, TypeVar
 from trailgate.errors import TargetUnavailableError
 from trailgate.jobs.backoff import PATIENCE, Backoff
 
-FIRST: Final = 0.1  # seconds until the second trial: a deadlock is over by then
-LONGEST: Final = 5.0  # between two trials: whoever locks a DuckDB file may open it again soon
-TRIALS: Final = 5  # at least, since one MERGE of a large table may take longer than all patience
-LOOK: Final = 0.2  # seconds between looks at whether to stop
+FIRST: Final = 0.1  # seconds before the first retry: a deadlock is usually over by then
+# Seconds between retries. Not longer, because another process that uses a DuckDB file may close it
+# for a few seconds only.
+LONGEST: Final = 5.0
+# Attempts that are always made. A conflict can be reported after a MERGE that alone took longer
+# than ``patience``.
+TRIALS: Final = 5
+LOOK: Final = 0.2  # seconds between two checks whether to stop
 Result = TypeVar("Result")
 LOG: Final = logging.getLogger("trailgate.apply")
 
@@ -39,10 +43,11 @@ class Retries:
         lasting: bool = False,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.faults: Counter[str] = Counter()  # by their reasons
+        self.faults: Counter[str] = Counter()  # by reason
         self.outages = 0
         self._stopped, self._since, self._tried = stopped, 0.0, 0
-        # Faults that are not lasting end the run although others would not.
+        # A fault such as a conflict never lasts long. If it does, the run ends even if ``lasting``,
+        # so the two sorts of faults have separate limits.
         self._backoffs = {
             kind: Backoff(
                 patience,
