@@ -109,8 +109,8 @@ class DiscardFile:
     def listed(self, block: ChangeBlock) -> list[int]:
         """Return the numbers of the block's operations that are already in the file."""
         places = pa.array(list(self._positions), pa.string())
-        # Comparing positions is fast and excludes nearly all rows. Several operations can have one
-        # position, for example if MAP statements copy them, so the digests decide.
+        # Comparing positions is fast and excludes nearly all rows. The digests then find the lines
+        # that are unchanged.
         rows = np.flatnonzero(np.asarray(pc.is_in(block.position, places)))
         if not len(rows):
             return []

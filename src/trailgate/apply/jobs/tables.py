@@ -168,7 +168,7 @@ class TableModes:
 
 
 CHANGED_SINCE: Final = "Look whether the operation is still right, and apply it with --force"
-TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its name
+TableEffects = tuple[str, Sequence[Effects], TableReport]  # a table's name, changes and counts
 
 
 @runtime_checkable
@@ -237,11 +237,12 @@ class TargetTables:
         self._target: Target = target or open_target(to, options.group, options.mode)
         self._bound = None if bounded is None else bounded.bound
         self.settled, self.until = ("", "") if bounded is None else (bounded.settled, bounded.until)
-        self._landed: dict[str, str] = {}  # how far tables are that leave nothing out
+        self._landed: dict[str, str] = {}  # tables' positions, unless ``by_position``
         self._known: dict[str, KnownTable] = {}
-        self._changes: dict[str, _Change] = {}  # of tables, before the next rows are written
+        self._changes: dict[str, _Change] = {}  # planned before the next rows are written
         self._defined: dict[str, Table] = {}  # the last definition of each source table
-        # What looks up a table's definition before a position: a redefinition that stopped a run stops the next one too.
+        # Looks up the definition of a source table at a position. Without it a new run would take the
+        # trail's newest definition as unchanged, and miss the redefinition that stopped the last run.
         self.definition_before: Callable[[str, str], Table | None] | None = None
         self._discards: DiscardFile | None = None
         self.done = self._target.position(None)
@@ -278,7 +279,7 @@ class TargetTables:
         self.done = replace(done, trail=self.source)
         if joining and options.changed_maps == "catch-up":
             self._check_further(own.further(before), to)
-            self.done = None  # each table of the group has its own position
+            self.done = None  # only the position of each table counts
         elif joining:
             at = short_position(done.position)
             self.notices = (f"{', '.join(joining)}: applied from position {at} on",)
@@ -342,7 +343,8 @@ class TargetTables:
         """Whether operations may be folded before they are applied."""
         given = self._options
         overlays = self._policy.overlays or given.overlay_until is not None
-        may_overlay = overlays or given.params is not None  # HANDLECOLLISIONS of a statement
+        # A MAP statement of a parameter file may contain HANDLECOLLISIONS.
+        may_overlay = overlays or given.params is not None
         return self._modes.usual.folds and not (self.keeps or may_overlay or given.dry_run)
 
     def read(self, read: Callable[[], Iterable[SplitRead]]) -> SplitRead:
@@ -392,7 +394,8 @@ class TargetTables:
             if held is None and at is not None and self._bound is None:
                 problem = "the target's table is gone, and it was applied to before"
                 raise DefinitionError(problem, where=Where(table=name), hint=GONE_HINT)
-            # A table that a batch did not change keeps its earlier position.
+            # A batch that does not change a table leaves its position behind the position of all
+            # tables, so the later of the two counts.
             done = max((one.position for one in (at, self.done) if one), default="")
             if not self.by_position:
                 self._landed[name], done = done, ""
@@ -424,6 +427,7 @@ class TargetTables:
             written = {
                 tuple(row[one] for one in names): row.get(POSITION) for row in rows.to_pylist()
             }
+            # Each tuple has the new key, and then the old key, which differs in a key update.
             images = zip(*(column.to_pylist() for column in (*own.key, *own.old_key)), strict=True)
             for number, both in enumerate(images):
                 there = [one for one in (both[: len(names)], both[len(names) :]) if one in written]
@@ -498,6 +502,7 @@ class TargetTables:
         chosen = self._modes.name(str(held))
         for name, mode in MODES.items():
             own = {column.name for column in mode.columns}
+            # A table has the marker columns of a mode exactly if it was created in that mode.
             if own and (own <= names) != (name == chosen):
                 is_one = "is one" if own <= names else "is none"
                 raise DefinitionError(
@@ -587,6 +592,8 @@ class TargetTables:
         """Find the first operation of a transaction whose row the target refuses, by binary search. If it only refuses the commit, return all operations."""
         own = {number for one in batch.operations.values() for number in one.order.tolist()}
         numbers = sorted(own - batch.errors.keys())
+        # Binary search. The target accepts the first ``fits`` operations and refuses the first
+        # ``fails``. len(numbers) + 1 stands for the commit after the last operation.
         fits, fails = 0, len(numbers) + 1
         while fails - fits > 1:
             middle = (fits + fails) // 2
@@ -647,6 +654,8 @@ class TargetTables:
         """Return the numbers of a block's operations that were discarded before."""
         if self._bounded is not None:
             return self._bounded.discarded(block)
+        # If any table is ahead of the position of all tables, a run was killed after it had committed
+        # some tables. It had written the discard file before.
         done = self._landed or {name: one.done for name, one in self._known.items()}
         ahead = max(done.values(), default="")
         if not (self._target.commits_alone and ahead > self.done_before):
@@ -683,6 +692,8 @@ class TargetTables:
                 self._discard(batch, faults, left_out)
             for _, steps, _ in effects:
                 for one in steps:
+                    # A step before the last one is committed with its own position. If the run is
+                    # killed then, the table continues after that step.
                     at = batch.last
                     if one is not steps[-1]:
                         at = Position(at.trail, one.at, op_ts=at.op_ts)
@@ -813,10 +824,13 @@ def _with_values(batch: SplitRead, refusal: ValuesRefusedError) -> dict[int, Tra
         for at, column in enumerate(own.table.columns):
             if column.name.casefold() != field:
                 continue
+            # A key column has its values in ``key`` and ``old_key``, other columns in ``values``.
             places = [place for place, key in enumerate(own.table.key) if key == at]
             images = [one for place in places for one in (own.key[place], own.old_key[place])]
             written = np.ones(len(own), bool)
             if not places and own.values[at].values is not None:
+                # A delete writes no values, except in a table without a key (--mode append), where
+                # every operation adds a row. Missing values are not written.
                 images = [own.values[at].values]
                 written = (own.op_type != DELETE) | (not own.key)
                 written &= ~own.values[at].is_missing(len(own))
@@ -834,6 +848,7 @@ def _middle(batch: SplitRead) -> int | None:
     pairs = [(own.order, own.transaction) for own in batch.operations.values()]
     order = np.concatenate([order for order, _ in pairs])
     sort = np.argsort(order)
+    # Rows of all tables in the order of the trail: a new transaction begins where its number changes.
     order, transaction = order[sort], np.concatenate([own for _, own in pairs])[sort]
     begins = order[1:][np.diff(transaction) != 0]
     return int(begins[len(begins) // 2]) if len(begins) else None
@@ -861,6 +876,8 @@ def _between(batch: SplitRead, start: int, end: int) -> SplitRead | None:
     operations = {name: own for name, own in chosen.items() if len(own)}
     if not operations or batch.last is None:
         return None
+    # The part ends at its last operation on any table. The last part keeps the batch's own end, whose
+    # position also has the digest and where the next batch begins.
     end_at = batch.last
     if end < batch.rows:
         last = max(operations.values(), key=lambda own: int(own.order.max()))
@@ -898,6 +915,7 @@ def _fetch(target: Target, table: TargetTable, keys: pa.Table, keys_alone: bool)
 
 def _expected(operations: Operations) -> Effects:
     """Compute the changes of a dry run, which assumes that rows exist as the operations expect. Keys that need a replay are only counted."""
+    # Only what follows the last truncate remains. ``number`` is negative for keys that need a replay.
     parts = [part for part, _ in operations.between_truncates()]
     nets, number = net_effects(parts[-1])
     nets = nets.where(nets.expected | (nets.effect != Effect.DELETE))

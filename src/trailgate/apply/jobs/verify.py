@@ -58,7 +58,7 @@ from trailgate.storage.files.trail_files import find_trail
 SCHEMA: Final = "trailgate_verify"
 ACTUAL: Final = "trailgate_actual"
 MEMORY: Final = "1GB"
-SHOWN: Final = 20  # differing rows of a table that are shown
+SHOWN: Final = 20  # differing rows per table in a report
 KINDS: Final = ("equal", "untouched", "missing", "surplus", "different")
 TIMED: Final = "Which versions there are depends on when batches were applied"
 REMAINING: Final = "of rows, those that the remaining files have operations on are compared, in the columns that these log; the others are untouched"
@@ -129,8 +129,8 @@ class _Expected(Target):
     whole: Position
     loaded: bool
     discards: DiscardFile | None = None
-    left_out: set[str] = field(default_factory=set)  # positions of discarded operations
-    forgotten: dict[str, set[Key]] = field(default_factory=dict)  # keys of them
+    left_out: set[str] = field(default_factory=set)  # the positions of discarded operations
+    forgotten: dict[str, set[Key]] = field(default_factory=dict)  # their keys, by table
     tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
     widens: bool = True
     commits_alone: bool = False
@@ -138,7 +138,7 @@ class _Expected(Target):
     until: str = field(init=False)
     effects: EffectsOf | None = field(init=False)
     _emptied: set[str] = field(default_factory=set)  # tables that were truncated
-    _emptied_now: set[str] = field(default_factory=set)  # by the batch that is written
+    _emptied_now: set[str] = field(default_factory=set)  # those of the batch not yet committed
 
     def __post_init__(self) -> None:
         self.effects = Determined(self.is_whole).effects if self.loaded else None
@@ -162,7 +162,7 @@ class _Expected(Target):
         if found is None:
             bare = _bare(flat if theirs is None else replace(theirs, name=flat.name))
             self.scratch.create(determined_table(bare) if self.loaded else bare)
-            self.scratch.keep_tables()  # a batch that is refused is rolled back
+            self.scratch.keep_tables()  # or a refused batch would roll them back
             found = self.scratch.held(flat)
             assert found is not None
         if self.loaded:
@@ -194,7 +194,7 @@ class _Expected(Target):
         return self.real.planned(table)
 
     def create(self, table: TargetTable) -> None:
-        self.scratch.create(table)  # not called: held() creates a table
+        self.scratch.create(table)  # never called, because held() creates missing tables
 
     def add_columns(self, table: TargetTable, names: tuple[str, ...]) -> None:
         self.scratch.add_columns(table, names)
@@ -206,6 +206,8 @@ class _Expected(Target):
         bare = _bare(table)
         if not self.loaded:
             return self.scratch.rows(bare, keys, keys_alone=keys_alone)
+        # The scratch table has a flag per column, and last whether the row exists. For keys alone,
+        # only the key and that last column are read.
         whole = determined_table(bare)
         if keys_alone:
             columns = (*(bare.columns[at] for at in bare.key), whole.columns[-1])
@@ -213,6 +215,8 @@ class _Expected(Target):
         return self.scratch.rows(whole, keys, keys_alone=False)
 
     def write(self, effects: Effects, at: Position) -> None:
+        # A value that only the real database can check is cast there, and rolled back. So a value
+        # that it refuses is an error here as it was for apply.
         theirs = self.tables[effects.nets.table.name[1]][1]
         if theirs is not None and isinstance(self.real, CheckingTarget):
             nets = effects.nets
@@ -436,6 +440,7 @@ def _spelled_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Difference:
+    # After the kind, each column has two values: the expected and the actual one.
     kind, values = row[0], row[1:]
     pairs = {name: (values[2 * at], values[2 * at + 1]) for at, name in enumerate(names)}
     own = {name: pairs[name][kind == "surplus"] for name in key}
@@ -476,6 +481,7 @@ def _positions(
 
 
 def _places(operations: Operations, row: Difference) -> Iterator[str]:
+    # An operation is on the row's key if its new or its old key equals it in all columns.
     chosen = np.zeros(len(operations), bool)
     for columns in (operations.key, operations.old_key):
         own = np.ones(len(operations), bool)

@@ -94,7 +94,7 @@ class SessionTarget:
         last = self._last(name)[0]
         if last is None:
             return None
-        # a run that was killed has not listed the table
+        # The checkpoint lacks this table if a run was killed after it had created the table.
         self._names.add("/".join(table.name))
         return Position("", last)
 
@@ -191,7 +191,7 @@ class SessionTarget:
     def write(self, effects: Effects, at: Position) -> None:
         """Write the changes of one table, and commit them together with the position."""
         table = effects.nets.table
-        # read from the table's snapshots, so it includes what another process committed
+        # The position is read from the table's snapshots, so it includes commits of other processes.
         name, known = self._name(table.name), self.position(table)
         if known is not None and known.position >= at.position:
             raise StorageError(

@@ -17,7 +17,7 @@ from typing import Any, Final
 from trailgate.apply.targets.sql import CHECKPOINT, POSITION_COLUMNS
 from trailgate.apply.targets.target import GroupPosition, Position, TablePosition
 
-# All columns, since a table of an earlier version has fewer of them.
+# A checkpoint table of an earlier version has fewer columns, so they are not named.
 STATUS: Final = f"SELECT * FROM {CHECKPOINT} ORDER BY grp, target"
 
 
@@ -32,6 +32,6 @@ def group_positions_of(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> l
                 one = TablePosition(row["target"], row["position"], None, row["csn"], row["op_ts"])
                 tables.append(one)
             else:
-                whole = Position(*(row.get(name) for name in POSITION_COLUMNS))  # type: ignore[arg-type]  # text, but for op_ts
+                whole = Position(*(row.get(name) for name in POSITION_COLUMNS))  # type: ignore[arg-type]  # strings, except op_ts
         found.append(GroupPosition(group, whole, tables))
     return found

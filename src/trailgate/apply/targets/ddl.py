@@ -17,7 +17,7 @@ import pyarrow as pa
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.errors import OptionError
 
-# The types of Arrow that the rows below name, in this order.
+# The Arrow types to which the ``types`` of the databases below correspond, in this order.
 HELD: Final = (
     pa.int8(),
     pa.int16(),
@@ -50,7 +50,7 @@ class Database:
     text: str
     varchar: str = ""
     most: int = 0
-    longest: int = 0  # bytes of a name; 0: no bound is known
+    longest: int = 0  # bytes of a name; 0 if no limit is known
     quote: str = '"'
     upper: bool = False
     keys: bool = True
@@ -100,7 +100,7 @@ class Database:
         return f"CREATE TABLE {target} (\n  {columns}\n){self.ending}"
 
 
-# PostgreSQL, Data Types and Lexical Structure: longer names are cut off without a word.
+# PostgreSQL, Data Types and Lexical Structure: longer names are truncated silently.
 POSTGRESQL: Final = Database(
     title="PostgreSQL",
     types=(
@@ -122,7 +122,8 @@ POSTGRESQL: Final = Database(
     most=10_485_760,
     longest=63,
 )
-# DuckDB, Data Types: a length of VARCHAR has no effect. Its decimals have up to 38 digits, and numbers in text may have more.
+# DuckDB, Data Types: the length of a VARCHAR has no effect. Numbers that are text may have more than
+# the 38 digits of its decimals.
 DUCKDB: Final = Database(
     title="DuckDB",
     types=(
@@ -141,7 +142,7 @@ DUCKDB: Final = Database(
     decimal="DECIMAL({},{})",
     text="VARCHAR",
 )
-# Spark SQL Reference, Data Types; Delta Lake has no primary keys.
+# Spark SQL Reference, Data Types. Delta Lake has no primary keys.
 DELTA: Final = Database(
     title="Delta (Spark SQL)",
     types=(
@@ -163,7 +164,8 @@ DELTA: Final = Database(
     keys=False,
     ending=" USING DELTA",
 )
-# Oracle Database SQL Language Reference 19c, Data Types, Database Object Names and Qualifiers, and constraint: a key has no LOBs.
+# Oracle Database SQL Language Reference 19c, Data Types, Database Object Names and Qualifiers, and
+# constraint: LOB columns cannot be part of a primary key.
 ORACLE: Final = Database(
     title="Oracle",
     types=(

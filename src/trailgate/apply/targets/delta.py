@@ -48,6 +48,7 @@ from trailgate.columnar.digits import long_position, parse_position
 from trailgate.errors import OptionError, StorageError, Where
 
 STATE: Final = "_trailgate"
+# A transaction version is a signed 64-bit integer: 30 bits of file number and 33 of offset.
 OFFSET_BITS: Final = 33
 NUMBER_BITS: Final = 30
 APP: Final = "trailgate:{}"
@@ -63,7 +64,7 @@ CHECKPOINT: Final = pa.schema(
     ]
 )
 REFUSED: Final = frozenset("[]^|\\")
-STATED: Final = 100  # commits that are searched for the one of a position
+STATED: Final = 100  # commits in which the one of a position is searched
 
 
 class TableTarget:
@@ -77,7 +78,7 @@ class TableTarget:
         _check_name(root if "://" in root else str(Path(root).absolute()))
         self._app = APP.format(group)
         self._tables: dict[str, DeltaTable] = {}
-        self._versions: dict[str, int | None] = {}  # of the transactions that this run knows
+        self._versions: dict[str, int | None] = {}  # last known transaction version, by path
         self._names = {name for row in self._rows() for name in row["tables"]}
 
     def position(self, table: TargetTable | None) -> Position | None:
@@ -89,7 +90,8 @@ class TableTarget:
         self._versions[self._path(table)] = version
         if version is None:
             return None
-        self._names.add("/".join(table.name))  # a run that was killed has not listed it
+        # The checkpoint lacks this table if a run was killed after it had created the table.
+        self._names.add("/".join(table.name))
         number, offset = divmod(version, 1 << OFFSET_BITS)
         return Position("", long_position(number, offset))
 
@@ -234,7 +236,8 @@ class TableTarget:
             return
         found.update_incremental()
         _, version = self._transaction(at)
-        # An UPDATE that finds no row commits nothing.
+        # The version is unchanged if an UPDATE found no row, because then it commits nothing. Any
+        # other version comes from another run.
         own = (self._versions.get(path), version)
         self._versions[path] = found.transaction_version(self._app)
         if self._versions[path] not in own:
@@ -254,7 +257,7 @@ class TableTarget:
         assert found is not None
         staging = sql.staging_rows(effects)
         check_partitions(self._path(table), found, named_rows(table, staging))
-        # A computed column that is set to NULL is computed again.
+        # Delta recomputes a computed column that is set to NULL.
         updated = {sql.quoted(name): "NULL" for name in computed_columns(found)}
         inserted = {}
         for number, column in enumerate(table.columns):
@@ -291,7 +294,7 @@ class TableTarget:
             },
             schema=CHECKPOINT,
         )
-        # The table of an earlier version has fewer columns.
+        # A checkpoint of an earlier version has fewer columns, so its schema is overwritten too.
         refusing(
             self._state,
             lambda: write_deltalake(
@@ -422,7 +425,7 @@ def _stated(path: str, version: int, position: str) -> tuple[str | None, int | N
                 commit: dict[str, str] = next(
                     (one["commitInfo"] for one in actions if "commitInfo" in one), {}
                 )
-        except FileNotFoundError:  # a cleanup of the log removed it
+        except FileNotFoundError:  # removed by a cleanup of the log
             return None, None
         if commit.get("trailgate.position") == position:
             op_ts = commit.get("trailgate.op_ts")

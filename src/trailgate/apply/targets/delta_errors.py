@@ -20,10 +20,11 @@ from trailgate.errors import (
     WriteError,
 )
 
-MOST_SIGNS: Final = 300  # of an error of the library
+MOST_SIGNS: Final = 300  # characters of an error of the library
 DELTA_ERRORS: Final = (DeltaError, pa.ArrowException, OSError, ValueError)
 CONSTRAINTS: Final = "NOT NULL columns and CHECK constraints refuse rows: change the constraint, or leave the table out by --tables"
-# Signs of errors that no other try cures, of delta-rs or of Delta on Spark: what they mean, and what to do. {} is the text of the library.
+# Permanent errors of delta-rs or of Delta on Spark: a pattern of the text, the problem, and a hint. {}
+# is replaced by the library's text.
 REFUSALS: Final = (
     (
         r"append-only|DELTA_CANNOT_MODIFY_APPEND_ONLY",
@@ -51,13 +52,12 @@ REFUSALS: Final = (
         "Give one of them another name, by COLMAP in a parameter file",
     ),
 )
-DRAWN: Final = re.compile(
-    r"\x1b\[[\d;]*m|\u21b3"
-)  # the arrow before each cause in an error of delta-rs, in colour
+# delta-rs prints a coloured arrow before each cause of an error.
+DRAWN: Final = re.compile(r"\x1b\[[\d;]*m|\u21b3")
 SIGNS: Final = (
     *DISK,
     Sign(CommitFailedError, "", TargetConflictError),
-    # A snapshot names files that VACUUM has removed since.
+    # VACUUM has removed a file of the snapshot meanwhile.
     Sign(Exception, "object at location", TargetConflictError),
     Sign(Exception, "permission denied", WriteError),
     *(
@@ -87,7 +87,7 @@ def refusing(path: str, act: Callable[[], Result]) -> Result:
     except DELTA_ERRORS as error:
         raise refusal(error, path) from None
     except Exception as error:
-        # delta-rs raises some errors of schemas as bare exceptions.
+        # delta-rs raises some schema errors as plain ``Exception``.
         if type(error) is not Exception:
             raise
         raise refusal(error, path) from None
@@ -105,6 +105,12 @@ def refusal(error: Exception, path: str) -> TrailgateError:
         return TargetConflictError(problem, where=where, hint="Nothing is lost: apply again")
     if fault is not None:
         return fault(f"delta-rs refuses: {line_of(text)}", where=where)
+    # A violated constraint is printed as a table, with the columns' names and the refused row:
+    #   +----+-----+
+    #   | id | qty |
+    #   +----+-----+
+    #   | 7  | -1  |
+    #   +----+-----+
     rows = [line.strip()[1:-1] for line in text.splitlines() if line.startswith("|")]
     if len(rows) > 1:
         names, values = ([cell.strip() for cell in row.split("|")] for row in rows[:2])
@@ -125,7 +131,7 @@ def known_refusal(text: str, path: str) -> ApplyError | None:
     for sign, problem, hint in REFUSALS:
         found = re.search(sign, text)
         if found is not None:
-            said = text[found.start() :].partition("\n\tat")[0]  # without the calls of Java
+            said = text[found.start() :].partition("\n\tat")[0]  # without Java's stack trace
             return ApplyError(problem.format(line_of(said)), where=Where(source=path), hint=hint)
     return None
 

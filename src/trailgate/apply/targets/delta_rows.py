@@ -17,7 +17,8 @@ from trailgate.errors import ApplyError, Where
 
 COMPUTED: Final = ("delta.generationExpression", "delta.identity.")
 PARTITIONS: Final = "Part the table by another column, or not at all"
-# Types whose bounds choose files. Spark cuts the bounds of times to milliseconds.
+# Types whose bounds are exact enough to skip files. Spark truncates bounds of timestamps to
+# milliseconds, so these are not in the list.
 RANGED: Final = (
     pa.types.is_integer,
     pa.types.is_decimal,
@@ -116,5 +117,5 @@ def match(table: TargetTable) -> str:
         if pa.types.is_floating(kind):
             left, right = f"CAST({left} AS VARCHAR)", f"CAST({right} AS VARCHAR)"
         pairs.append(f"({left} {equal} {right})")
-    # DataFusion takes AND for the narrower one where there are no parentheses.
+    # Without parentheses DataFusion binds AND more tightly than IS NOT DISTINCT FROM.
     return " AND ".join(pairs)

@@ -14,12 +14,12 @@ from typing import Final
 
 import pyarrow as pa
 
-FLOAT_DIGITS: Final = 15  # that a float of 64 bits has of every number
-LONG_DIGITS: Final = 18  # that an integer of 64 bits has of every number
+FLOAT_DIGITS: Final = 15  # a 64-bit float keeps every number of so many digits
+LONG_DIGITS: Final = 18  # a 64-bit integer holds every number of so many digits
 STATISTICS: Final = "delta.dataSkippingStatsColumns"
 INDEXED: Final = "delta.dataSkippingNumIndexedCols"
-SIMPLE: Final = re.compile(r"\w+")  # names that each library reads alike in a list of columns
-# Types that Delta has statistics of.
+SIMPLE: Final = re.compile(r"\w+")  # names that all libraries parse alike in a list of columns
+# The types for which Delta writes statistics.
 COUNTED: Final = (
     pa.types.is_integer,
     pa.types.is_decimal,
@@ -46,11 +46,14 @@ def statistics_settings(schema: pa.Schema, known: Mapping[str, str | None]) -> d
     listed = known.get(STATISTICS)
     if not rounded:
         return {}
+    # The table names its columns with statistics: remove the rounded ones from that list.
     if listed is not None:
         names = [name.strip().strip("`") for name in listed.split(",")]
         chosen = [name for name in names if name not in rounded]
         return {} if chosen == names else {STATISTICS: ",".join(map("`{}`".format, chosen))}
-    count = int(known.get(INDEXED) or 32)  # Delta's own default
+    # Otherwise the first 32 columns have statistics, or as many as the property says (-1: all). If a
+    # rounded column is among them, replace the number by a list of the others.
+    count = int(known.get(INDEXED) or 32)
     first = schema.names[: count if count >= 0 else None]
     if not set(first) & set(rounded):
         return {}

@@ -47,7 +47,7 @@ from trailgate.errors import (
 STAGING: Final = "trailgate_staging"
 WHOLE: Final = "trailgate_whole_rows"
 DATABASE: Final = "trailgate_target"
-EVERY: Final = ""  # the table's name in the row of all tables
+EVERY: Final = ""  # the target of the row with the position of all tables
 SIGNS: Final = (
     Sign(duckdb.IOException, "could not set lock", TargetLockedError),
     Sign(duckdb.TransactionException, "conflict", TargetConflictError),
@@ -64,12 +64,13 @@ REFUSALS: Final = (
     ("CHECK constraint failed", CHECK),
     ("Violates foreign key constraint", FOREIGN_KEY),
 )
-CONVERTED: Final = "Could not convert"  # a value: other errors of this class are not about one
+# Of the errors of class InvalidInputException, only those with this text are about a value.
+CONVERTED: Final = "Could not convert"
 _AS_TEXT: Final = frozenset({Rule.INTEGER, Rule.PRINTED, Rule.PRINTED_KEY, Rule.UUID})
 DUCKDB: Final = sql.Dialect(
     staged=_AS_TEXT, read=_AS_TEXT, printed="CAST({} AS VARCHAR)", cast="TRY_CAST"
 )
-# The types that Arrow has too; of the others, those whose values are equal if their text is.
+# DuckDB types that Arrow has too. All other types are read as text.
 ARROW_TYPES: Final = re.compile(
     r"U?(TINYINT|SMALLINT|INTEGER|BIGINT)|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN|DATE|TIMESTAMP(_S|_MS|_NS)?|TIMESTAMP WITH TIME ZONE|BLOB|VARCHAR"
 )
@@ -312,7 +313,7 @@ class TableTarget:
     def rollback(self) -> None:
         """Roll back to the last commit."""
         if self._open and self._attached is not None:
-            # After a fault of the disk there may be no transaction, or no database, to roll back.
+            # After a disk error there may be no transaction, or no database, to roll back.
             with suppress(duckdb.Error):
                 self._attached.execute("ROLLBACK")
         self._open = False
@@ -360,7 +361,8 @@ class TableTarget:
         where = Where(source=self._path, table=None if table is None else str(table))
         try:
             rows: list[Any] = self._connection.execute(text, values).fetchall()
-        except UnicodeDecodeError:  # the error's own text, in which a value is cut off
+        # DuckDB shortens values in the text of an error, and may cut a UTF-8 character in half.
+        except UnicodeDecodeError:
             problem = "DuckDB refuses a value with other letters than those of ASCII"
             raise RowRefusedError(problem, where=where) from None
         except duckdb.Error as error:
@@ -423,6 +425,7 @@ def group_positions(path: str) -> list[GroupPosition]:
 def _stored_type(name: str, kind: str, text: str) -> StoredType | None:
     """Return what a column's type keeps besides its Arrow type, or None. ``text`` is the CREATE TABLE statement, the only place where DuckDB shows collations."""
     if kind == "VARCHAR":
+        # For example, the column "name" in: CREATE TABLE t("name" VARCHAR COLLATE NOCASE)
         collated = rf'(?<![\w"])("?){re.escape(name)}\1 VARCHAR COLLATE (\w+)'
         found = re.search(collated, text)
         return StoredType(f"VARCHAR COLLATE {found[2]}", Rule.UNCASED) if found else None

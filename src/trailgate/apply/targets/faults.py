@@ -35,7 +35,7 @@ def fault_of(error: Exception, signs: Iterable[Sign]) -> type[TrailgateError] | 
     )
 
 
-# Errors of the operating system about files, whichever library passes them on.
+# Errors of the operating system about files, through whichever library they come.
 DISK: Final = tuple(
     Sign(Exception, text, WriteError)
     for text in (
@@ -48,7 +48,7 @@ DISK: Final = tuple(
 
 _LOST, _LOCKED, _CONFLICT = TargetUnavailableError, TargetLockedError, TargetConflictError
 
-# PostgreSQL, Appendix A: error codes. A code of two characters is a whole class.
+# PostgreSQL, Appendix A: error codes. A code of two characters stands for its class.
 SQLSTATES: Final = MappingProxyType(
     {
         "08": _LOST,  # connection exception

@@ -59,7 +59,7 @@ Result = TypeVar("Result")
 STAGING: Final = "trailgate_staging"
 KEYS: Final = "trailgate_keys"
 LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('trailgate apply'), hashtext(%s))"
-# A host that has gone is noticed after a minute, and not after the hours that systems allow.
+# Detect a host that is gone within a minute. The defaults of operating systems take hours.
 USUAL: Final = MappingProxyType(
     {
         "connect_timeout": 10,
@@ -70,9 +70,9 @@ USUAL: Final = MappingProxyType(
     }
 )
 FULL: Final = ("too many clients", "remaining connection slots", "too many connections")
-LOGINS: Final = 2  # times that a login is tried at a server that is up
-EVERY: Final = ""  # the table's name in the row of all tables
-FETCHED: Final = 50_000  # rows of one part of a scan
+LOGINS: Final = 2  # attempts to log in to a server that is up
+EVERY: Final = ""  # the target of the row with the position of all tables
+FETCHED: Final = 50_000  # rows per fetch of a scan
 REFUSALS: Final = MappingProxyType(
     {
         "22001": TOO_LONG,
@@ -87,11 +87,13 @@ _PRINTED: Final = frozenset({Rule.PRINTED, Rule.PRINTED_KEY})
 DIALECT: Final = sql.Dialect(
     staged=_PRINTED,
     read=_PRINTED | {Rule.JSON_VALUE, Rule.NUMBER, Rule.UUID},
-    # format() prints any type as COPY does, and a cast to text does not: it cuts off the blanks of a char, and prints inet with its mask.
+    # format() prints values as COPY does. A cast to text does not: it trims the blanks of a char, and
+    # adds the netmask to an inet.
     printed="CASE WHEN {0} IS NOT NULL THEN format('%s', {0}) END",
     override=" OVERRIDING SYSTEM VALUE",
 )
-# What values look like must not depend on settings of the server, the role or the environment (PGTZ, PGDATESTYLE).
+# The text of values must not depend on settings of the server, the role or the environment (PGTZ,
+# PGDATESTYLE).
 SETTINGS: Final = MappingProxyType(
     {
         "client_encoding": "UTF8",
@@ -103,7 +105,8 @@ SETTINGS: Final = MappingProxyType(
         "standard_conforming_strings": "on",
     }
 )
-# For one transaction: a pool gives the next one another connection.
+# The same settings for one transaction only (``true``): behind a pool, the next transaction may use
+# another connection.
 SETTING: Final = (
     "SELECT "
     + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in SETTINGS.items())
@@ -111,8 +114,10 @@ SETTING: Final = (
 NO_TABLES: Final = MappingProxyType(
     {"v": "a view", "m": "a materialized view", "f": "a foreign table"}
 )
-UNCONSTRAINED: Final = -1  # the modifier of a type without numbers in parentheses
-HEADER: Final = 4  # what is added to the numbers in a modifier
+# pg_attribute.atttypmod: -1 for a type without parentheses, else the number in them plus 4. For
+# example, varchar(20) has 24.
+UNCONSTRAINED: Final = -1
+HEADER: Final = 4
 MOST_DIGITS: Final = 38
 ENUM: Final = "e"  # pg_type.typtype
 ARROW_TYPES: Final = (
@@ -140,7 +145,7 @@ RULES_OF_TYPES: Final = MappingProxyType(
         ),
     }
 )
-# A domain has the type that it is made of, which may be a domain too.
+# The columns of a table. The recursion replaces a domain by its base type, which may be a domain too.
 COLUMNS: Final = """
 WITH RECURSIVE base AS (
   SELECT a.attnum, a.atttypid AS type, a.atttypmod AS modifier FROM pg_attribute a
@@ -188,7 +193,7 @@ class TableTarget:
     def __init__(self, rest: str, group: str) -> None:
         self._address, self._group = f"postgresql:{rest}", group
         self._types: dict[str, dict[str, str]] = {}
-        self._triggers: dict[str, str] = {}  # the names of a table's triggers
+        self._triggers: dict[str, str] = {}  # the names of triggers, by table
         self._connection = _connected(self._address, group)
         self._is_locked = False
         try:
@@ -204,7 +209,7 @@ class TableTarget:
         if self._execute("SELECT to_regclass(%s)", [sql.CHECKPOINT]) != [(None,)]:
             self._add_position_columns()
             return
-        # Without the lock two runs that begin at the same time would both create it.
+        # Two runs that begin at the same time would otherwise both create it.
         self._execute(LOCK, ["checkpoint"])
         self._execute(
             f"CREATE TABLE IF NOT EXISTS {sql.CHECKPOINT} (grp text, target text, trail text, position text, csn text, op_ts bigint, "
@@ -250,7 +255,8 @@ class TableTarget:
         text = f"SELECT {names} FROM {sql.CHECKPOINT} WHERE grp = %s AND target = %s"
         is_first = self._connection.info.transaction_status == TransactionStatus.IDLE
         rows = self._execute(text, [self._group, _name(table)])
-        if is_first:  # a run that waits for operations would hold its transaction open
+        # Otherwise a run that waits for new operations would keep this transaction open.
+        if is_first:
             self.rollback()
         return Position(*rows[0]) if rows else None
 
@@ -483,13 +489,16 @@ class TableTarget:
         """Commit everything written since the last commit, together with the position."""
         self._lock()
         self._note(None, at)
-        self._commit()  # if the connection is lost here, only the position states whether the batch was committed
+        # If the connection is lost here, only the stored position shows whether the batch was
+        # committed. The run reads it when it reconnects.
+        self._commit()
         self._at, self._is_locked = at, False
 
     def rollback(self) -> None:
         """Roll back to the last commit."""
         self._is_locked = False
-        with suppress(psycopg.Error):  # of a lost connection the server rolls back by itself
+        # If the connection is lost, the server rolls back by itself.
+        with suppress(psycopg.Error):
             self._connection.rollback()
 
     def release(self) -> None:
@@ -589,10 +598,11 @@ def _connected(address: str, group: str) -> psycopg.Connection[Any]:
                 return _set(psycopg.connect(login))
             except psycopg.OperationalError as error:
                 text = _line(error)
-            # libpq gives no SQLSTATE of a login, and the text is in the server's language. But a server that accepts connections
-            # and refuses this one will do so again, unless it has no more connections to give. A server that was starting up
-            # may be up at the ping, so the login is tried once more then.
-            # A ping blocks the whole process, so it needs the timeout of the login.
+            # libpq reports no SQLSTATE for a failed login, and the text is in the server's language.
+            # So ping the server. If it accepts connections but refuses this login, it will refuse it
+            # again, unless it has reached its connection limit. It may also have been starting up and
+            # be ready now, so the login is tried once more. The ping blocks the process, and needs
+            # the timeout of the login.
             is_up = PGconn.ping(login.encode()) == Ping.OK
             if not is_up or "FATAL" not in text or any(one in text for one in FULL):
                 raise TargetUnavailableError(text, where=where)
@@ -636,9 +646,9 @@ class _Attribute(NamedTuple):
     """A row of the ``COLUMNS`` query."""
 
     name: str
-    base: str  # a domain's own type
+    base: str  # the base type, if the type is a domain
     modifier: int
-    written: str  # the type with its numbers in parentheses
+    written: str  # the type as written in SQL, such as numeric(10,2)
     kind: str  # pg_type.typtype
     identity: str
     generated: str
@@ -689,7 +699,9 @@ def _numeric(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
     if one.modifier == UNCONSTRAINED:
         return pa.string(), StoredType(one.written, Rule.NUMBER)
     digits = one.modifier - HEADER
-    # PostgreSQL 15: the scale has 11 bits, and may be negative or more than the digits.
+    # The precision is in the upper 16 bits and the scale in the lower 11, in two's complement since
+    # PostgreSQL 15: numeric(10,2) is 10 << 16 | 2, and numeric(10,-2) is 10 << 16 | 0x7FE. The scale
+    # may be greater than the precision.
     size, scale = digits >> 16 & 0xFFFF, ((digits & 0x7FF) ^ 0x400) - 0x400
     if size <= MOST_DIGITS and 0 <= scale <= size:
         return pa.decimal128(size, scale), None

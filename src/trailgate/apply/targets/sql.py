@@ -32,13 +32,14 @@ from trailgate.arrays import Mask
 from trailgate.errors import ApplyError, DefinitionError, Where
 
 CHECKPOINT = "trailgate_checkpoint"
-MOST_REFUSED: Final = 10_000  # values that one statement finds
-MOST_EXTRA: Final = 62  # bits of a number, without the sign
+MOST_REFUSED: Final = 10_000  # refused values that one statement returns
+MOST_EXTRA: Final = 62  # columns with a bit in ``x``, a signed 64-bit integer
 KNOWN_COLUMNS: Final = f"SELECT known_columns FROM {CHECKPOINT} WHERE grp = {{}} AND target = {{}}"
 DROPPED_HINT: Final = "Restore the column with its values, or add it yourself if they may be NULL; COLMAP of a parameter file leaves it out"
 KEY_HINT: Final = "Make it a column of another type, or name other columns as the key: KEYCOLS of a parameter file"
-POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")  # of Position
-ADDED_COLUMNS = ("digest", "reached", "known_columns")  # that a table of an earlier version lacks
+# The fields of ``Position``, and the columns that a checkpoint table of an earlier version lacks.
+POSITION_COLUMNS = ("trail", "position", "csn", "op_ts", "digest", "reached")
+ADDED_COLUMNS = ("digest", "reached", "known_columns")
 
 
 def quoted(*parts: str) -> str:
@@ -61,6 +62,7 @@ def staging_rows(effects: Effects, *, defaults: bool = False) -> pa.Table:
     replaced = nets.effect == Effect.REPLACE
     there = nets.expected & (not effects.emptied)
     extra = extra_columns(nets.table) if defaults else []
+    # A replaced row that exists becomes an update; otherwise it is inserted.
     kinds = np.where(
         replaced,
         np.where(there, Effect.REPLACE if extra else Effect.PATCH, Effect.INSERT),
@@ -68,6 +70,8 @@ def staging_rows(effects: Effects, *, defaults: bool = False) -> pa.Table:
     )
     for at, (column, one) in enumerate(zip(nets.table.columns, nets.values, strict=True)):
         columns[f"c{at}"] = pa.nulls(rows, column.type) if one.values is None else one.values
+        # A missing value keeps the current one if the row is patched, or if the source does not have
+        # the column. Otherwise it is written as NULL.
         columns[f"m{at}"] = pa.array(one.is_missing(rows) & (patched | column.extra))
     for at, key in zip(nets.table.key, nets.key, strict=True):
         columns[f"c{at}"] = key
@@ -200,6 +204,7 @@ def statements(
     effect = rows["e"].to_numpy()
     deleted = int((effect == Effect.DELETE).sum())
     updated = int(np.isin(effect, (Effect.PATCH, Effect.REPLACE)).sum())
+    # Deletes come first, so that a key or a unique value can move from a deleted row to another one.
     found = [(f"DELETE FROM {name}", -1)] if effects.emptied else []
     if deleted:
         is_one = f"s.e = {Effect.DELETE:d} AND {same}"
@@ -209,6 +214,7 @@ def statements(
     if updated and values:
         text = f"UPDATE {name} AS t SET {values} FROM {staging} AS s WHERE {is_one}"
         found.append((text, updated))
+    # DEFAULT cannot be part of a CASE, so rows that lack the same columns get a statement together.
     for bits, count in _patterns(rows, effect == Effect.REPLACE):
         lacking = _lacking(table, bits)
         if lacking:
@@ -241,7 +247,8 @@ def _updated_values(effects: Effects, dialect: Dialect) -> str:
             f"{name} = CASE WHEN s.m{at} THEN t.{name} ELSE {dialect.value(table, at)} END"
         )
     if not found:
-        # All columns are the key. The rows are counted nevertheless: two of them may be equal.
+        # All columns are the key, so nothing changes. But the statement counts the rows, which finds
+        # a key that the table has in several rows.
         names = [quoted(one.name) for one in table.columns if not (one.computed or one.on_insert)]
         found = [f"{name} = t.{name}" for name in names[:1]]
     return ", ".join(found)
@@ -442,7 +449,7 @@ def changed_meanwhile(table: TargetTable, expected: int, changed: int) -> ApplyE
 def match(table: TargetTable, left: str, right: str, quote: Callable[[str], str] = quoted) -> str:
     """Return the join condition that a row of the table and a staged row have the same key."""
     equal = "IS NOT DISTINCT FROM" if table.keyless else "="
-    # DataFusion takes AND for the narrower one where there are no parentheses.
+    # Without parentheses DataFusion binds AND more tightly than IS NOT DISTINCT FROM.
     return " AND ".join(
         f"({left}.{quote(table.columns[at].name)} {equal} {right}.c{at})" for at in table.key
     )
@@ -490,6 +497,7 @@ def comparison(
         f"(SELECT *, true AS here FROM {expected}) AS e FULL OUTER JOIN (SELECT *, true AS here FROM {actual}) AS a "
         f"ON {' AND '.join(same[one] for one in known.key)}"
     )
+    # ``here`` is NULL on the side of the outer join that has no row.
     kind = (
         f"CASE WHEN e.here IS NULL THEN '{'surplus' if known.is_whole else 'untouched'}' "
         f"WHEN {known.there()} IS NOT TRUE AND a.here IS NULL THEN 'absent' "

@@ -180,7 +180,7 @@ class TargetKind(NamedTuple):
     extra: str
     example: str
     is_path: bool = True
-    modes: tuple[str, ...] = ()  # none: all
+    modes: tuple[str, ...] = ()  # the supported modes; empty if all are
 
 
 TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
@@ -189,7 +189,7 @@ TARGETS: Final[Mapping[str, TargetKind]] = MappingProxyType(
         "duckdb": TargetKind("trailgate.apply.targets.duckdb", "", "duckdb:shop.duckdb"),
         "iceberg": TargetKind(
             "", "", "iceberg:CATALOG", is_path=False, modes=("current", "history", "append")
-        ),  # _deleted is a name of Iceberg's own
+        ),  # no soft-delete, because _deleted is a reserved name in Iceberg
         "parquet": TargetKind(
             "trailgate.apply.targets.parquet", "", "parquet:history/", modes=("append",)
         ),
