@@ -31,6 +31,7 @@ GIVEN: dict[tuple[str, str], str | None] = {
     ("GGHEADER", "LOGRBA"): None,
     ("GGHEADER", "OBJECTNAME"): "HR.T",
     ("GGHEADER", "TABLENAME"): "HR.T",
+    ("GGHEADER", "RECORDLENGTH"): None,
     ("GGHEADER", "OPTYPE"): "INSERT",
     ("GGHEADER", "TRANSACTIONINDICATOR"): "WHOLE",
     ("RECORD", "FILESEQNO"): "0",

@@ -91,7 +91,7 @@ def test_a_function_is_computed_or_refused(name: str) -> None:
     images = ("BEFORE", "AFTER", "BEFOREAFTER")
     assert (name in FUNCTIONS) + (name in REFUSED_FUNCTIONS) + (name in images) == 1
     if name in REFUSED_FUNCTIONS:
-        with pytest.raises(OptionError, match=re.escape(f"@{name} is not computed: ")):
+        with pytest.raises(OptionError, match=re.escape(f"@{name} is not supported: ")):
             parse_value(f"@{name} (x)")
 
 

@@ -484,7 +484,7 @@ def test_the_properties_before_a_proposal_can_be_taken_back(empty: Any) -> None:
 def test_what_cannot_be_proposed_leaves_the_properties_as_they_are(empty: Any) -> None:
     answer = post(empty, do="propose", message="nothing", properties="# mine\n")
 
-    assert "no delimiter was found" in answer.text
+    assert "no delimiter occurs" in answer.text
     assert Page(answer.text).value("properties") == "# mine\n"
 
 

@@ -275,7 +275,7 @@ def test_a_damaged_trail_names_the_command_that_saves_the_rest(
     damaged.write_bytes(damaged.read_bytes().replace(b"[bold]", b"\xff[bold"))
     assert run(["show", prefix]) == 1
     assert (
-        f"trailgate check {prefix} lists what is damaged, and --salvage OUT saves"
+        f"trailgate check {prefix} lists the damage, and --salvage OUT saves"
         in capsys.readouterr().err
     )
 

@@ -181,7 +181,7 @@ def test_the_transactions_of_an_excluded_owner_are_not_in_the_trail(parameter: s
 def test_the_fields_of_the_header_are_values_of_tokens() -> None:
     names = ("GGS_TRANS_TIMESTAMP", "GGS_OP_TYPE", "GGS_BEFORE_AFTER_IND")
     tokens = ", ".join(f"T{i} = {name}" for i, name in enumerate(names))
-    tokens += ", OP = @GETENV ('GGHEADER', 'OPTYPE')"
+    tokens += ", OP = @GETENV ('GGHEADER', 'OPTYPE'), LEN = @GETENV('GGHEADER','RECORDLENGTH')"
 
     (record,) = captured_by(f"TABLE MY.*, TOKENS ({tokens});", OWNED_ROW.format("a", "n", "k1"))
 
@@ -190,4 +190,5 @@ def test_the_fields_of_the_header_are_values_of_tokens() -> None:
         "T1": "INSERT",
         "T2": "AFTER",
         "OP": "INSERT",
+        "LEN": str(len(record["data"])),
     }

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import trailgate.spark
 from apply.sources import delta_rows, write_log
-from laws import one_of
+from laws import WHOLE, one_of
 from oracles.apply_naive import Operation
 from spark.other_spark import run_tests
 from trailgate import ApplyError, OptionError, apply_trail
@@ -28,14 +28,14 @@ LOG = [Operation("I", 1, 1, {"a": 1, "b": 2, "c": 3}, 1)]
 
 @pytest.mark.servers
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(0 if WHOLE else 900)
 def test_a_session_with_delta_merges() -> None:
     run_tests("delta_session.py", *DELTA)
 
 
 @pytest.mark.servers
 @pytest.mark.slow
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(0 if WHOLE else 900)
 @pytest.mark.parametrize("merged", one_of(["Connect", "Iceberg"], "sessions that merge"))
 def test_so_does_one_over_connect_or_with_iceberg(merged: str) -> None:
     if merged == "Iceberg":

@@ -494,7 +494,7 @@ class Made:
     time: str
     tx_id: str
     cells: tuple[Cell, ...]
-    tokens: tuple[tuple[str, str], ...]
+    tokens: tuple[tuple[str, str | None], ...]
 
 
 def _operation(row: dict[str, Any], capture: Capture) -> Made:

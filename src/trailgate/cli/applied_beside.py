@@ -46,8 +46,7 @@ class AppliedBeside:
     def finish(self) -> None:
         """Apply all that was captured. Raises TargetUnavailableError if the target does not work now."""
         try:
-            if self._run is not None or find_begun_trail(self._trail) is not None:
-                self._apply()
+            self._apply()
             if self._run is not None and self._run.notices and not self._output.is_viewed:
                 notices = ApplyReport(notices=self._run.notices)
                 print_batch(notices, {}, as_json=self._output.as_json)
@@ -64,7 +63,10 @@ class AppliedBeside:
         return as_text(self.statistics, self._labels)
 
     def _apply(self) -> None:
-        if self._run is None:  # the trail exists from the first batch on
+        if self._run is None:
+            # As long as all messages are bad, or of an open transaction, there is no trail.
+            if find_begun_trail(self._trail) is None:
+                return
             self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
         for report in self._run.batches():
             self.statistics = self.statistics.with_batch(report)

@@ -56,9 +56,6 @@ MODULES: Final[Mapping[str, str]] = MappingProxyType(
         "browse": "trailgate.browse.commands.browse",
         "logdump": "trailgate.logdump.command",
         "report": "trailgate.browse.commands.report",
-        "browse": "trailgate.browse.commands.browse",
-        "logdump": "trailgate.logdump.command",
-        "report": "trailgate.browse.commands.report",
         "sql": "trailgate.sql.command",
     }
 )

@@ -1,7 +1,8 @@
-"""A trail's operations as messages in the files of a folder, continued by each run where the last one ended.
+"""Publish a trail's operations as messages, in files of a folder. Each run continues the last one.
 
-The folder's state file has the position of the last transaction that was published. A run reads what follows it, gives it to the format's writer batch by batch, and holds back a
-transaction that has not ended; its files are published together with the new position.
+The folder's state file has the position of the last published transaction. A run reads what follows
+it, passes it to the format's writer batch by batch, and keeps back a transaction that has not
+ended. Files and the new position are published together.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ from trailgate.storage.writing.table_writing import Counts, add_counts, count_op
 
 @dataclass(frozen=True, slots=True)
 class PublishSummary:
-    """What a run published: operations by table and kind, messages, and the files it wrote.
+    """What a run published: operations by table and type, messages, and the files it wrote.
 
-    ``position`` is that of the last operation that is published; a later run continues after it. ``open_operations`` belong to a
-    transaction that has not ended: they are left for a later run. ``unmatched`` are the patterns of tables that no table of what was read fits.
+    ``position`` is that of the last published operation, from which the next run continues.
+    ``open_operations`` belong to a transaction that has not ended, and are left for a later run.
+    ``unmatched`` are table patterns that match no table that was read.
     """
 
     target: str
@@ -56,7 +58,7 @@ class PublishSummary:
 
 
 def plan(trail: TrailFiles, after: str | None, split_bytes: int) -> list[TrailSplit]:
-    """Return the splits that hold what comes after a position, each its own transactions."""
+    """Return splits with everything after a position; each split owns its transactions."""
     return plan_reading(trail, ReadOptions(after=after), split_bytes)
 
 
@@ -67,12 +69,15 @@ def read_changes(
     tables: TablePatterns | None = None,
     seen: set[str] | None = None,
 ) -> Iterator[ChangeBatch]:
-    """Yield the operations after a position, of these tables; indicators fit what is left of each transaction.
+    """Yield the operations after a position, for these tables only.
 
-    The names of all tables that have operations are added to ``seen``.
+    Transaction indicators are adjusted to the remaining operations of each transaction. The names
+    of all tables with operations are added to ``seen``.
     """
 
     def select(batch: ChangeBatch) -> Mask:
+        # One entry per operation of the batch; ``block.order`` are the indexes of a block's
+        # operations.
         keep = np.zeros(batch.rows, bool)
         for block in batch.blocks:
             if seen is not None:
@@ -84,14 +89,14 @@ def read_changes(
                     keep[block.order] = later
         return keep
 
-    every, remaining = tables is None and not after, RemainingOperations()
+    takes_all, remaining = tables is None and not after, RemainingOperations()
     for split in splits:
         for batch in SplitReader(trail, split).batches():
-            yield batch if every else remaining.take(batch, select(batch))
+            yield batch if takes_all else remaining.take(batch, select(batch))
 
 
 FILE_BYTES: Final = 64 << 20
-WHOLE_TRAIL: Final = 1 << 62  # as bytes of a split: all in one
+WHOLE_TRAIL: Final = 1 << 62  # as the size of a split: a single split
 Progress = Callable[[int], None]
 
 
@@ -111,15 +116,19 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
     options: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> PublishSummary:
-    """Publish the operations of a trail as messages, into files of a folder; return what was done.
+    """Publish the operations of a trail as messages, into files of a folder.
 
-    ``format`` is delimited, xml, json or debezium, and ``options`` are those of the format (docs/publications.md). ``content`` is what a
-    message holds, ``max_message_bytes`` the limit of its size. The files are JSON lines with a body, and headers if there are any; with ``message_per="line"`` each line is a
-    message as it is. ``tables`` are patterns such as ``HR.*``; ``after`` is the position after which the first run begins. A later run with the same
-    options continues after the last transaction that was published. ``progress`` is called with the number of operations.
+    ``format`` is delimited, xml, json or debezium, and ``options`` are the format's options
+    (docs/publications.md). ``content`` is the content of a message (a transaction or a row),
+    ``max_message_bytes`` its maximum size. The files are JSON lines with a body, and headers if
+    there are any; with ``message_per="line"`` each line is a plain message. ``tables`` are patterns
+    such as ``HR.*``. ``after`` is the position after which the first run starts. A later run with
+    the same options continues after the last published transaction. ``progress`` is called with the
+    number of operations.
 
-    Raises OptionError, StorageError where the folder holds something else, and EncodeError for what the format cannot hold; then whole
-    files that were written before stay, and a later run continues after them.
+    Raises OptionError, StorageError if the folder contains something else, and EncodeError if a
+    format cannot represent a value. Files that are complete by then stay, and a later run continues
+    after them.
     """
     if message_per not in ("json", "line"):
         raise OptionError(f"message_per must be json or line, not {message_per!r}")
@@ -127,23 +136,23 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
         after = POSITION.read(after)
     chosen = _patterns(tables)
     asked = {"content": content, "max_message_bytes": max_message_bytes, **(options or {})}
-    own = publish_options(
+    format_options = publish_options(
         format, {name: value for name, value in asked.items() if value is not None}
     )
-    found = trail if isinstance(trail, TrailFiles) else find_trail(trail, definitions)
+    trail_files = trail if isinstance(trail, TrailFiles) else find_trail(trail, definitions)
     patterns = ",".join(chosen.patterns) if chosen else ""
     form = {"format": format.casefold(), "message_per": message_per, "tables": patterns}
-    form |= {name: str(value) for name, value in asdict(own).items() if name != "now"}
+    form |= {name: str(value) for name, value in asdict(format_options).items() if name != "now"}
     folder = message_folder(to)
-    with folder.held():
-        known = check_folder(folder, mask_logins(found.prefix), form)
+    with folder.locked():
+        known = check_folder(folder, mask_logins(trail_files.prefix), form)
         files = MessageFileWriter(folder, known, bare=message_per == "line", file_bytes=file_bytes)
-        run = _Run(files, writer_for(format, own), progress)
+        run = _Run(files, writer_for(format, format_options), progress)
         begin = known.position or after
         seen = set[str]()
         try:
-            splits = plan(found, begin, WHOLE_TRAIL)
-            for batch in read_changes(found, splits, begin, chosen, seen):
+            splits = plan(trail_files, begin, WHOLE_TRAIL)
+            for batch in read_changes(trail_files, splits, begin, chosen, seen):
                 run.take(batch)
             run.finish()
         except BaseException:
@@ -155,7 +164,7 @@ def publish_trail(  # noqa: PLR0913  one parameter an option
 
 
 def _find_unmatched(chosen: TablePatterns | None, seen: Iterable[str]) -> tuple[str, ...]:
-    """Return the patterns that none of the tables that were read fits; none where nothing was read."""
+    """Return the patterns that match no table that was read; none if nothing was read."""
     names = sorted(seen)
     patterns = chosen.patterns if chosen and names else ()
     wrong = [one for one in patterns if not any(map(TablePatterns((one,)).fits, names))]
@@ -169,18 +178,20 @@ def _patterns(tables: str | Iterable[str] | TablePatterns | None) -> TablePatter
 
 
 class _Run:
-    """Writes the messages of batches; what belongs to a transaction that has not ended is not committed."""
+    """Writes the messages of batches, and commits them up to the last complete transaction."""
 
     def __init__(
         self, files: MessageFileWriter, writer: MessageWriter, progress: Progress | None
     ) -> None:
         self._files, self._writer, self._progress = files, writer, progress
         self._state = files.published
-        self._open = Published("")  # of the transaction that has not ended
+        self._open = Published("")  # counts of the transaction that has not ended
 
     def take(self, batch: ChangeBatch) -> None:
-        """Write the messages that are complete with a batch."""
+        """Write a batch's messages, and commit them up to the last transaction end in it."""
         messages = self._writer.write(batch)
+        # Rows before ``stop`` belong to complete transactions; ``safe`` is the number of their
+        # messages.
         stop = rows_to_last_end(batch.tx_indicators())
         if not stop:
             self._add_open(batch, 0, batch.rows, len(messages))
@@ -198,7 +209,7 @@ class _Run:
             self._progress(self._state.operations)
 
     def finish(self) -> None:
-        """Write what the writer held, where its transaction has ended."""
+        """Write the messages that the writer kept back, if their transaction has ended."""
         rest = self._writer.finish()
         if len(rest) and not self._open.operations:
             self._files.append(rest)
@@ -206,7 +217,7 @@ class _Run:
             self._files.commit(self._state)
 
     def summary(self, target: str, name: str, before: Published) -> PublishSummary:
-        """Return what this run did, beside what was done before."""
+        """Return a summary of this run, that is, without the counts of earlier runs."""
         state = self._state
         counts = {
             table: {
@@ -230,14 +241,14 @@ class _Run:
 
     def _add_open(self, batch: ChangeBatch, begin: int, stop: int, messages: int) -> None:
         counts, transactions = count_operations(batch, begin, stop)
-        own = Published(
+        more = Published(
             "",
             messages=messages,
             operations=stop - begin,
             transactions=transactions,
             counts=counts,
         )
-        self._open = _sum(self._open, own, "")
+        self._open = _sum(self._open, more, "")
 
 
 def _sum(state: Published, more: Published, position: str) -> Published:

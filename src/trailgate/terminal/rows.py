@@ -174,7 +174,8 @@ def print_table(
     if not begun:
         sys.stdout.writelines(f"{paint(line, 'bold')}\n" for line in layout.begin([]))
     if more:
-        say(f"... and more after these {limit}: --limit N shows N", "dim", stderr=True)
+        these = "this one" if limit == 1 else f"these {limit}"
+        say(f"... and more after {these}: --limit N shows N", "dim", stderr=True)
     if form.hidden and printed and not wide:
         say(form.hidden, "dim", stderr=True)
 

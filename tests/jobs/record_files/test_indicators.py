@@ -67,7 +67,7 @@ def test_items_are_null_by_bits(tmp_path: Path) -> None:
 def test_what_is_not_an_indicator_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_bytes(VALUE.replace(b"\x3c\0", b"\x3c\7"))
-    with pytest.raises(DecodeError, match=r"not an indicator of NULL .*byte 4, field PAY-NULL"):
+    with pytest.raises(DecodeError, match=r"not a NULL indicator .*byte 4, field PAY-NULL"):
         rows(path, UNLOADED, indicators=NAMES)
     (row,) = rows(path, UNLOADED, indicators=NAMES, errors="column")
     assert row["PAY"] is None

@@ -128,7 +128,7 @@ HELD = {"SEG": "O", "ID": 1, "NAME": "a", "PLACE": "b"}
     [
         (
             structs(OWNER={**HELD, "SEG": "T"}),
-            r"OWNER that would be read as one of SUM .*field SEG",
+            r"OWNER would be read as a record of SUM .*field SEG",
         ),
         (
             structs(OWNER={**HELD, "SEG": "?"}),

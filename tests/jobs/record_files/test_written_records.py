@@ -114,7 +114,7 @@ def test_what_cannot_be_written_leaves_no_file(tmp_path: Path, copybook: Path) -
             "not be read as it was written .*data, record 1",
         ),
         ({"record_format": "fixed"}, "framing: the file ends inside a record"),
-        ({"record_format": "length-field", "length_width": 1}, "do not fit their framing"),
+        ({"record_format": "length-field", "length_width": 1}, "do not fit the framing"),
     ],
 )
 def test_records_that_would_not_be_found_again_are_refused(

@@ -16,7 +16,6 @@ from trailgate import capture_files
 from trailgate.capture.capture import Capture, Parsed
 from trailgate.errors import OptionError
 from trailgate.jobs.capture.loading import load
-from trailgate.model.operations_table import to_operations
 
 DEFINITIONS = """\
 Definition for table S.T
@@ -79,7 +78,7 @@ def parsed_of(capture: Capture, messages: Sequence[str]) -> Parsed:
 def rows_of(capture: Capture, *messages: str) -> list[dict[str, Any]]:
     parsed = parsed_of(capture, messages)
     assert parsed.problems == ()
-    rows: list[dict[str, Any]] = to_operations(parsed.batch).to_pylist(maps_as_pydicts="strict")
+    rows: list[dict[str, Any]] = parsed.operations().to_pylist(maps_as_pydicts="strict")
     return rows
 
 
@@ -233,28 +232,47 @@ def test_tokens_are_added_to_operations(place: Path) -> None:
     assert rows[2]["tokens"] == {k: v for k, v in (first | changed).items() if k != "CITY"}
 
 
+def test_a_length_is_null_until_its_record_is_written(place: Path) -> None:
+    tokens = "A = 'a', LEN = @GETENV ('GGHEADER', 'RECORDLENGTH'), B = 'b'"
+    capture = capture_of(place, f"TABLE S.T, TOKENS ({tokens});")
+
+    rows = rows_of(capture, INSERTS, UPDATE)
+
+    assert [row["tokens"] for row in rows] == [{"A": "a", "LEN": None, "B": "b"}] * 3
+
+
 @pytest.mark.parametrize(
     ("lines", "says", "line"),
     [
         ("TABLE S.T, FILTER (NOWHERE = 1);", "no column NOWHERE", 3),
         (
             "TABLE S.T, FILTER (NAME = 1);",
-            "the column NAME (text) and a number are not compared",
+            "the column NAME (text) and a number cannot be compared",
             3,
         ),
         ("TABLE S.*, KEYCOLS (NAME);", "no column NAME in table S.U", 3),
-        ("TABLE S.T, COLS (NAME);", "the key column ID of S.T would be left out", 3),
-        ("TABLE S.T, COLSEXCEPT (ID);", "the key column ID of S.T would be left out", 3),
+        ("TABLE S.T, COLS (NAME);", "the key column ID of S.T would be dropped", 3),
+        ("TABLE S.T, COLSEXCEPT (ID);", "the key column ID of S.T would be dropped", 3),
         ("TABLE S.T, TOKENS (TRANID = 'x');", "the token TRANID has the name of one of", 3),
         ("TABLE S.T, TOKENS (A = NOWHERE);", "no column NOWHERE", 3),
         (
             "TABLE S.T, FILTER (ID = 'a');\nTABLE S.T, COLS (ID);",
-            "it gives S.T another key, columns or tokens than line 3",
+            "the key, columns or tokens of S.T differ from those in line 3",
             4,
         ),
         (
             "TABLE S.T, FILTER (@GETENV ('TRANSACTION', 'CSN') = '1');",
             "CSN is known only after operations are selected",
+            3,
+        ),
+        (
+            "TABLE S.T, FILTER (@GETENV ('GGHEADER', 'RECORDLENGTH') > 9);",
+            "RECORDLENGTH is known only when the record is written",
+            3,
+        ),
+        (
+            "TABLE S.T, TOKENS (A = @STRCAT ('of ', @GETENV ('GGHEADER', 'RECORDLENGTH')));",
+            "RECORDLENGTH is known only when the record is written",
             3,
         ),
     ],
@@ -273,7 +291,7 @@ def test_what_does_not_fit_the_tables_is_an_error_when_loaded(
 def test_users_cannot_be_left_out_without_txowner(place: Path) -> None:
     (place / "p.properties").write_text(PROPERTIES.replace("delim.txowner=owner\n", ""))
 
-    with pytest.raises(OptionError, match="left out by txowner, which the properties do not have"):
+    with pytest.raises(OptionError, match="excluded by txowner, which the properties do not set"):
         capture_of(place, "EXCLUDEUSER bob")
 
 
@@ -310,7 +328,7 @@ def test_a_user_is_left_out_of_later_messages_of_the_transaction(place: Path) ->
         parsed = capture.parse(batch_of({"messages": [line]}), state)
         state = parsed.state
         assert not parsed.problems
-        rows = to_operations(parsed.batch).to_pylist(maps_as_pydicts="strict")
+        rows = parsed.operations().to_pylist(maps_as_pydicts="strict")
         found += [(row["after"]["ID"], row["tx_ind"]) for row in rows]
 
     assert found == [("2", "W"), ("4", "B"), ("5", "M"), ("6", "E")]
@@ -325,8 +343,8 @@ def test_a_table_that_nothing_fits_is_noted_with_the_flag_that_captures_again(pl
     first = capture_files("in", "ot", extract="e.prm", message_per="line")
 
     assert first.notes == (
-        "line 5, TABLE B.*: no table of the messages fits; there are S.T, S.U. The messages count as captured: when the statement is right, --again captures them once more",
-        "line 6, TABLE S.TT: no table of the messages fits; there are S.T, S.U. Did you mean S.T? The messages count as captured: when the statement is right, --again captures them once more",
+        "line 5, TABLE B.*: no table of the messages fits; there are S.T, S.U. The messages count as captured: after correcting the statement, capture them with --again",
+        "line 6, TABLE S.TT: no table of the messages fits; there are S.T, S.U. Did you mean S.T? The messages count as captured: after correcting the statement, capture them with --again",
     )
     (place / "e.prm").write_text(lines + "TABLE S.*;")
     assert capture_files("in", "ot", extract="e.prm", message_per="line").operations == 0

@@ -56,7 +56,7 @@ def test_as_text_all_digits_are_read(
 
 
 def test_text_is_for_the_types_of_a_table(stamps: Path) -> None:
-    with pytest.raises(OptionError, match="times is about the types of a table"):
+    with pytest.raises(OptionError, match="times applies to the columns of a table"):
         read_trail(stamps, times="text")
 
 

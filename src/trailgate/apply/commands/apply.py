@@ -248,7 +248,11 @@ def _repair(given: ApplyArguments, trail: str, file: str) -> None:
 
 
 def apply_captured(trail: str, to: str, *, as_json: bool) -> None:
-    """Apply what was captured into a trail, and print what was done."""
+    """Apply what was captured into a trail, and print what was done. If no message was good, there is no trail."""
+    from trailgate.storage.files.trail_files import find_begun_trail
+
+    if find_begun_trail(trail) is None:
+        return
     apply(ApplyArguments(target=to, as_json=as_json), trail)
 
 

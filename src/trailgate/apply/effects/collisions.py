@@ -27,24 +27,22 @@ class Collisions(Enum):
     """What is done where a row is there that should not be, or is not there.
 
     STOP: nothing of the batch is applied. OVERLAY (HANDLECOLLISIONS): an insert overlays the row that is there, an update or delete of none is ignored. INSERT_MISSING
-    (INSERTMISSINGUPDATES): an update of none is an insert. RESULT: the rows are what the operations make of them already, so each becomes what is logged; columns of a row that
-    are not logged stay missing where it is written whole.
+    (INSERTMISSINGUPDATES): an update of none is an insert.
     """
 
     STOP = "stop"
     OVERLAY = "overlay"
     INSERT_MISSING = "insert-missing"
-    RESULT = "result"
 
     @property
     def overlays(self) -> bool:
         """Return whether an insert overlays the row that is there, and a delete of none is ignored."""
-        return self in (Collisions.OVERLAY, Collisions.RESULT)
+        return self is Collisions.OVERLAY
 
     @property
     def inserts(self) -> bool:
         """Return whether an update of none is an insert."""
-        return self in (Collisions.INSERT_MISSING, Collisions.RESULT)
+        return self is Collisions.INSERT_MISSING
 
 
 NAMES = {INSERT: "insert", UPDATE: "update", DELETE: "delete", KEY_UPDATE: "key update"}

@@ -36,6 +36,10 @@ FLOATS: Final = MappingProxyType(
         **dict.fromkeys(("-inf", "-infinity"), "-Infinity"),
     }
 )
+NO_CAST: Final = (
+    "ALTER the target's column to a type for {}, or give the trail's column to another one, or none, by COLMAP in a parameter file (--params); "
+    "@NUMSTR, @STRNUM, @DATE and other functions there convert values"
+)
 MOST_ZEROS: Final = 200_000  # an exponent beyond it stays one: no database has such numbers
 
 
@@ -85,18 +89,20 @@ def exact_cast(values: pa.Array, kind: pa.DataType) -> pa.Array:
             hint="Make it a column of times without a zone",
         )
     if cast is None:
-        raise DefinitionError(
-            f"the target's column is of {kind}, which {values.type} does not become"
-        )
+        raise _no_cast(values.type, kind)
     try:
         return cast(values, kind)
     except pa.ArrowNotImplementedError:
-        raise DefinitionError(
-            f"the target's column is of {kind}, which {values.type} does not become"
-        ) from None
+        raise _no_cast(values.type, kind) from None
     except pa.ArrowInvalid:
         row = failing_row(lambda part: cast(part, kind), values)
         raise not_held(values, row, kind) from None
+
+
+def _no_cast(own: pa.DataType, kind: pa.DataType) -> DefinitionError:
+    """Return the error of a column whose type has no values of the trail's type."""
+    problem = f"the target's column is of {kind}, and the trail's values are {own}"
+    return DefinitionError(problem, hint=NO_CAST.format(group_of(own).value))
 
 
 def not_held(values: pa.Array, row: int, kind: pa.DataType | str) -> DecodeError:

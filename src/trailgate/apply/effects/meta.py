@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from trailgate.apply.effects.batch import Effects, Fetch, effects_of
-from trailgate.apply.effects.collisions import Collisions
-from trailgate.apply.effects.faults import Faults
 from trailgate.apply.effects.operations import Operations
 from trailgate.apply.effects.tables import TargetColumn, TargetTable
 from trailgate.model.changes import StateColumn
@@ -26,10 +22,8 @@ def meta_table(table: TargetTable) -> TargetTable:
     return replace(table, columns=(*table.columns, *COLUMNS))
 
 
-def current_with_meta(
-    operations: Operations, fetch: Fetch, policy: Collisions, faults: Faults
-) -> Sequence[Effects]:
-    """Return what a batch writes to current rows; each operation logs its own time and position."""
+def with_meta(operations: Operations) -> Operations:
+    """Return operations that log their own time and position."""
     known = np.zeros(len(operations), bool)
     own = {
         "_op_ts": pa.array(operations.op_ts).cast(TIME),
@@ -39,4 +33,4 @@ def current_with_meta(
         StateColumn(own[column.name].cast(column.type), known) if column.name in own else one
         for column, one in zip(operations.table.columns, operations.values, strict=True)
     )
-    return (effects_of(replace(operations, values=values), fetch, policy, faults),)
+    return replace(operations, values=values)

@@ -74,14 +74,7 @@ class Replay:
         The transaction ``unended`` has more operations after these, a truncate first: its keys may hold two rows.
         """
         own = key_lists(operations.key), key_lists(operations.old_key)
-        values = [
-            [NOT_LOGGED] * len(operations) if one.values is None else one.values.to_pylist()
-            for one in operations.values
-        ]
-        for column, image in zip(values, operations.values, strict=True):
-            for row in np.flatnonzero(image.is_missing(len(operations))).tolist():
-                column[row] = NOT_LOGGED
-        images = list(zip(*values, strict=True))
+        images = logged_images(operations)
         ends = np.append(np.diff(operations.transaction) != 0, True)[: len(operations)]
         if len(operations):
             ends[-1] = operations.transaction[-1] != unended
@@ -172,7 +165,7 @@ class Replay:
         deleted = self._rows[key][0]
         for at in self._marks:
             deleted.values[at] = image[at]
-        if self._collisions is not Collisions.RESULT and NOT_LOGGED in deleted.values:
+        if NOT_LOGGED in deleted.values:
             column = deleted.values.index(NOT_LOGGED)
             self._refuse(operations, row, expected=True, column=column)
             return False
@@ -198,8 +191,6 @@ class Replay:
         else:
             self._refuse(operations, row, expected=True, old=True)
             return
-        if self._collisions is Collisions.RESULT:  # what was at the old key is another row by now
-            moved = _Row([NOT_LOGGED] * len(image))
         _write(moved, image)
         moved.moved = row
         moved.logged.update(at for at, value in enumerate(image) if value is not NOT_LOGGED)
@@ -219,7 +210,7 @@ class Replay:
             del held[1:]
         if len(held) > 1:
             self._refuse_late(operations, held[-1].moved, twice=True)
-        if at_end and self._collisions is not Collisions.RESULT:
+        if at_end:
             for at, value in enumerate(held[0].values):
                 if value is NOT_LOGGED and at not in self._extra:
                     self._refuse_late(operations, held[0].moved, column=at)
@@ -233,9 +224,7 @@ class Replay:
         raise _TwiceError(row, error)
 
     def _inserted(self, image: Sequence[Any]) -> list[Any]:
-        """Return the values of a new row: those that are not logged are NULL, but of a result they are known elsewhere, and the target fills the columns that the source lacks."""
-        if self._collisions is Collisions.RESULT:
-            return list(image)
+        """Return the values of a new row: those that are not logged are NULL, and the target fills the columns that the source lacks."""
         return [
             None if value is NOT_LOGGED and at not in self._extra else value
             for at, value in enumerate(image)
@@ -273,6 +262,18 @@ def replay_operations(
         for number, error in (late | own.errors).items():
             faults.add(number, error)
         return replay
+
+
+def logged_images(operations: Operations) -> list[tuple[Any, ...]]:
+    """Return the values that each operation logs, ``NOT_LOGGED`` for the other columns."""
+    rows = len(operations)
+    columns = []
+    for one in operations.values:
+        column = [NOT_LOGGED] * rows if one.values is None else one.values.to_pylist()
+        for row in np.flatnonzero(one.is_missing(rows)).tolist():
+            column[row] = NOT_LOGGED
+        columns.append(column)
+    return list(zip(*columns, strict=True))
 
 
 def keys_of(operations: Operations) -> list[Key]:

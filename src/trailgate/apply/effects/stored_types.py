@@ -102,11 +102,6 @@ def _same(values: pa.Array) -> pa.Array:
     return values
 
 
-def _unchecked(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
-    del stored, fixed
-    return values
-
-
 def _check_fraction(values: pa.Array, stored: StoredType, fixed: bool) -> pa.Array:
     del fixed
     unit = 10 ** max(MICROSECOND_DIGITS - stored.size, 0)
@@ -264,8 +259,8 @@ RULES: Final[Mapping[Rule, RuleRow]] = MappingProxyType(
         Rule.INTEGER: RuleRow(_check_integer, plain_numbers),
         Rule.UUID: RuleRow(_check_uuid, _spell_uuid),
         Rule.JSON_VALUE: RuleRow(_check_json, _spell_json, is_key=False),
-        Rule.PRINTED_KEY: RuleRow(_unchecked, _same),  # the database is asked
-        Rule.PRINTED: RuleRow(_unchecked, _same, is_key=False),
-        Rule.UNCASED: RuleRow(_unchecked, _same, is_key=False),
+        Rule.PRINTED_KEY: RuleRow(_check_length, _same),  # the database is asked about the rest
+        Rule.PRINTED: RuleRow(_check_length, _same, is_key=False),
+        Rule.UNCASED: RuleRow(_check_length, _same, is_key=False),
     }
 )

@@ -262,6 +262,11 @@ class ApplyRun:
         return bool(self.first_file_notices) or (rest is not None and rest.missing_bytes > 0)
 
     @property
+    def keeps(self) -> bool:
+        """Return whether operations that cannot be applied are discarded."""
+        return self._tables.keeps
+
+    @property
     def rest(self) -> TrailRest | None:
         """Return what the trail has after the last transaction that was applied."""
         return self._stream.rest(self._place)

@@ -10,6 +10,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from trailgate.apply.jobs.options import ApplyOptions
 from trailgate.errors import OptionError, TrailgateError, Where, mask_logins
 from trailgate.model.changes import ChangeBatch, ChangeBlock
@@ -28,6 +32,11 @@ def discard_path(options: ApplyOptions) -> str:
     return options.discards or f"{options.group}.discards.jsonl"
 
 
+def content_digest(content: bytes) -> str:
+    """Return the digest by which a target knows a file of discards that was applied to it."""
+    return hashlib.sha256(content).hexdigest()
+
+
 class DiscardFile:
     """A file of discards: lines are added, and an operation that has a line already gets no second one.
 
@@ -35,10 +44,12 @@ class DiscardFile:
     no line end after the last one. Raises OptionError for a file with lines of something else, which nothing is added to.
     """
 
-    def __init__(self, path: str) -> None:
-        self._path = Path(path)
+    def __init__(self, path: str, *, read_only: bool = False) -> None:
+        """Read the file. A line that a killed run did not write to its end is cut off, unless the file is ``read_only``."""
+        self._path, self._read_only = Path(path), read_only
         self._lines: list[str] = []
         self._known: set[bytes] = set()
+        self._positions: set[str] = set()
         with writing(self._path):
             if self._path.exists():
                 self._read(self._path.read_bytes())
@@ -48,14 +59,19 @@ class DiscardFile:
         end = len(content) - len(last)
         for number, line in enumerate(ended.splitlines(), 1):
             if line.strip():
-                self._known.add(_digest(self._parsed(line, number)))
+                self._note(self._parsed(line, number))
         if not last.strip():
             return
         if _is_torn(last):  # a run was killed while it wrote the line
-            os.truncate(self._path, end)
+            if not self._read_only:
+                os.truncate(self._path, end)
             return
-        self._known.add(_digest(self._parsed(last, ended.count(b"\n") + 2)))
+        self._note(self._parsed(last, ended.count(b"\n") + 2))
         self._lines.append("")  # ends the line, before others follow
+
+    def _note(self, line: Mapping[str, Any]) -> None:
+        self._known.add(_digest(line))
+        self._positions.add(str(line.get("position")))
 
     def _parsed(self, line: bytes, number: int) -> dict[str, Any]:
         try:
@@ -75,15 +91,19 @@ class DiscardFile:
             line = _as_values(row, OTHERS if error is None else mask_logins(error.problem))
             digest = _digest(line)
             if digest not in self._known:
-                self._known.add(digest)
+                self._note(line)
                 self._lines.append(json.dumps(line, ensure_ascii=False))
 
     def listed(self, block: ChangeBlock) -> list[int]:
         """Return the numbers of a block's operations that have lines."""
-        if not (self._known and len(block)):
+        places = pa.array(list(self._positions), pa.string())
+        rows = np.flatnonzero(np.asarray(pc.is_in(block.position, places)))
+        if not len(rows):
             return []
         return [
-            number for number, row in _numbered(block) if _digest(_as_values(row)) in self._known
+            number
+            for number, row in _numbered(block.take(rows))
+            if _digest(_as_values(row)) in self._known
         ]
 
     def flush(self) -> None:

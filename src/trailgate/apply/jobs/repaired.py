@@ -7,7 +7,6 @@ changed since is refused; else nothing states whether it was, and operations are
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.faults import IGNORE, STOP
-from trailgate.apply.jobs.discards import IMAGES, REASON, discard_path
+from trailgate.apply.jobs.discards import IMAGES, REASON, content_digest, discard_path
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import mapped_options
 from trailgate.apply.jobs.reading import SplitRead, SplitWork
@@ -80,7 +79,7 @@ def apply_repaired(
             problem, where=Where(source=str(file)), hint="--discards names another file"
         )
     source = f"discards of {mapped.source(trail)}"
-    digest = hashlib.sha256(content).hexdigest()
+    digest = content_digest(content)
     with closing(_RepairedTables(to, group, source, mapped.mapping)) as tables:
         done = tables.done
         if done is not None and done.csn == digest:

@@ -7,7 +7,7 @@ the batch's last position.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +24,7 @@ from trailgate.apply.effects.column_types import ColumnTypes
 from trailgate.apply.effects.exclusions import final_errors
 from trailgate.apply.effects.faults import DISCARD_TRANSACTION, IGNORE, Faults, Responses
 from trailgate.apply.effects.meta import POSITION
-from trailgate.apply.effects.modes import MODES, WITH_META, Mode
+from trailgate.apply.effects.modes import MODES, WITH_META, EffectsOf, Mode
 from trailgate.apply.effects.nets import Effect, net_effects
 from trailgate.apply.effects.operations import Operations
 from trailgate.apply.effects.redefinition import check_redefinition, wider_columns
@@ -161,17 +161,25 @@ TableEffects = tuple[str, Sequence[Effects], TableReport]  # of a table by its n
 
 @runtime_checkable
 class BoundedTarget(Target, Protocol):
-    """A target whose tables take operations up to a position each; ``collisions`` are then treated so, if that is not None, whatever options state.
+    """A target whose tables take operations up to a position each. ``effects`` is what it is written then, if that is not what the mode writes.
 
     All operations up to ``settled`` are taken by their tables, and none after ``until``.
     """
 
-    collisions: Collisions | None
+    effects: EffectsOf | None
     settled: str
     until: str
 
     def bound(self, table: TargetTable) -> str:
         """Return the position, in 20 digits, of the last operation that a table takes."""
+        ...
+
+    def discarded(self, block: ChangeBlock) -> Collection[int]:
+        """Return the numbers of a block's operations that no table takes since they were discarded before."""
+        ...
+
+    def leave_out(self, operations: Operations) -> None:
+        """Note discarded operations on a table, which takes none of them."""
         ...
 
 
@@ -206,9 +214,8 @@ class TargetTables:
             self._collisions, self._mapped = mapping.collisions, mapping.tables
             self._responses = Responses(options.on_error, mapping.responses)
         bounded = target if isinstance(target, BoundedTarget) else None
-        if bounded is not None and bounded.collisions is not None:
-            policy = self._policy = bounded.collisions
-            self._collisions = lambda _: policy
+        self._own_effects = None if bounded is None else bounded.effects
+        self._bounded = bounded
         self._types = ColumnTypes.read(options.column or ())
         for mode in () if mapping is None else mapping.modes:
             check_mode(to, mode)
@@ -494,7 +501,7 @@ class TargetTables:
     def apply(self, batch: SplitRead) -> ApplyReport:
         """Apply a batch of whole transactions."""
         policy = self._policy
-        if self._options.overlay_until is None or policy is Collisions.RESULT:
+        if self._options.overlay_until is None:
             return self._apply_parts(batch, policy)
         early, late = _parted(batch, self._options.overlay_until)
         done = ApplyReport()
@@ -597,22 +604,30 @@ class TargetTables:
         return report
 
     def _without_discarded(self, batch: SplitRead) -> SplitRead:
-        """Return a batch without the operations that a killed run discarded before it was killed.
+        """Return a batch without the operations that were discarded before: by a killed run, or before tables are compared.
 
         Tables that are ahead of the others have the operations of the killed run's batch, so the reasons for which operations on several tables, or transactions, were discarded are not found again.
         """
-        done = self._landed or {n: one.done for n, one in self._known.items()}
-        ahead = max(done.values(), default="")
-        if not (self._target.commits_alone and batch.blocks and ahead > self.done_before):
+        discarded = {n for block, _ in batch.blocks for n in self._discarded_before(block)}
+        if not discarded:
             return batch
-        file = self._discard_file()
-        discarded = {
-            number
-            for block, _ in batch.blocks
-            for number in file.listed(_up_to(block, ahead) if self.by_position else block)
-        }
+        if self._bounded is not None:
+            for own in batch.operations.values():
+                self._bounded.leave_out(
+                    own.take(np.flatnonzero(np.isin(own.order, list(discarded))))
+                )
         operations = {name: own.without(discarded) for name, own in batch.operations.items()}
         return replace(batch, operations=operations)
+
+    def _discarded_before(self, block: ChangeBlock) -> Collection[int]:
+        """Return the numbers of a block's operations that were discarded before."""
+        if self._bounded is not None:
+            return self._bounded.discarded(block)
+        done = self._landed or {name: one.done for name, one in self._known.items()}
+        ahead = max(done.values(), default="")
+        if not (self._target.commits_alone and ahead > self.done_before):
+            return ()
+        return self._discard_file().listed(_up_to(block, ahead) if self.by_position else block)
 
     @contextmanager
     def _undone_where_it_fails(self) -> Iterator[None]:
@@ -708,7 +723,8 @@ class TargetTables:
         else:
             fetch = partial(_fetch, self._target, operations.table)
             mode = self._modes.of(str(operations.table))
-            steps = mode.effects(operations, fetch, policy, faults)
+            effects_of = self._own_effects or mode.effects
+            steps = effects_of(mode.logged(operations), fetch, policy, faults)
         left_out = int(np.isin(operations.order, list(faults.errors)).sum())
         return str(operations.table), steps, _report(operations, steps, left_out)
 

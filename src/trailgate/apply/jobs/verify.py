@@ -3,17 +3,16 @@
 The trail is applied to a file of DuckDB, in the types of the target's tables and as far as each of them is applied. That file and the target's rows are joined by key there, within a bound of
 memory; what needs more goes to files beside it. So the same engine is used twice, and what it does wrong is not found: what others did to the tables is.
 
-Tables that were loaded first begin in that file as they are in the target, and the trail is applied over them: where they are right, that changes nothing. Rows that the trail has no operations on are
-counted apart, as ``untouched``. So it is with a trail whose first files are not there any more, since their rows are in the target alone.
+Of tables that were loaded first that file has what the trail determines (``apply/determined.py``): the rows that are known to be there or not, and their known columns. Only these are compared. Rows of which
+nothing is known are counted as ``untouched``. The same holds for a trail whose first files are not there any more, since their rows are in the target alone.
 """
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -21,15 +20,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.apply.effects.batch import Effects
-from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.batch import Effects, key_table
+from trailgate.apply.effects.determined import THERE, Determined, determined_table, known_name
 from trailgate.apply.effects.faults import DUPLICATE, MISSING
-from trailgate.apply.effects.modes import MODES
-from trailgate.apply.effects.nets import Effect, Nets, key_codes
-from trailgate.apply.effects.operations import Operations, concat
+from trailgate.apply.effects.modes import MODES, EffectsOf
+from trailgate.apply.effects.operations import Operations
+from trailgate.apply.effects.replay import Key, keys_of
 from trailgate.apply.effects.stored_types import spelled
 from trailgate.apply.effects.tables import TargetTable
 from trailgate.apply.jobs.apply import ApplyRun, Progress, Reading
+from trailgate.apply.jobs.discards import DiscardFile, content_digest, discard_path
 from trailgate.apply.jobs.options import OPTIONS, ApplyKeywords, ApplyOptions
 from trailgate.apply.jobs.parameters import mapped_options
 from trailgate.apply.targets.duckdb import TableTarget as Scratch
@@ -42,7 +42,7 @@ from trailgate.apply.targets.target import (
 )
 from trailgate.columnar.digits import short_position
 from trailgate.errors import ApplyError, OptionError, StorageError, TrailgateError, Where
-from trailgate.model.changes import StateColumn
+from trailgate.model.changes import ChangeBlock
 from trailgate.model.tables import Definitions
 from trailgate.options import check_arguments, list_names
 from trailgate.storage.files.addresses import Address
@@ -57,6 +57,8 @@ TIMED: Final = "Which versions there are depends on when batches were applied"
 REMAINING: Final = "of rows, those that the remaining files have operations on are compared, in the columns that these log; the others are untouched"
 WHOLE: Final = "the trail begins at file number {}, and without the operations of earlier files its rows cannot be compared: {}"
 WHOLE_HINT: Final = "Put the earlier files of the trail back to compare"
+DISCARDED: Final = "operations that are in the discard file {} were left out: {}"
+NO_DISCARDS: Final = "there is no discard file {}, so operations that were discarded make differences: --discards names another file"
 LOADED: Final = "The trail does not have the versions that were there before it"
 
 
@@ -115,14 +117,21 @@ class _Expected(Target):
     scratch: Scratch
     real: Target
     whole: Position
-    collisions: Collisions | None
+    loaded: bool
+    discards: DiscardFile | None = None
+    left_out: set[str] = field(default_factory=set)  # positions of discarded operations
+    forgotten: dict[str, set[Key]] = field(default_factory=dict)  # keys of them
     tables: dict[str, tuple[TargetTable, TargetTable | None]] = field(default_factory=dict)
     widens: bool = True
     commits_alone: bool = False
     settled: str = field(init=False)
     until: str = field(init=False)
+    effects: EffectsOf | None = field(init=False)
+    _emptied: set[str] = field(default_factory=set)  # tables that were truncated
+    _emptied_now: set[str] = field(default_factory=set)  # by the batch that is written
 
     def __post_init__(self) -> None:
+        self.effects = Determined(self.is_whole).effects if self.loaded else None
         self.settled = self.whole.position
         self.until = max(self.settled, *(one.position for one in self.real.positions()), "")
 
@@ -141,14 +150,32 @@ class _Expected(Target):
         flat = self._flat(table)
         found = self.scratch.held(flat)
         if found is None:
-            self.scratch.create(_bare(flat if theirs is None else replace(theirs, name=flat.name)))
+            bare = _bare(flat if theirs is None else replace(theirs, name=flat.name))
+            self.scratch.create(determined_table(bare) if self.loaded else bare)
+            self.scratch.keep_tables()  # a batch that is refused is rolled back
             found = self.scratch.held(flat)
             assert found is not None
-            if self.collisions is not None:
-                none = found.schema.empty_table().to_reader()
-                self.scratch.load(found, none if theirs is None else _spelled(theirs, self.real))
-            self.scratch.keep_tables()  # a batch that is refused is rolled back
+        if self.loaded:
+            found = _without_flags(found)
         return found if theirs is None else _as_compared(found, theirs)
+
+    def discarded(self, block: ChangeBlock) -> Collection[int]:
+        """Return the numbers of a block's operations that are in the discard file."""
+        if self.discards is None:
+            return ()
+        found = self.discards.listed(block)
+        chosen = np.flatnonzero(np.isin(block.order, found))
+        self.left_out.update(block.position.take(pa.array(chosen)).to_pylist())
+        return found
+
+    def leave_out(self, operations: Operations) -> None:
+        """Note the keys of discarded operations: of a loaded table nothing states whether their rows are there."""
+        keys = self.forgotten.setdefault(str(operations.table), set())
+        keys.update(keys_of(operations))
+
+    def is_whole(self, table: TargetTable) -> bool:
+        """Return whether no rows of a table are unknown."""
+        return not self.loaded or str(table) in self._emptied
 
     def _flat(self, table: TargetTable) -> TargetTable:
         return replace(table, name=(SCHEMA, str(table)))
@@ -166,31 +193,40 @@ class _Expected(Target):
         self.scratch.widen(table, names)
 
     def rows(self, table: TargetTable, keys: pa.Table, *, keys_alone: bool) -> pa.Table:
-        return self.scratch.rows(_bare(table), keys, keys_alone=keys_alone)
+        bare = _bare(table)
+        if not self.loaded:
+            return self.scratch.rows(bare, keys, keys_alone=keys_alone)
+        whole = determined_table(bare)
+        if keys_alone:
+            columns = (*(bare.columns[at] for at in bare.key), whole.columns[-1])
+            whole = replace(bare, columns=columns, key=tuple(range(len(bare.key))))
+        return self.scratch.rows(whole, keys, keys_alone=False)
 
     def write(self, effects: Effects, at: Position) -> None:
         theirs = self.tables[effects.nets.table.name[1]][1]
         if theirs is not None and isinstance(self.real, CheckingTarget):
-            real = replace(effects.nets.table, name=theirs.name)
+            nets = effects.nets
+            real = replace(nets.table, name=theirs.name)
+            if self.loaded:
+                real = _without_flags(real)
+                nets = replace(nets, values=nets.values[: len(real.columns)])
             try:
-                self.real.check_values(replace(effects, nets=replace(effects.nets, table=real)))
+                self.real.check_values(replace(effects, nets=replace(nets, table=real)))
             finally:
                 self.real.rollback()
         bare = replace(effects, nets=replace(effects.nets, table=_bare(effects.nets.table)))
-        if self.collisions is None:
-            self.scratch.write(bare, at)
-            return
-        if theirs is not None:
-            nets = _completed(effects.nets, partial(_compared_rows, self.real, theirs))
-            bare = replace(bare, nets=replace(nets, table=bare.nets.table))
         self.scratch.write(bare, at)
-        self.scratch.note_keys(bare)
+        if effects.emptied:
+            self._emptied_now.add(str(effects.nets.table))
 
     def commit(self, at: Position) -> None:
         self.scratch.commit(at)
+        self._emptied |= self._emptied_now
+        self._emptied_now.clear()
 
     def rollback(self) -> None:
         self.scratch.rollback()
+        self._emptied_now.clear()
 
     def positions(self) -> list[TablePosition]:
         return self.scratch.positions()
@@ -235,8 +271,8 @@ def verify_tables(
         raise OptionError(f"loaded tables of --mode {others[0]} are not compared", hint=LOADED)
     begin = find_trail(trail, definitions or mapped.definitions).begin.number
     is_partial = begin > 0 and not loaded and not others
-    policy = Collisions.RESULT if loaded or is_partial else None
     reading = Reading(threads)
+    discards = _discards(to, given)
     with (
         tempfile.TemporaryDirectory(prefix="trailgate-verify-") as folder,
         closing(open_target(to, given.group)) as real,
@@ -248,7 +284,7 @@ def verify_tables(
 
         def run(file: str) -> tuple[ApplyRun, _Expected]:
             scratch = Scratch(str(Path(folder, file)), given.group)
-            expected = _Expected(scratch, real, whole, policy)
+            expected = _Expected(scratch, real, whole, loaded or is_partial, discards)
             expected.scratch.limit_memory(MEMORY, folder)
             own = replace(given, discards=str(Path(folder, "discards.jsonl")))
             made = ApplyRun(
@@ -263,20 +299,36 @@ def verify_tables(
             if mapping is not None and mapping.has_times and "history" in mapped.modes:
                 problem = "versions of rows with columns of @DATENOW are not compared"
                 raise OptionError(problem, hint=TIMED)
-            notices = first.to_end(progress).notices
-            if is_partial:
-                notices = (*notices, REMAINING)
+            notices = (*first.to_end(progress).notices, *([REMAINING] if is_partial else []))
             found = {
                 name: _compare(
                     expected, name, mapped.mode(name), shown, mapping.timed(name) if mapping else ()
                 )
                 for name in expected.tables
             }
-        if any(one.rows for one in found.values()):
+            differs = any(one.rows for one in found.values())
+            if expected.left_out:
+                note = DISCARDED.format(discard_path(given), len(expected.left_out))
+                notices = (*notices, note)
+            elif differs and first.keeps and discards is None:
+                notices = (*notices, NO_DISCARDS.format(discard_path(given)))
+        if differs:
             again, _ = run("positions.duckdb")
             with again:
                 found = _with_positions(found, again.reads())
     return VerifyReport(found, whole, notices)
+
+
+def _discards(to: str, options: ApplyOptions) -> DiscardFile | None:
+    """Return the discard file of a group; None if there is none, or if all its lines were applied as they are."""
+    path = Path(discard_path(options))
+    if not path.exists():
+        return None
+    with closing(open_target(to, f"{options.group}.discards")) as repaired:
+        done = repaired.position(None)
+    if done is not None and done.csn == content_digest(path.read_bytes()):
+        return None
+    return DiscardFile(str(path), read_only=True)
 
 
 @contextmanager
@@ -310,10 +362,11 @@ def _compare(
     key = list(ours.key_names) or ["_position"]
     none = ours.schema.empty_table().to_reader()
     rows = none if theirs is None else _spelled(theirs, expected.real)
-    counts, differing = expected.scratch.compare(ours, rows, names, shown)
-    if expected.collisions is not None:
-        counts["untouched"] = expected.scratch.unnoted_rows(ours)
-        counts["equal"] = counts.get("equal", 0) - counts["untouched"]
+    if expected.loaded and (gone := expected.forgotten.get(str(ours))):
+        expected.scratch.forget(ours, key_table(ours, list(gone)))
+    counts, differing = expected.scratch.compare(
+        ours, rows, names, shown, determined=expected.loaded, is_whole=expected.is_whole(ours)
+    )
     return TableComparison(
         **{one: int(counts.get(one, 0)) for one in KINDS},
         rows=tuple(_difference(row, names, key) for row in differing),
@@ -328,6 +381,12 @@ def _bare(table: TargetTable) -> TargetTable:
         for one in table.columns
     )
     return replace(table, columns=columns)
+
+
+def _without_flags(table: TargetTable) -> TargetTable:
+    """Return a table without the columns that state what is known of its rows."""
+    flags = {THERE, *(known_name(one.name) for one in table.columns)}
+    return replace(table, columns=tuple(one for one in table.columns if one.name not in flags))
 
 
 def _as_compared(found: TargetTable, theirs: TargetTable) -> TargetTable:
@@ -360,44 +419,6 @@ def _spelled_batch(table: TargetTable, batch: pa.RecordBatch) -> pa.RecordBatch:
         for field in batch.schema
     ]
     return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
-
-
-def _compared_rows(
-    real: Target, table: TargetTable, keys: pa.Table, *, keys_alone: bool
-) -> pa.Table:
-    """Return the rows of the real table that have some keys, with values spelled as they are compared."""
-    rows = real.rows(table, keys, keys_alone=keys_alone)
-    batches = [_spelled_batch(table, batch) for batch in rows.to_batches()]
-    return pa.Table.from_batches(batches, schema=rows.schema)
-
-
-def _completed(nets: Nets, fetch: Callable[..., pa.Table]) -> Nets:
-    """Return effects whose whole rows have the values of the target's rows in columns that are not logged."""
-    whole = (nets.effect == Effect.INSERT) | (nets.effect == Effect.REPLACE)
-    missing = [one.is_missing(len(nets)) & whole for one in nets.values]
-    lacking = np.flatnonzero(np.logical_or.reduce(missing))
-    if not len(lacking):
-        return nets
-    rows = fetch(nets.keys().take(pa.array(lacking)), keys_alone=False)
-    both = [
-        concat([own, rows[name].combine_chunks().cast(own.type)])
-        for own, name in zip(nets.key, nets.table.key_names, strict=True)
-    ]
-    codes, count = key_codes(both)
-    place = np.full(count, -1)
-    place[codes[len(nets) :]] = np.arange(rows.num_rows)
-    at = place[codes[: len(nets)]]
-    taken = pa.array(at, mask=at < 0)
-    values = []
-    for one, lacks, column in zip(nets.values, missing, nets.table.columns, strict=True):
-        if not (lacks & (at >= 0)).any():
-            values.append(one)
-            continue
-        theirs = rows[column.name].combine_chunks().cast(column.type).take(taken)
-        own = pa.nulls(len(nets), column.type) if one.values is None else one.values
-        still = one.is_missing(len(nets)) & ~(lacks & (at >= 0))
-        values.append(StateColumn(pc.if_else(pa.array(lacks), theirs, own), still))
-    return replace(nets, values=tuple(values))
 
 
 def _difference(row: tuple[Any, ...], names: list[str], key: list[str]) -> Difference:

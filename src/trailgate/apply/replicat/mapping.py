@@ -11,7 +11,7 @@ import numpy as np
 
 from trailgate.apply.effects.collisions import Collisions
 from trailgate.apply.effects.faults import Faults
-from trailgate.apply.effects.tables import target_table
+from trailgate.apply.effects.tables import fold_name, target_table
 from trailgate.apply.replicat.replicat_files import MapRule, ReplicatParameters
 from trailgate.arrays import Longs, Octets
 from trailgate.columnar.digits import short_position
@@ -22,7 +22,7 @@ from trailgate.expressions.syntax import ColumnName, Expression, double_quotes_h
 from trailgate.expressions.values import Environment
 from trailgate.model.changes import DELETE, KEY_UPDATE, UPDATE, ChangeBlock, Image
 from trailgate.model.operations_table import image_of
-from trailgate.model.table_patterns import NAME_PART, TablePatterns
+from trailgate.model.table_patterns import NAME_PART, TablePatterns, joined_name, unquote
 from trailgate.model.tables import Column, Table
 
 VARCHAR = 64  # the type of a column that an expression gives
@@ -265,7 +265,10 @@ def _key_place(source: Table, target: Table, values: Sequence[int | Expression],
 
 
 def _target_name(given: MapRule, source: Table) -> str:
-    """Return the target's name for a source table: ``*`` alone is the source's whole name, and one beside other characters what the source's stands for (assumed)."""
+    """Return the target's name for a source table: ``*`` alone is the source's whole name, and one beside other characters what the source's stands for (assumed).
+
+    What the star stands for and what is beside it become lower case each by itself, if they are all upper case: ``stg_*`` and ``STG_*`` of ORDERS are both stg_orders.
+    """
     if "*" not in given.target:
         return given.target
     wanted, own = NAME_PART.findall(given.rule.pattern), NAME_PART.findall(source.name)
@@ -274,19 +277,22 @@ def _target_name(given: MapRule, source: Table) -> str:
     targets = NAME_PART.findall(given.target)
     for at, part in enumerate(targets):
         if "*" not in part:
-            parts.append(part)
+            parts.append(unquote(part))
             continue
         back = at - len(targets)
         if -back > len(own):
             raise given.rule.error(
                 f"the target {given.target} has more parts than {source.name}", "TARGET"
             )
-        pattern = wanted[back] if -back <= len(wanted) and part != "*" else "*"
+        pattern = unquote(wanted[back]) if -back <= len(wanted) and part != "*" else "*"
+        name = unquote(own[back])
         held = re.fullmatch(
-            "(.*)".join(map(re.escape, pattern.split("*", 1))), own[back], re.IGNORECASE | re.DOTALL
+            "(.*)".join(map(re.escape, pattern.split("*", 1))), name, re.IGNORECASE | re.DOTALL
         )
-        parts.append(part.replace("*", held[1] if held and held.groups() else own[back]))
-    return ".".join(parts)
+        star = held[1] if held and held.groups() else name
+        star = star.lower() if name.isupper() else star
+        parts.append(fold_name(unquote(part)).replace("*", star))
+    return joined_name(parts)
 
 
 def _mapped(one: _TableMap, block: ChangeBlock, environment: Environment) -> ChangeBlock:

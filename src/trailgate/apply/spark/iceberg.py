@@ -88,7 +88,10 @@ class SessionTarget:
             if not self._spark.catalog.tableExists(name):
                 return None
         found = self._last(name)[0]
-        return None if found is None else Position("", found)
+        if found is None:
+            return None
+        self._names.add("/".join(table.name))  # a run that was killed has not listed it
+        return Position("", found)
 
     def _last(self, name: str) -> tuple[str | None, int | None]:
         """Return the last position that a snapshot of the table's history has, and the current snapshot."""

@@ -85,6 +85,7 @@ class TableTarget:
         self._versions[self._path(table)] = version
         if version is None:
             return None
+        self._names.add("/".join(table.name))  # a run that was killed has not listed it
         number, offset = divmod(version, 1 << OFFSET_BITS)
         return Position("", long_position(number, offset))
 
@@ -405,7 +406,9 @@ def _stated(path: str, version: int, position: str) -> tuple[str | None, int | N
         try:
             with log.open_input_stream(f"_delta_log/{number:020d}.json") as file:
                 actions = map(json.loads, file.read().splitlines())
-                commit = next((one["commitInfo"] for one in actions if "commitInfo" in one), {})
+                commit: dict[str, str] = next(
+                    (one["commitInfo"] for one in actions if "commitInfo" in one), {}
+                )
         except FileNotFoundError:  # a cleanup of the log removed it
             return None, None
         if commit.get("trailgate.position") == position:

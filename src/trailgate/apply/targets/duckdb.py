@@ -240,42 +240,35 @@ class TableTarget:
         self._execute(f"SET memory_limit = '{most}'")
         self._execute(f"SET temp_directory = '{quoted}'")
 
-    def load(self, table: TargetTable, rows: pa.RecordBatchReader) -> None:
-        """Give a table the rows of another one, in columns of these names, and begin to note keys."""
-        self._begin()
-        self._connection.register(STAGING, rows)
-        self._execute(f"INSERT INTO {sql.quoted(*table.name)} BY NAME SELECT * FROM {STAGING}")
+    def forget(self, table: TargetTable, keys: pa.Table) -> None:
+        """Let nothing be known of some keys in a table of known keys (``apply/determined.py``)."""
+        self._connection.register(STAGING, sql.key_columns(table, keys))
+        name, names = sql.quoted(*table.name), ", ".join(map(sql.quoted, table.key_names))
+        same = sql.match(table, "t", "s")
+        self._execute(f"DELETE FROM {name} AS t USING {STAGING} AS s WHERE {same}")
+        self._execute(f"INSERT INTO {name} ({names}) SELECT * FROM {STAGING}")
         self._connection.unregister(STAGING)
-        kinds = [(name, table.schema.field(name).type) for name in table.key_names]
-        none = sql.key_columns(table, pa.schema(kinds).empty_table())
-        self._connection.register(STAGING, none)
-        self._execute(f"CREATE TABLE {sql.quoted(*_noted(table))} AS SELECT * FROM {STAGING}")
-        self._connection.unregister(STAGING)
-
-    def note_keys(self, effects: Effects) -> None:
-        """Note the keys of rows that were written, for ``unnoted_rows``."""
-        table = effects.nets.table
-        self._connection.register(STAGING, sql.key_columns(table, effects.nets.keys()))
-        self._execute(f"INSERT INTO {sql.quoted(*_noted(table))} SELECT * FROM {STAGING}")
-        self._connection.unregister(STAGING)
-
-    def unnoted_rows(self, table: TargetTable) -> int:
-        """Return how many rows of a table have keys that were not noted."""
-        own, noted = sql.quoted(*table.name), sql.quoted(*_noted(table))
-        match = sql.match(table, "o", "n")
-        text = f"SELECT count(*) FROM {own} AS o ANTI JOIN {noted} AS n ON {match}"
-        ((count,),) = self._execute(text)
-        return int(count)
 
     def compare(
-        self, table: TargetTable, rows: pa.RecordBatchReader, names: Sequence[str], most: int
+        self,
+        table: TargetTable,
+        rows: pa.RecordBatchReader,
+        names: Sequence[str],
+        most: int,
+        *,
+        determined: bool = False,
+        is_whole: bool = True,
     ) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
-        """Return how many of a table's rows are in others by key, by kind, and the first that differ, as ``sql.comparison`` has them."""
+        """Return how many of a table's rows are in others by key, by kind, and the first that differ, as ``sql.comparison`` has them.
+
+        With ``determined`` the table is one of known keys (``apply/determined.py``), and ``is_whole`` states whether it has all keys that there can be.
+        """
         self._connection.register(STAGING, rows)
         self._execute(f"CREATE OR REPLACE TEMP TABLE {WHOLE} AS SELECT * FROM {STAGING}")
         self._connection.unregister(STAGING)
         key = table.key_names or ("_position",)
-        counts, differing = sql.comparison(sql.quoted(*table.name), WHOLE, names, key, most)
+        known = sql.Known(key, determined, is_whole)
+        counts, differing = sql.comparison(sql.quoted(*table.name), WHOLE, names, known, most)
         return dict(self._execute(counts)), self._execute(differing)
 
     def write(self, effects: Effects, at: Position) -> None:
@@ -304,7 +297,7 @@ class TableTarget:
         self._open, self._at = False, at
 
     def keep_tables(self) -> None:
-        """Commit tables that were created and loaded, without a position."""
+        """Commit tables that were created, without a position."""
         if self._open:
             self._execute("COMMIT")
             self._open = False
@@ -457,11 +450,6 @@ def _parts(table: TargetTable) -> tuple[str, str]:
         return table.name[0], table.name[1]
     hint = "MAP it to SCHEMA.TABLE in a parameter file"
     raise OptionError(f"DuckDB has no catalogs, and {table} names one", hint=hint)
-
-
-def _noted(table: TargetTable) -> tuple[str, str]:
-    schema, name = _parts(table)
-    return schema, f"{name}@keys"
 
 
 def _name(table: TargetTable | None) -> str:

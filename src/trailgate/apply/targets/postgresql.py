@@ -34,6 +34,7 @@ from trailgate.apply.targets.target import (
     Position,
     RowRefusedError,
     TablePosition,
+    ValuesRefusedError,
     moved_on,
 )
 from trailgate.columnar.digits import to_hex
@@ -147,6 +148,28 @@ FROM base b JOIN pg_type t ON t.oid = b.type AND t.typtype <> 'd' JOIN pg_class 
 JOIN pg_attribute a ON a.attrelid = r.oid AND a.attnum = b.attnum LEFT JOIN pg_collation c ON c.oid = a.attcollation
 WHERE r.oid = %s ORDER BY a.attnum
 """
+TRIGGERS_OF: Final = "SELECT tgname FROM pg_trigger WHERE tgrelid = %s AND NOT tgisinternal AND tgenabled IN ('O', 'A') ORDER BY 1"
+TRIGGERS: Final = (
+    "The table has triggers ({}): let them leave sessions alone whose application_name begins with 'trailgate apply', "
+    "or disable them, ALTER TABLE ... DISABLE TRIGGER"
+)
+HAS_PLPGSQL: Final = (
+    "SELECT 1 FROM pg_language WHERE lanname = 'plpgsql' AND has_language_privilege(oid, 'USAGE')"
+)
+CASTING: Final = """
+CREATE OR REPLACE FUNCTION pg_temp.trailgate_cast(own text, OUT printed text, OUT state text, OUT problem text) LANGUAGE plpgsql AS $trailgate$
+BEGIN
+  printed := {};
+EXCEPTION WHEN others THEN
+  state := SQLSTATE;
+  problem := SQLERRM;
+END $trailgate$
+"""
+CASTS: Final = f"""
+SELECT own, (cast_).state, (cast_).problem FROM (
+  SELECT own, pg_temp.trailgate_cast(own) AS cast_ FROM (SELECT DISTINCT {{0}} AS own FROM {{1}} WHERE {{0}} IS NOT NULL) AS values_ OFFSET 0
+) AS tried WHERE (cast_).state IS NOT NULL LIMIT {sql.MOST_REFUSED}
+"""
 DEFERRABLE: Final = "Rows of one batch are deleted, updated and inserted in this order: make foreign keys and further unique constraints DEFERRABLE"
 
 
@@ -159,6 +182,7 @@ class TableTarget:
     def __init__(self, rest: str, group: str) -> None:
         self._address, self._group = f"postgresql:{rest}", group
         self._types: dict[str, dict[str, str]] = {}
+        self._triggers: dict[str, str] = {}  # the names of a table's triggers
         self._connection = _connected(self._address, group)
         self._is_locked = False
         try:
@@ -250,6 +274,8 @@ class TableTarget:
         )
         held = replace(held, columns=columns).without_computed()
         self._types[str(held)] = {name: one.staged for name, one in types.items()}
+        triggers = self._execute(TRIGGERS_OF, [number])
+        self._triggers[str(held)] = ", ".join(name for (name,) in triggers)
         asked = sql.KNOWN_COLUMNS.format("%s", "%s")
         for (known,) in self._execute(asked, [self._group, str(held)]):
             sql.check_known_columns(table, held, known)
@@ -353,12 +379,42 @@ class TableTarget:
         self._check_printed(table, STAGING, columns)
 
     def _check_printed(self, table: TargetTable, staging: str, columns: Iterable[int]) -> None:
-        """Raise ValuesRefusedError for staged values that PostgreSQL prints in another way than the trail."""
-        for column, text in DIALECT.printed_values(table, staging, columns):
-            with sql.refusing_values(column):
-                rows = self._execute(text, table=table)
-            if rows:
-                raise sql.refused_values(table, column, rows)
+        """Raise ValuesRefusedError for staged values that PostgreSQL does not take, or prints in another way than the trail."""
+        for at in columns:
+            for column, text in DIALECT.printed_values(table, staging, [at]):
+                self._execute(f"SAVEPOINT {STAGING}")
+                try:
+                    with sql.refusing_values(column):
+                        rows = self._execute(text, table=table)
+                except RowRefusedError as error:
+                    self._execute(f"ROLLBACK TO SAVEPOINT {STAGING}")
+                    raise self._refused_casts(table, staging, at, error) from None
+                if rows:
+                    raise sql.refused_values(table, column, rows)
+
+    def _refused_casts(
+        self, table: TargetTable, staging: str, at: int, first: RowRefusedError
+    ) -> RowRefusedError:
+        """Return the error of all staged values of a column that PostgreSQL does not cast, if it can find them by one statement, else that of the first one.
+
+        A statement ends at its first error, which only a function in PL/pgSQL catches. It goes with the transaction, which is rolled back after this error.
+        """
+        column = table.columns[at]
+        assert column.stored is not None
+        if not self._execute(HAS_PLPGSQL):
+            return first
+        printed = DIALECT.printed.format(f"CAST(own AS {column.stored.name})")
+        self._execute(CASTING.format(printed))
+        errors: dict[str, RowRefusedError] = {}
+        for own, state, problem in self._execute(CASTS.format(f"c{at}", staging), table=table):
+            text = mask_logins(" ".join(problem.split()))
+            error = RowRefusedError(f"PostgreSQL refuses: {text}", where=first.where)
+            errors[own] = error.numbered(REFUSALS.get(state, ()))
+        if not errors:
+            return first
+        found = ValuesRefusedError(first.problem, where=first.where)
+        found.errors = errors
+        return found.numbered(first.numbers)
 
     def scan(self, table: TargetTable) -> pa.RecordBatchReader:
         """Return a reader of all rows, which are fetched in parts."""
@@ -395,7 +451,25 @@ class TableTarget:
         for column, text in DIALECT.computed_values(table, STAGING):
             for own, theirs in self._execute(text, table=table):
                 raise sql.changed_value(table, column, own, theirs)
+        if (triggers := self._triggers.get(str(table))) and table.key:
+            self._check_stored(table, triggers)
         self._note(table, at)
+
+    def _check_stored(self, table: TargetTable, triggers: str) -> None:
+        """Raise RowRefusedError if triggers made other values of what was written."""
+        columns, text = DIALECT.stored_values(table, STAGING)
+        for *values, is_there in self._execute(text, table=table):
+            hint = TRIGGERS.format(triggers)
+            where = Where(source=self._shown, table=str(table))
+            if not is_there:
+                raise RowRefusedError(
+                    "a row is not there after it was written", where=where, hint=hint
+                )
+            for column, own, theirs in zip(columns, values[::2], values[1::2], strict=True):
+                if own != theirs:
+                    problem = f"the trail has {own!r}, and the target stored {theirs!r}"
+                    place = replace(where, field=column.name)
+                    raise RowRefusedError(problem, where=place, hint=hint)
 
     def commit(self, at: Position) -> None:
         """Make what was written since the last commit last, and with it the position."""
@@ -594,9 +668,12 @@ def _types_of(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:
         most = UNCONSTRAINED if size == UNCONSTRAINED else size - HEADER
         return pa.string(), StoredType(one.written, Rule.PADDED, most)
     rule = RULES_OF_TYPES.get(one.base, Rule.PRINTED_KEY if one.kind == ENUM else Rule.PRINTED)
+    most = UNCONSTRAINED
     if one.base in ("text", "character varying", "character"):
         rule = Rule.UNCASED
-    return pa.string(), StoredType(one.written, rule)
+    if one.base == "character varying" and size != UNCONSTRAINED:
+        most = size - HEADER
+    return pa.string(), StoredType(one.written, rule, most)
 
 
 def _numeric(one: _Attribute) -> tuple[pa.DataType, StoredType | None]:

@@ -9,12 +9,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from trailgate.apply.effects.batch import Closing, Effects
+from trailgate.apply.effects.determined import THERE, known_name
 from trailgate.apply.effects.nets import Effect
 from trailgate.apply.effects.stored_types import Rule, spelled
 from trailgate.apply.effects.tables import KEYLESS_HINT, TargetColumn, TargetTable
@@ -148,6 +149,32 @@ class Dialect:
                 f"s.e <> {Effect.DELETE:d} AND NOT s.m{at} AND {theirs} IS DISTINCT FROM {own}"
             )
             yield column, f"SELECT {own}, {theirs} FROM {rows} WHERE {differs} LIMIT 1"
+
+    def stored_values(self, table: TargetTable, staging: str) -> tuple[list[TargetColumn], str]:
+        """Return some columns, and the statement that gives their values in the first row whose stored values are not the staged ones, each as staged and as stored.
+
+        If the row has no staged key any more, all values that are stored are NULL, and the last one of the row is false.
+        """
+        columns, pairs, differs = [], [], []
+        for at, column in enumerate(table.columns):
+            if at in table.key or column.extra:
+                continue
+            own = self.printed.format(self.value(table, at))
+            theirs = self.printed.format(f"t.{quoted(column.name)}")
+            own = f"CASE WHEN s.m{at} THEN {theirs} ELSE {own} END"
+            columns.append(column)
+            pairs += [own, theirs]
+            differs.append(f"{own} IS DISTINCT FROM {theirs}")
+        there = f"t.{quoted(table.columns[table.key[0]].name)} IS NOT NULL"
+        if table.keyless:
+            there = "true"
+        rows = f"{staging} AS s LEFT JOIN {quoted(*table.name)} AS t ON {self.match(table)}"
+        wrong = " OR ".join([f"NOT ({there})", *differs])
+        selected = ", ".join([*pairs, there])
+        return (
+            columns,
+            f"SELECT {selected} FROM {rows} WHERE s.e <> {Effect.DELETE:d} AND ({wrong}) LIMIT 1",
+        )
 
 
 def statements(
@@ -405,25 +432,50 @@ def key_columns(table: TargetTable, keys: pa.Table) -> pa.Table:
     return keys.rename_columns([f"c{at}" for at in table.key])
 
 
+class Known(NamedTuple):
+    """What is known of the rows that are expected: the names of their ``key``, and whether the table is one of known keys (``apply/determined.py``), and has all of them."""
+
+    key: Sequence[str]
+    determined: bool = False
+    is_whole: bool = True
+
+    def there(self) -> str:
+        """Return the condition that a row is expected to be there."""
+        return f"e.{quoted(THERE)}" if self.determined else "true"
+
+    def unknown(self, name: str) -> str:
+        """Return the condition that a column's value is not known."""
+        if not self.determined or name in self.key:
+            return "false"
+        return f"e.{quoted(known_name(name))} IS NOT TRUE"
+
+
 def comparison(
-    expected: str, actual: str, names: Sequence[str], key: Sequence[str], most: int
+    expected: str, actual: str, names: Sequence[str], known: Known, most: int
 ) -> tuple[str, str]:
     """Return statements that compare two tables by key: one counts the rows of each kind, one gives the first rows that differ.
 
-    The kinds are equal, missing, surplus and different. A row of the second has its kind and then each column twice, as expected and as it is.
+    The kinds are equal, missing, surplus and different; untouched, of which nothing is known; and absent, which are rightly not there. A row of the second statement has its kind and then each column twice,
+    as expected and as it is.
     """
     same = {one: f"e.{quoted(one)} IS NOT DISTINCT FROM a.{quoted(one)}" for one in names}
+    fits = " AND ".join(f"({known.unknown(one)} OR {same[one]})" for one in names)
     joined = (
         f"(SELECT *, true AS here FROM {expected}) AS e FULL OUTER JOIN (SELECT *, true AS here FROM {actual}) AS a "
-        f"ON {' AND '.join(same[one] for one in key)}"
+        f"ON {' AND '.join(same[one] for one in known.key)}"
     )
     kind = (
-        "CASE WHEN a.here IS NULL THEN 'missing' WHEN e.here IS NULL THEN 'surplus' "
-        f"WHEN {' AND '.join(same.values())} THEN 'equal' ELSE 'different' END"
+        f"CASE WHEN e.here IS NULL THEN '{'surplus' if known.is_whole else 'untouched'}' "
+        f"WHEN {known.there()} IS NOT TRUE AND a.here IS NULL THEN 'absent' "
+        f"WHEN {known.there()} IS NULL THEN 'untouched' WHEN NOT {known.there()} THEN 'surplus' "
+        f"WHEN a.here IS NULL THEN 'missing' WHEN {fits} THEN 'equal' ELSE 'different' END"
     )
-    columns = ", ".join(f"e.{quoted(one)}, a.{quoted(one)}" for one in names)
-    order = ", ".join(f"coalesce(e.{quoted(one)}, a.{quoted(one)})" for one in key)
+    columns = ", ".join(
+        f"CASE WHEN {known.unknown(one)} THEN a.{quoted(one)} ELSE e.{quoted(one)} END, a.{quoted(one)}"
+        for one in names
+    )
+    order = ", ".join(f"coalesce(e.{quoted(one)}, a.{quoted(one)})" for one in known.key)
     return (
         f"SELECT {kind}, count(*) FROM {joined} GROUP BY 1",
-        f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} <> 'equal' ORDER BY {order} LIMIT {most:d}",
+        f"SELECT {kind} AS kind, {columns} FROM {joined} WHERE {kind} IN ('missing', 'surplus', 'different') ORDER BY {order} LIMIT {most:d}",
     )

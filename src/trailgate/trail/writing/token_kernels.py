@@ -1,7 +1,8 @@
-"""Compiled loops that write the tokens of records, in the way of ``kernels``: each one part of many records.
+"""The loops that write the tokens of records, each one part of many records (see ``trail.writing.kernels``).
 
-Tokens come from columns of operations, and from the entries of their maps: those of row i are ``entries[i]`` to
-``entries[i + 1]``, each with a code: the id of a GGS token, ``USER_TOKEN`` or ``CARRIED_TOKEN``.
+Tokens come from columns of the operations and from the entries of their maps. The entries of row i
+are ``entries[i]`` to ``entries[i + 1]``. Each has a code: the id of a GGS token, ``USER_TOKEN``,
+``CARRIED_TOKEN`` or ``LENGTH_TOKEN``.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from trailgate.trail.writing.kernels import write_frame
 
 USER_TOKEN: Final = -1  # the entry is a user token
 CARRIED_TOKEN: Final = -2  # the entry is not written: its value is that of a column
+LENGTH_TOKEN: Final = -3  # the entry is a user token; its value is the length of its record's data
+ZERO: Final = ord("0")
 
 
 @kernel(writes=("body", "places"))
 def write_area_frames(body: Octets, places: Longs, code: int, sizes: Longs, big: bool) -> None:
-    """Write the frame of an area in the records in which it has bytes."""
+    """Write the frame of a token area in the records in which the area is not empty."""
     for record in range(len(places)):
         if sizes[record] > 0:
             write_frame(body, places[record], code, NORMAL, sizes[record], big)
@@ -31,7 +34,7 @@ def write_area_frames(body: Octets, places: Longs, code: int, sizes: Longs, big:
 
 @kernel(writes=("sizes",))
 def add_token_sizes(rows: Longs, shown: Mask, offsets: Offsets, sizes: Longs) -> None:
-    """Add the bytes of one token in the records in which it is ``shown``."""
+    """Add the size of one token to the records in which it is ``shown``."""
     for record in range(len(rows)):
         if shown[record]:
             row = rows[record]
@@ -69,26 +72,33 @@ def add_entry_sizes(
     name_data: Octets,
     value_offsets: Offsets,
     value_data: Octets,
+    lengths: Longs,
     ggs_sizes: Longs,
     user_sizes: Longs,
 ) -> int:
-    """Add the bytes of the tokens of each row's map, from ``entries[row]`` on; return the first bad record or -1.
+    """Add the sizes of the tokens in each row's map. Return the first bad record, or -1.
 
-    A record is bad whose user tokens have a NUL, a name too long or empty, or too many bytes in all.
+    ``lengths`` are the lengths of the records' data, the values of length tokens. A record is bad
+    if its user tokens contain a NUL, have an empty or too long name, or are too long in total.
     """
+    # Example: the entries ORATAG: 01, JOB: nightly add FRAME + 1 to the GGS tokens (two hex digits are one byte)
+    # and 3 + 1 + 7 + 1 to the user tokens.
     for record in range(len(rows)):
         row = rows[record]
         for entry in range(entries[row], entries[row + 1]):
             start, end = np.int64(value_offsets[entry]), np.int64(value_offsets[entry + 1])
             if codes[entry] >= 0:
                 ggs_sizes[record] += FRAME + end - start
-            elif codes[entry] == USER_TOKEN:
+            elif codes[entry] != CARRIED_TOKEN:
                 first, last = np.int64(name_offsets[entry]), np.int64(name_offsets[entry + 1])
                 if not 0 < last - first <= MAX_NAME:
                     return record
                 if _has_nul(name_data, first, last) or _has_nul(value_data, start, end):
                     return record
-                user_sizes[record] += last - first + end - start + 2
+                size = end - start
+                if codes[entry] == LENGTH_TOKEN:
+                    size = _digits(lengths[record])
+                user_sizes[record] += last - first + size + 2
         if user_sizes[record] > MAX_BYTES:
             return record
     return -1
@@ -130,25 +140,54 @@ def write_user_entries(
     name_data: Octets,
     value_offsets: Offsets,
     value_data: Octets,
+    lengths: Longs,
 ) -> None:
-    """Write the user tokens of each row's map: name, NUL, value, NUL."""
+    """Write the user tokens of each row's map: name, NUL, value, NUL.
+
+    The value of a length token is the record's length in ``lengths``.
+    """
     for record in range(len(rows)):
         row, at = rows[record], places[record]
         for entry in range(entries[row], entries[row + 1]):
-            if codes[entry] == USER_TOKEN:
-                at = _write_ended(body, at, name_offsets, name_data, entry)
+            if codes[entry] >= 0 or codes[entry] == CARRIED_TOKEN:
+                continue
+            at = _write_ended(body, at, name_offsets, name_data, entry)
+            if codes[entry] == LENGTH_TOKEN:
+                at = _write_number(body, at, lengths[record])
+            else:
                 at = _write_ended(body, at, value_offsets, value_data, entry)
         places[record] = at
 
 
 @inner
 def _write_ended(body: Octets, at: int, offsets: Offsets, data: Octets, entry: int) -> int:
-    """Write a text and a NUL; return their end."""
+    """Write a text and a NUL. Return the offset after them."""
     start = np.int64(offsets[entry])
     size = np.int64(offsets[entry + 1]) - start
     copy_bytes(body, at, data, start, size)
     body[at + size] = 0
     return int(at + size + 1)
+
+
+@inner
+def _digits(number: int) -> int:
+    """Return the number of digits of a number that is not negative."""
+    count = 1
+    while number >= 10:
+        number //= 10
+        count += 1
+    return count
+
+
+@inner
+def _write_number(body: Octets, at: int, number: int) -> int:
+    """Write a number's digits and a NUL. Return the offset after them."""
+    end = at + _digits(number)
+    body[end] = 0
+    for digit_at in range(end - 1, at - 1, -1):
+        body[digit_at] = ZERO + number % 10
+        number //= 10
+    return int(end + 1)
 
 
 @inner

@@ -1,4 +1,9 @@
-"""The tokens that operations bring in their map: GGS tokens by name, user tokens by any other name."""
+"""Encode the tokens in the maps of operations: GGS tokens have their names, all other names are user tokens.
+
+For example ``{"ORAROWID": "AAAR3sAAEAAAACXAAA", "JOB": "nightly"}`` is one GGS token and one user
+token. LOGCSN and TRANID in a map are skipped, since they are written from the columns ``csn`` and
+``tx_id``.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trailgate.arrays import Longs, Octets
+from trailgate.arrays import Longs, Mask, Octets
 from trailgate.columnar.digits import from_hex
 from trailgate.errors import DecodeError, EncodeError, Where
-from trailgate.model.changes import ChangeBlock
+from trailgate.model.changes import RECORD_LENGTH, ChangeBlock
 from trailgate.trail.format.tokens import (
     DDL,
     GGS_TOKEN_ROWS,
@@ -28,6 +33,7 @@ from trailgate.trail.format.tokens import (
 from trailgate.trail.values.cell_writers import TextBytes
 from trailgate.trail.writing.token_kernels import (
     CARRIED_TOKEN,
+    LENGTH_TOKEN,
     USER_TOKEN,
     add_entry_sizes,
     write_entries,
@@ -48,7 +54,7 @@ CODES: Final[Mapping[str, int]] = MappingProxyType(
 
 
 class _Entries(NamedTuple):
-    """The entries of a column of maps: those of row i are ``starts[i]`` to ``starts[i + 1]``."""
+    """The entries of a map column: the entries of row i are ``starts[i]`` to ``starts[i + 1]``."""
 
     starts: Longs
     names: pa.Array
@@ -63,7 +69,7 @@ class _Entries(NamedTuple):
 
 
 def written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
-    """Return tokens that are written from their map; None where all are written from columns."""
+    """Return the map column, or None if it has no token that is written from it."""
     if tokens is None:
         return None
     names = set(pc.unique(_Entries.of(tokens).names).to_pylist())
@@ -71,7 +77,7 @@ def written_tokens(tokens: pa.MapArray | None) -> pa.MapArray | None:
 
 
 class OperationTokens:
-    """The tokens in the maps of a block's operations; raises EncodeError for what cannot be one."""
+    """The encoded tokens of a block's maps. Raises EncodeError if an entry cannot be a token."""
 
     def __init__(self, block: ChangeBlock, order: ByteOrder) -> None:
         self.table, self.big = block.table.name, order is ByteOrder.BIG
@@ -79,6 +85,7 @@ class OperationTokens:
         names = entries.names.dictionary_encode()
         codes = np.array([_code(name) for name in names.dictionary.to_pylist()], np.int64)
         self.codes = codes[names.indices.to_numpy()] if len(entries.names) else codes
+        self.codes = codes = np.where(_is_length(self.codes, entries), LENGTH_TOKEN, self.codes)
         self.names = TextBytes.of(entries.names)
         values = _payloads(block, self.codes, entries)
         self.infos = np.zeros(len(values), np.uint8)
@@ -86,8 +93,11 @@ class OperationTokens:
         self.infos[empty_tags] = EMPTY_TAG_INFO
         self.values = TextBytes.of(values)
 
-    def measure(self, rows: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
-        """Add the bytes of the GGS tokens and of the user tokens of each row."""
+    def measure(self, rows: Longs, lengths: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
+        """Add the sizes of the GGS and user tokens of each row.
+
+        ``lengths`` are the lengths of the records' data.
+        """
         bad = add_entry_sizes(
             rows,
             self.entries.starts,
@@ -96,14 +106,15 @@ class OperationTokens:
             self.names.data,
             self.values.offsets,
             self.values.data,
+            lengths,
             ggs_sizes,
             user_sizes,
         )
         if bad >= 0:
-            self._refuse(int(rows[bad]))
+            self._refuse(int(rows[bad]), int(lengths[bad]))
 
     def write_ggs(self, body: Octets, places: Longs, rows: Longs) -> None:
-        """Write the GGS tokens of each row; each place becomes their end."""
+        """Write the GGS tokens of each row. ``places`` are their offsets and become their ends."""
         write_entries(
             body,
             places,
@@ -116,8 +127,8 @@ class OperationTokens:
             self.big,
         )
 
-    def write_user(self, body: Octets, places: Longs, rows: Longs) -> None:
-        """Write the user tokens of each row; each place becomes their end."""
+    def write_user(self, body: Octets, places: Longs, rows: Longs, lengths: Longs) -> None:
+        """Write the user tokens of each row. ``places`` are their offsets and become their ends."""
         write_user_entries(
             body,
             places,
@@ -128,21 +139,26 @@ class OperationTokens:
             self.names.data,
             self.values.offsets,
             self.values.data,
+            lengths,
         )
 
-    def _refuse(self, row: int) -> None:
+    def _refuse(self, row: int, length: int) -> None:
         """Raise EncodeError about the user tokens of a row."""
         starts, names, values = self.entries
-        entries = range(int(starts[row]), int(starts[row + 1]))
-        chosen = [entry for entry in entries if self.codes[entry] == USER_TOKEN]
+        pairs = []
+        for entry in range(int(starts[row]), int(starts[row + 1])):
+            if self.codes[entry] == USER_TOKEN:
+                pairs.append((names[entry].as_py(), values[entry].as_py()))
+            elif self.codes[entry] == LENGTH_TOKEN:
+                pairs.append((names[entry].as_py(), str(length)))
         try:
-            user_token_bytes([(names[entry].as_py(), values[entry].as_py()) for entry in chosen])
+            user_token_bytes(pairs)
         except EncodeError as error:
             raise error.with_place(table=self.table) from None
 
 
 def _code(name: str) -> int:
-    """Return the id of a GGS token's name, or what else the name is."""
+    """Return the id of a GGS token's name, or ``CARRIED_TOKEN`` or ``USER_TOKEN``."""
     if name in CODES:
         return CODES[name]
     unnamed = UNNAMED.fullmatch(name)
@@ -155,20 +171,27 @@ def _code(name: str) -> int:
     return code
 
 
+def _is_length(codes: Longs, entries: _Entries) -> Mask:
+    """Return a mask of the user tokens whose value is the length of their record's data."""
+    same = pc.equal(entries.values, RECORD_LENGTH).fill_null(False)
+    is_length: Mask = same.to_numpy(zero_copy_only=False) & (codes == USER_TOKEN)
+    return is_length
+
+
 def _payloads(block: ChangeBlock, codes: Longs, entries: _Entries) -> pa.Array:
-    """Return the bytes of each entry's value as its token has them."""
-    places, parts = [], []
+    """Return the payload of each entry's token."""
+    rows_by_code, parts = [], []
     for code in sorted(np.unique(codes).tolist(), key=lambda code: code < 0):
         at = np.flatnonzero(codes == code)
         index = pa.array(at)
         chosen = entries.names.take(index), entries.values.take(index)
-        places.append(at)
+        rows_by_code.append(at)
         parts.append(_payloads_of(block, code, *chosen))
     if len(parts) == 1:
         return parts[0]
     if not parts:
         return pa.array([], pa.binary())
-    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(rows_by_code))))
 
 
 def _payloads_of(block: ChangeBlock, code: int, names: pa.Array, values: pa.Array) -> pa.Array:
@@ -190,6 +213,10 @@ def _text(values: pa.Array) -> pa.Array:
     return values.view(pa.binary())
 
 
+def _nothing(values: pa.Array) -> pa.Array:
+    return pa.repeat(pa.scalar(b"", pa.binary()), len(values))
+
+
 def _rowid(values: pa.Array) -> pa.Array:
     raw = values.view(pa.binary())
     good = pc.equal(pc.binary_length(raw), ROWID_CHARACTERS)
@@ -204,12 +231,12 @@ def _rowid(values: pa.Array) -> pa.Array:
 
 # How values become payloads; those of other ids are hexadecimal digits.
 _PAYLOADS: Final[Mapping[int, Callable[[pa.Array], pa.Array]]] = MappingProxyType(
-    {ORAROWID: _rowid, ORATAG: from_hex, DDL: _text, USER_TOKEN: _text}
+    {ORAROWID: _rowid, ORATAG: from_hex, DDL: _text, USER_TOKEN: _text, LENGTH_TOKEN: _nothing}
 )
 
 
 def check_size(block: ChangeBlock, sizes: Longs) -> None:
-    """Raise EncodeError where tokens are longer than a length can say."""
+    """Raise EncodeError if the tokens of a record are longer than a u16 length can state."""
     if len(sizes) and sizes.max() > MAX_LENGTH:
         problem = f"{sizes.max()} bytes of tokens do not fit in a record"
         raise EncodeError(problem, where=Where(table=block.table.name))
