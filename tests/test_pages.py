@@ -57,11 +57,11 @@ def needs_spark(block: Block) -> bool:
 
 
 @contextmanager
-def as_on_one_machine() -> Iterator[None]:
+def as_on_one_machine(uri: str = "uri:shop::demo") -> Iterator[None]:
     """Let trails and tables be as on a machine of fixed names, on a terminal of 80 columns."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "uname", lambda: MACHINE)
-        patch.setattr(target, "_uri", lambda *_: "uri:shop::demo")
+        patch.setattr(target, "_uri", lambda *_: uri)
         patch.setattr("sys.stdin", io.StringIO())
         patch.setenv("COLUMNS", "80")
         yield
@@ -135,6 +135,22 @@ def test_the_examples_of_a_page_print_what_it_shows(
     with as_on_one_machine():
         given(path)
         assert replayed(page) == page
+
+
+def test_the_readme_shows_the_same_rows_of_a_trail_in_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The header of a file holds its folder, so positions differ from one folder to another."""
+    monkeypatch.chdir(tmp_path)
+    position = re.compile(r"^\d+:\d+ +", re.MULTILINE)
+    page = README.read_text()
+
+    with as_on_one_machine("uri:server-42.example.com::home:someone:a-longer-folder:demo"):
+        given(README)
+        found = replayed(page)
+
+    assert found != page
+    assert position.sub("", found) == position.sub("", page)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

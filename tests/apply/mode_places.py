@@ -20,8 +20,8 @@ from psycopg.rows import dict_row
 
 from apply.memory_target import MemoryTarget
 from apply.value_table import parquet_rows
-from trailgate.jobs.apply import Reading
-from trailgate.targets.target import Target, open_target
+from trailgate.apply.jobs.apply import Reading
+from trailgate.apply.targets.target import Target, open_target
 
 Rows = Sequence[Mapping[str, Any]]
 # What histories are applied to when a test names no target: memory is quick.
@@ -116,7 +116,7 @@ def _postgresql(folder: Path, mode: str, server: str) -> Place:
 
 
 def _delta_by_session(folder: Path, _: str, spark: Any) -> Place:
-    module = importlib.import_module("trailgate.spark.session_delta")
+    module = importlib.import_module("trailgate.apply.spark.delta")
     return Place(
         f"delta:{folder}/lake",
         lambda group: module.SessionTarget(f"{folder}/lake", group, spark),
@@ -127,7 +127,7 @@ def _delta_by_session(folder: Path, _: str, spark: Any) -> Place:
 
 def _iceberg(folder: Path, _: str, spark: Any) -> Place:
     """Return a new namespace of the catalog ``lake``."""
-    module = importlib.import_module("trailgate.spark.session_iceberg")
+    module = importlib.import_module("trailgate.apply.spark.iceberg")
     root = "lake.m" + "".join(letter for letter in str(folder) if letter.isalnum())
 
     def rows(table: str) -> Rows:
@@ -142,7 +142,7 @@ def _iceberg(folder: Path, _: str, spark: Any) -> Place:
 
 
 def _tasks(spark: Any) -> Callable[..., Reading]:
-    return partial(importlib.import_module("trailgate.spark.apply_trail").TaskReading, spark=spark)
+    return partial(importlib.import_module("trailgate.apply.spark.trail").TaskReading, spark=spark)
 
 
 PLACES: Final[Mapping[str, Callable[[Path, str, Any], Place]]] = MappingProxyType(

@@ -25,11 +25,11 @@ from apply.value_table import TARGETS, VALUES, Values
 from laws import WHOLE, chance, one_of
 from store_servers.bucket import Bucket
 from trailgate import ApplyError, TrailAppender, apply_trail, verify_tables
-from trailgate.apply.tables import held_type, target_table
+from trailgate.apply.effects.tables import held_type, target_table
+from trailgate.apply.targets.delta_statistics import has_rounded_statistics, statistics_settings
+from trailgate.apply.targets.target import table_rows
 from trailgate.model.changes import DELETE, INSERT, TRUNCATE, UPDATE, ChangeBatch
 from trailgate.model.tables import Column, Definitions, Table
-from trailgate.targets.delta_statistics import has_rounded_statistics, statistics_settings
-from trailgate.targets.target import table_rows
 
 T: Final = Table("HR.T", (Column("ID", 134, 8, key=True), Column("V", 64, 20)))
 NUMBERS: Final = Table("HR.N", (Column("K", 135, 8, key=True), Column("A", 134, 8, scale=2)))
@@ -241,7 +241,7 @@ def test_such_a_table_gets_columns(created: str, tmp_path: Path) -> None:
 
 
 def test_delta_rs_still_rounds(tmp_path: Path) -> None:
-    """Once this fails, nothing of trailgate.targets.delta_statistics is needed."""
+    """Once this fails, nothing of trailgate.apply.targets.delta_statistics is needed."""
     rows = pa.table({"a": pa.array([Decimal("90071992547409.93")], pa.decimal128(19, 2))})
     write_deltalake(tmp_path, rows)
 

@@ -15,12 +15,12 @@ from apply.test_net_effects import cut
 from laws import chance, examples
 from oracles.apply_naive import CollisionError, Operation, Source, replayed
 from trailgate import ApplyError
-from trailgate.apply.collisions import Collisions
-from trailgate.apply.determined import THERE, Determined, determined_table, known_name
-from trailgate.apply.faults import Faults
-from trailgate.apply.folding import fold
-from trailgate.apply.nets import Effect
-from trailgate.apply.operations import Operations
+from trailgate.apply.effects.collisions import Collisions
+from trailgate.apply.effects.determined import THERE, Determined, determined_table, known_name
+from trailgate.apply.effects.faults import Faults
+from trailgate.apply.effects.folding import fold
+from trailgate.apply.effects.nets import Effect
+from trailgate.apply.effects.operations import Operations
 
 Rows = dict[int, dict[str, Any]]
 KEYS, COLUMNS, VALUES = range(3), ("a", "b"), (0, 1)

@@ -16,11 +16,11 @@ from apply.mode_places import SHARES, Place
 from apply.test_modes import CASES, Case, check
 from laws import LONG, chance, histories, sampled
 from trailgate import ApplyError, read_trail
-from trailgate.jobs import apply_tables
-from trailgate.jobs.apply_frames import FrameOperations
+from trailgate.apply.jobs import tables as apply_tables
+from trailgate.apply.jobs.frames import FrameOperations
+from trailgate.apply.targets.target import Target
 from trailgate.storage.files.trail_files import find_trail
 from trailgate.storage.writing.table_writing import to_changes
-from trailgate.targets.target import Target
 
 CHOSEN: Final = [case for case in CASES if case.on_error != "ignore"]
 

@@ -14,8 +14,8 @@ from apply.sources import write_log
 from laws import LONG, chance, examples, histories
 from oracles.apply_naive import COLUMNS, Operation, Source
 from oracles.modes_naive import CurrentRows, carry_out
-from trailgate.jobs.apply import ApplyRun, Reading
-from trailgate.jobs.apply_options import GROUP, ApplyOptions
+from trailgate.apply.jobs.apply import ApplyRun, Reading
+from trailgate.apply.jobs.options import GROUP, ApplyOptions
 
 Row = Mapping[str, Any]
 

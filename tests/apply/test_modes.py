@@ -23,9 +23,9 @@ from laws import LONG, WHOLE, chance, histories
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import KEPT, LAST, CurrentRows, kept
 from trailgate import ApplyError
-from trailgate.apply.tables import target_table
-from trailgate.jobs.apply import ApplyRun
-from trailgate.jobs.apply_options import GROUP, ApplyOptions
+from trailgate.apply.effects.tables import target_table
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.options import GROUP, ApplyOptions
 
 EPOCH: Final = datetime.fromtimestamp(time_of(0) // 1_000_000, UTC).replace(tzinfo=None)
 WIDE: Final = (3, 4)  # values of column a that do not fit a narrow one

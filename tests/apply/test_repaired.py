@@ -20,8 +20,8 @@ from laws import LONG, WHOLE, chance, examples, histories
 from oracles.apply_naive import CollisionError, Operation
 from oracles.modes_naive import LAST, carry_out
 from trailgate import ApplyError, DecodeError, OptionError, apply_repaired
-from trailgate.jobs import apply_tables
-from trailgate.targets.target import Target
+from trailgate.apply.jobs import tables as apply_tables
+from trailgate.apply.targets.target import Target
 
 CASES: Final = (
     Case("current", "stop", "discard", 4),

@@ -22,8 +22,8 @@ from trailgate import (
     apply_trail,
     verify_tables,
 )
+from trailgate.apply.jobs.options import OnCollision, OnError
 from trailgate.cli.main import run
-from trailgate.jobs.apply_options import OnCollision, OnError
 
 FULL = {"a": 1, "b": 2, "c": 3}
 LOG = [

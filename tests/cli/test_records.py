@@ -31,7 +31,7 @@ def test_records_are_a_table(files: list[str], capsys: pytest.CaptureFixture[str
 
     printed = capsys.readouterr()
     assert [line.split() for line in printed.out.splitlines()] == [["NUM", "SUM"], ["7", "123.45"]]
-    assert "more after these 1" in printed.err
+    assert "more after this one" in printed.err
 
 
 def test_records_are_json_trees_and_csv(

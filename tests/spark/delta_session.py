@@ -27,10 +27,11 @@ from oracles.apply_naive import Operation
 from oracles.modes_naive import KEPT
 from spark.merged_tables import BOTH, order_rows, sorted_rows, write_kinds, write_orders
 from trailgate import ApplyError, StorageError, apply_trail
-from trailgate.spark import session_delta, session_merge
+from trailgate.apply.spark import delta as session_delta
+from trailgate.apply.spark import merge as session_merge
+from trailgate.apply.spark.delta import SessionTarget
+from trailgate.apply.targets.target import Position
 from trailgate.spark.local_session import session
-from trailgate.spark.session_delta import SessionTarget
-from trailgate.targets.target import Position
 
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"

@@ -25,11 +25,11 @@ from laws import WHOLE, chance, one_of
 from oracles.apply_naive import Operation
 from spark.merged_tables import order_rows, sorted_rows, write_kinds, write_orders
 from trailgate import ApplyError, OptionError, StorageError, apply_trail
-from trailgate.apply.batch import Effects
-from trailgate.spark import session_iceberg
+from trailgate.apply.effects.batch import Effects
+from trailgate.apply.spark import iceberg as session_iceberg
+from trailgate.apply.spark.iceberg import SessionTarget
+from trailgate.apply.targets.target import Position
 from trailgate.spark.local_session import session
-from trailgate.spark.session_iceberg import SessionTarget
-from trailgate.targets.target import Position
 
 CATALOG = "spark.sql.catalog.lake"
 FULL = {"a": 1, "b": 2, "c": 3}

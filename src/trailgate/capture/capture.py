@@ -217,7 +217,7 @@ class Capture:
             ("txowner", "txname"), given, (self.rules.users, self.rules.transactions), strict=True
         ):
             if left_out and source is None:
-                problem = f"transactions are left out by {name}, which the properties do not have"
+                problem = f"transactions are excluded by {name}, which the properties do not set"
                 hint = f"Set {name}, or remove EXCLUDEUSER and EXCLUDETRANS"
                 raise OptionError(problem, hint=hint)
 
@@ -230,7 +230,7 @@ class Capture:
         the end of that unit, if it is known.
         """
         length = None
-        if self.options.gives_ids and csn:
+        if self.options.has_sequence_ids and csn:
             length = ordered_length(csn, by_id=self.options.by_id)
         return TransactionState(tx_id=bad, csn=bad, broken=broken, id_length=length)
 
@@ -258,12 +258,14 @@ class Capture:
         # `before` messages wait from earlier batches; this batch's messages are numbered after
         # them.
         before = sum(map(len, waiting))
-        unreadable = (*state.unreadable, *_move(unreadable, before))
+        unreadable = (*state.unreadable, *_renumber(unreadable, before))
+        # For example, parts of a large object arrived, but it is not complete yet: parse nothing.
         if waiting and holding.continues(messages):
             waits = replace(state, waiting=(*waiting, messages), unreadable=unreadable)
-            return _nothing(messages, waits)
+            return _all_waiting(messages, waits)
         every = MessageBatch.join((*waiting, messages))
         complete = holding.complete(every)
+        # Messages [0, count) are parsed now, the others wait. `later` describes the waiting ones.
         count, later = complete.count, complete.later
         parsed = self._parse(
             every.slice(0, count),
@@ -271,7 +273,7 @@ class Capture:
             tuple(problem for problem in unreadable if problem.message < count),
             later.of_first(count),
         )
-        result = _of_batch(parsed, every, before)
+        result = _of_this_batch(parsed, every, before)
         if count == len(every):
             return result
         after, following = parsed.state, later.following
@@ -282,7 +284,7 @@ class Capture:
             # begins a transaction and a unit. `count - before` is its index in this batch.
             result.opens[count - before] = result.starts_unit[count - before] = True
         waiting = (every.slice(count, len(every)),)
-        still_bad = _move([p for p in unreadable if p.message >= count], -count)
+        still_bad = _renumber([p for p in unreadable if p.message >= count], -count)
         return replace(result, state=replace(after, waiting=waiting, unreadable=still_bad))
 
     def _parse(
@@ -301,6 +303,9 @@ class Capture:
             done = chain_by_id(raw, len(messages), problems, state, operation_ids=own, later=later)
         else:
             done = chain(raw, len(messages), problems, state)
+        # The last operation of an open transaction is held back if its indicator may still change:
+        # because the transaction's end is unknown (by id), or because later operations may be
+        # excluded.
         hold = by_id or (self.spans_messages and not self.rules.takes_all)
         return self._finish(raw, done, remaining(raw, done, state, hold=hold), messages)
 
@@ -308,12 +313,16 @@ class Capture:
         self, raw: RawOperations, done: Transactions, rest: Remaining, messages: MessageBatch
     ) -> Parsed:
         blocks: list[ChangeBlock] = []
+        # `numbers` maps a row of `raw` to its row among the captured ones: [1, 0, 1] becomes [0, 0,
+        # 1].
         message, numbers, after = (
             raw.message[rest.captured],
             np.cumsum(rest.captured) - 1,
             rest.state,
         )
         every = bool(rest.captured.all())
+        # The released operation comes first and belongs to an earlier message (-1); all others move
+        # by one.
         if rest.released is not None:
             blocks.extend(self._shape(rest.released))
             message, numbers = np.append(-1, message), numbers + 1
@@ -321,12 +330,12 @@ class Capture:
             picked = block if every else block.take(np.flatnonzero(rest.captured[block.order]))
             if len(picked):
                 order = numbers[picked.order]
-                blocks.extend(self._shape(_place(picked, raw, done, rest, order)))
+                blocks.extend(self._shape(_with_transactions(picked, raw, done, rest, order)))
             if rest.held_row >= 0 and (held := np.flatnonzero(block.order == rest.held_row)).size:
                 held_block = block.take(held)
-                one = _place(held_block, raw, done, rest, held_block.order)
+                one = _with_transactions(held_block, raw, done, rest, held_block.order)
                 after = replace(after, held=Held(one, int(one.tx_ind[0]) == BEGIN))
-        problems = tuple(_source(problem, messages) for problem in done.problems)
+        problems = tuple(_with_source(problem, messages) for problem in done.problems)
         batch = ChangeBatch(tuple(blocks), len(message))
         marks, notes = done.marks, raw.notes.union(*map(image_notes, blocks))
         return Parsed(batch, message, marks.opens, marks.starts, problems, after, notes)
@@ -335,6 +344,8 @@ class Capture:
         """Apply the rules of the table (TABLE statements, COLS, TOKENS ...) to a block of one operation type."""
         selection = self._parser.selections.of(block.table)
         assert selection is not None
+        # TOKENS may depend on the operation type, so key updates are marked for them. The block
+        # itself stays unmarked, because `shape` marks key updates later.
         typed = with_operation_types(block) if selection.asks_types else block
         tokens = selection.with_tokens(typed).tokens
         with_tokens = block if tokens is block.tokens else replace(block, tokens=tokens)
@@ -361,21 +372,22 @@ class Capture:
         if not self.options.by_id:
             error = open_at_end(state)
             problems = () if error is None else (Problem(-1, error),)
-            return replace(_nothing(nothing, state), problems=problems)
-        parsed, waiting = _nothing(nothing, state), state.waiting
+            return replace(_all_waiting(nothing, state), problems=problems)
+        parsed, waiting = _all_waiting(nothing, state), state.waiting
         if waiting:
             every = MessageBatch.join(waiting)
             assert isinstance(self._parser.format, Holding)
             later = replace(self._parser.format.complete(every).later, following=None)
             alone = replace(state, waiting=(), unreadable=())
             parsed = self._parse(every, alone, state.unreadable, later)
-            parsed = _of_batch(parsed, every, len(every))
+            parsed = _of_this_batch(parsed, every, len(every))
         open_still = unended_problem(parsed.state)
         if open_still is not None:
             return replace(parsed, problems=(*parsed.problems, open_still))
         held = parsed.state.held
         if held is None or parsed.state.broken:
             return parsed
+        # The held operation is the last one of its transaction: release it with that indicator.
         batch, after = parsed.batch, replace(parsed.state, held=None)
         last = self._shape(held.release(last=True))
         blocks = (*batch.blocks, *(replace(b, order=b.order + batch.rows) for b in last))
@@ -387,7 +399,7 @@ class Capture:
         )
 
 
-def _place(
+def _with_transactions(
     block: ChangeBlock, raw: RawOperations, done: Transactions, rest: Remaining, order: Longs
 ) -> ChangeBlock:
     """Fill in the transaction columns of a block, and its row numbers (`order`) in the batch."""
@@ -403,18 +415,18 @@ def _place(
     )
 
 
-def _move(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
+def _renumber(problems: Iterable[Problem], by: int) -> tuple[Problem, ...]:
     """Add `by` to the message numbers of problems."""
     return tuple(replace(problem, message=problem.message + by) for problem in problems)
 
 
-def _nothing(messages: MessageBatch, state: TransactionState) -> Parsed:
+def _all_waiting(messages: MessageBatch, state: TransactionState) -> Parsed:
     """Return the result for messages that all wait: no operations yet."""
     none = np.zeros(len(messages), bool)
     return Parsed(ChangeBatch((), 0), np.zeros(0, np.int64), none, none, (), state)
 
 
-def _of_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
+def _of_this_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
     """Renumber a result so that message 0 is the first message of this batch.
 
     `parsed` covers `messages`, of which the first `before` waited from earlier batches. The last
@@ -427,6 +439,8 @@ def _of_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
     opens[: len(parsed.opens)], starts[: len(parsed.opens)] = parsed.opens, parsed.starts_unit
     problems = tuple(
         replace(problem, message=max(problem.message - before, -1))
+        # Problems in earlier messages [0, before) keep their position; others are only renumbered,
+        # and -1 stays -1.
         if not 0 <= problem.message < before
         else replace(
             problem,
@@ -444,7 +458,7 @@ def _of_batch(parsed: Parsed, messages: MessageBatch, before: int) -> Parsed:
     )
 
 
-def _source(problem: Problem, messages: MessageBatch) -> Problem:
+def _with_source(problem: Problem, messages: MessageBatch) -> Problem:
     if problem.message >= 0:
         source, place = messages.place(problem.message)
         problem.error.with_place(source=source, message=place)

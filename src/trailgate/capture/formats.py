@@ -76,6 +76,7 @@ class ParserType(NamedTuple):
 
 def import_name(address: str) -> Any:
     """Import `module:name` below `trailgate.formats`, for example `json.reader:JsonFormat`."""
+    # Imported on first use only.
     module, _, name = address.partition(":")
     return getattr(import_module(f"trailgate.formats.{module}"), name)
 
@@ -140,6 +141,7 @@ def parser_of(properties: Properties) -> ParserType:
 
 def row_of(options: MetadataOptions) -> ParserType:
     """Return the row whose options class is that of `options`."""
+    # The rows name classes as strings; compare the class's own address with them.
     address = f"{type(options).__module__}:{type(options).__qualname__}"
     return next(row for row in PARSERS if f"trailgate.formats.{row.options_at}" == address)
 

@@ -1,4 +1,4 @@
-"""``trailgate capture --apply`` beside a live capture: the operations that it publishes are applied from time to time."""
+"""Apply what a live capture (``trailgate capture --apply``) has published, between its batches."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from trailgate.cli.apply_follow import PAUSE, labels_of, lag_bytes
-from trailgate.cli.apply_output import print_batch
+from trailgate.apply.commands.follow import PAUSE, labels_of, lag_bytes
+from trailgate.apply.commands.output import print_batch
+from trailgate.apply.jobs.apply import ApplyRun
+from trailgate.apply.jobs.metrics import ApplyStatistics, as_text
+from trailgate.apply.jobs.options import ApplyOptions
+from trailgate.apply.jobs.retries import LOG, Retries
+from trailgate.apply.jobs.tables import ApplyReport
 from trailgate.cli.live import LiveOutput
 from trailgate.errors import TargetUnavailableError
-from trailgate.jobs.apply import ApplyRun
-from trailgate.jobs.apply_metrics import ApplyStatistics, as_text
-from trailgate.jobs.apply_options import ApplyOptions
-from trailgate.jobs.apply_retries import LOG, Retries
-from trailgate.jobs.apply_tables import ApplyReport
 from trailgate.storage.files.trail_files import find_begun_trail
 from trailgate.terminal.live_view import log_to_stderr
 
 
 class AppliedBeside:
-    """Applies what a live capture publishes, at most every ``PAUSE`` seconds. The capture continues while the target does not work."""
+    """Apply what a live capture publishes, at most every ``PAUSE`` seconds.
+
+    The capture continues if the target does not work.
+    """
 
     def __init__(self, trail: str, to: str, output: LiveOutput) -> None:
         self._trail, self._to, self._output = trail, to, output
@@ -31,7 +34,11 @@ class AppliedBeside:
         self.statistics = ApplyStatistics()
 
     def published(self, new: bool) -> None:
-        """Apply what was published, if it is time to."""
+        """Apply published operations if the pause is over.
+
+        ``new`` is whether there are any since the last call.
+        """
+        # Remember that there are new operations until the pause is over.
         self._waits |= new
         if not self._waits or time.monotonic() < max(self._due, self._retries.due):
             return
@@ -44,10 +51,12 @@ class AppliedBeside:
         self._measure()
 
     def finish(self) -> None:
-        """Apply all that was captured. Raises TargetUnavailableError if the target does not work now."""
+        """Apply everything captured.
+
+        Raises TargetUnavailableError if the target does not work now.
+        """
         try:
-            if self._run is not None or find_begun_trail(self._trail) is not None:
-                self._apply()
+            self._apply()
             if self._run is not None and self._run.notices and not self._output.is_viewed:
                 notices = ApplyReport(notices=self._run.notices)
                 print_batch(notices, {}, as_json=self._output.as_json)
@@ -64,7 +73,12 @@ class AppliedBeside:
         return as_text(self.statistics, self._labels)
 
     def _apply(self) -> None:
-        if self._run is None:  # the trail exists from the first batch on
+        if self._run is None:
+            # There is no trail as long as all messages are bad or belong to an open transaction.
+            if find_begun_trail(self._trail) is None:
+                return
+            # Retries.none(): the capture must not wait for the target. A failure is retried by a
+            # later call of ``published``.
             self._run = ApplyRun(self._trail, self._to, ApplyOptions(), retries=Retries.none())
         for report in self._run.batches():
             self.statistics = self.statistics.with_batch(report)
@@ -81,7 +95,7 @@ class AppliedBeside:
 
 @contextmanager
 def applied_beside(trail: str, to: str, output: LiveOutput) -> Iterator[AppliedBeside]:
-    """Yield what applies the operations that a live capture publishes; at the end all are applied."""
+    """Yield an ``AppliedBeside`` for a live capture; at the end, apply all captured operations."""
     log_to_stderr(LOG)
     beside = AppliedBeside(trail, to, output)
     try:

@@ -41,6 +41,40 @@ from trailgate.columnar.kernels.words import SPARE
 from trailgate.columnar.rows import byte_view, flat_rows
 from trailgate.errors import EncodeError, OptionError, Where, did_you_mean
 
+NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
+
+Codes = npt.NDArray[np.uint16]
+SHIFT_OUT, SHIFT_IN = 0x0E, 0x0F
+# The table of each page's double bytes, and the pairs that differ from it.
+DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyType(
+    {
+        "300": ("300", MappingProxyType({})),
+        "930": ("300", MappingProxyType({0x4260: "\N{MINUS SIGN}"})),
+        "933": ("933", MappingProxyType({})),
+        "935": ("935", MappingProxyType({})),
+        "937": ("937", MappingProxyType({})),
+        "939": ("300", MappingProxyType({})),
+        "1364": ("1364", MappingProxyType({})),
+        "1388": ("1388", MappingProxyType({})),
+        "1390": ("1390", MappingProxyType({})),
+        "1399": ("1390", MappingProxyType({})),
+    }
+)
+
+# Each Thai tone mark has two byte values. These are the ones that Java and ICU do not write.
+UNWRITTEN: Final[Mapping[str, bytes]] = MappingProxyType(
+    {"838": b"\x51\xca\xe1\xfd\xfe", "1160": b"\x51\xca\xe1\xfd"}
+)
+
+FIRST_SEQUENCE: Final = 0xD800  # the code of sequence 0; surrogates have no other use in the tables
+
+# Python's EBCDIC codecs that agree with IBM's tables. Others do not: cp273 has an overline where IBM has a
+# macron, and cp875 decodes bytes without a character as the control character SUB.
+OF_PYTHON: Final = ("37", "424", "500", "1026", "1140")
+
+# Matches cp037, IBM-037, ibm01140, x-IBM930, EBCDIC-CP-37, CCSID 500, and bare numbers, all without separators.
+_NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
+
 
 class Text(NamedTuple):
     """Decoded text. Rows marked in ``bad`` are null: their bytes are not characters of the page."""
@@ -156,10 +190,9 @@ def encode_each(values: pa.Array, page: str, encode: Callable[[str], bytes]) -> 
 
 def not_in_page(page: str, text: str, row: int) -> EncodeError:
     """Return the error for a text that a page cannot represent."""
-    return EncodeError(f"{text!r} has no form in the code page {page}", where=Where(record=row))
-
-
-NONE: Final = "\ufffe"  # marks a byte without a character, as in Python's charmap codecs
+    return EncodeError(
+        f"{text!r} cannot be encoded in the code page {page}", where=Where(record=row)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +231,7 @@ class SingleBytePage:
         data, step = flat_rows(matrix)
         table = (self._ascii, self._utf8, self.blank[0], left, right)
         offsets = np.empty(rows + 1, np.int32)
+        # Usually one byte of UTF-8 per character is enough. If not, try again with the most there can be.
         for most in (1, int(self.sizes.max())):
             out = np.empty(rows * size * most + 2 * SPARE, np.uint8)
             done = translate_rows(data, step, size, *table, offsets, out)
@@ -205,6 +239,7 @@ class SingleBytePage:
                 break
         if done == NO_CHARACTER:
             return None
+        # A copy frees an array that is mostly unused.
         text = out[:done] if 2 * done >= len(out) else out[:done].copy()
         return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(text))
 
@@ -214,6 +249,7 @@ class SingleBytePage:
         if values is not None:
             return Text(values)
         bad = (self.sizes[matrix] == 0).any(axis=1)
+        # Decode bad rows as blanks, and make them null afterwards.
         filled = np.where(bad[:, None], self.blank[0], matrix)
         return Text(without(self.plain(filled, left=left, right=right), bad), bad)
 
@@ -223,32 +259,14 @@ class SingleBytePage:
         text = data[offsets[0] : offsets[-1]].tobytes().decode()
         written = "".join(NONE if b in self.unwritten else c for b, c in enumerate(self.characters))
         try:
-            made, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(written))
+            encoded, _ = codecs.charmap_encode(text, "strict", codecs.charmap_build(written))
         except UnicodeEncodeError as error:
+            # error.start is an index into all texts together; find the row that contains it.
             ends = pc.cumulative_sum(pc.utf8_length(values)).to_numpy()
             row = int(np.searchsorted(ends, error.start, "right"))
             raise not_in_page(self.name, values[row].as_py(), row) from None
         lengths = pc.utf8_length(values).to_numpy().astype(np.int64)
-        return strings(made, lengths).view(pa.binary())
-
-
-Codes = npt.NDArray[np.uint16]
-SHIFT_OUT, SHIFT_IN = 0x0E, 0x0F
-# The table of each page's double bytes, and the pairs that differ from it.
-DOUBLE_BYTES: Final[Mapping[str, tuple[str, Mapping[int, str]]]] = MappingProxyType(
-    {
-        "300": ("300", MappingProxyType({})),
-        "930": ("300", MappingProxyType({0x4260: "\N{MINUS SIGN}"})),
-        "933": ("933", MappingProxyType({})),
-        "935": ("935", MappingProxyType({})),
-        "937": ("937", MappingProxyType({})),
-        "939": ("300", MappingProxyType({})),
-        "1364": ("1364", MappingProxyType({})),
-        "1388": ("1388", MappingProxyType({})),
-        "1390": ("1390", MappingProxyType({})),
-        "1399": ("1390", MappingProxyType({})),
-    }
-)
+        return strings(encoded, lengths).view(pa.binary())
 
 
 def _table(name: str) -> bytes:
@@ -257,13 +275,6 @@ def _table(name: str) -> bytes:
 
 
 SINGLE_BYTE: Final[Mapping[str, str]] = MappingProxyType(json.loads(_table("single_byte.json")))
-# Each Thai tone mark has two byte values. These are the ones that Java and ICU do not write.
-UNWRITTEN: Final[Mapping[str, bytes]] = MappingProxyType(
-    {"838": b"\x51\xca\xe1\xfd\xfe", "1160": b"\x51\xca\xe1\xfd"}
-)
-
-
-FIRST_SEQUENCE: Final = 0xD800  # the code of sequence 0; surrogates have no other use in the tables
 
 
 class Sequences(NamedTuple):
@@ -288,6 +299,8 @@ def double_codes(page: str) -> Codes:
     """Return the UTF-16 code of each byte pair: 0 for no character, ``FIRST_SEQUENCE`` + n for sequence n."""
     table, changes = DOUBLE_BYTES[page]
     halves = np.frombuffer(zlib.decompress(_table(f"double_{table}.bin")), np.uint8)
+    # The file has the differences between successive codes, which compress well: 65,536 low bytes, then
+    # the high bytes.
     steps = halves[:65536].astype(np.uint16) | halves[65536:].astype(np.uint16) << 8
     codes = np.cumsum(steps, dtype=np.uint16)
     for pair, character in changes.items():
@@ -537,9 +550,10 @@ def _decode_together(page: SingleBytePage, values: pa.BinaryArray) -> Text | Non
     if text.bad is not None:
         return None
     sizes = page.sizes[flat[0]]
+    # ends[i] is the size in UTF-8 of the first i bytes, so it translates offsets of bytes to offsets of text.
     ends = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-    _, made = byte_view(text.values)
-    return Text(strings(made, np.diff(ends[offsets - offsets[0]])))
+    _, data_of_text = byte_view(text.values)
+    return Text(strings(data_of_text, np.diff(ends[offsets - offsets[0]])))
 
 
 def _decode_separately(page: CodePage, values: pa.BinaryArray) -> Text:
@@ -556,12 +570,7 @@ def _decode_separately(page: CodePage, values: pa.BinaryArray) -> Text:
     return Text(decoded, bad)
 
 
-# Python's EBCDIC codecs that agree with IBM's tables. Others do not: cp273 has an overline where IBM has a
-# macron, and cp875 decodes bytes without a character as the control character SUB.
-OF_PYTHON: Final = ("37", "424", "500", "1026", "1140")
 PAGES: Final = tuple(sorted({*OF_PYTHON, *SINGLE_BYTE, *DOUBLE_BYTES}, key=int))
-# Matches cp037, IBM-037, ibm01140, x-IBM930, EBCDIC-CP-37, CCSID 500, and bare numbers, all without separators.
-_NUMBERED: Final = re.compile(r"^(?:x-?)?(?:ebcdic|ccsid|ibm|cp)*0*(\d+)$")
 
 
 @cache
@@ -595,17 +604,17 @@ def _mainframe(number: str) -> CodePage:
     return MixedPage(f"cp{number}", single, DoubleBytePage(number))
 
 
-def _of_python(codec: str, asked: str) -> CodePage:
+def _of_python(codec: str, name: str) -> CodePage:
     try:
         known = codecs.lookup(codec).name
         " 0".encode(known)
     except (LookupError, UnicodeError, ValueError):
-        raise _unknown_error(asked) from None
+        raise _unknown_error(name) from None
     if known in ("utf-8", "utf-8-sig"):
         return Utf8Page()
     if known == "utf-16":
         hint = "Name the order of the bytes: utf-16-be or utf-16-le"
-        raise OptionError(f"the code page {asked} has no byte order", hint=hint)
+        raise OptionError(f"the code page {name} has no byte order", hint=hint)
     for page in (NATIONAL, NATIONAL_LITTLE):
         if known == page.name:
             return page
@@ -620,6 +629,7 @@ def _characters(codec: str) -> str | None:
         try:
             text = bytes([byte]).decode(codec)
         except UnicodeDecodeError as error:
+            # A codec with several bytes per character. Other reasons mean that the byte has no character.
             if re.search("incomplete|truncated|unexpected end|multibyte", error.reason):
                 return None
             text = NONE

@@ -34,7 +34,7 @@ PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
     {
         kernels.UNCLOSED: (
             "a quoted value is not closed",
-            "Is the message cut off, or is the quote, or its escaped form, another one?",
+            "Is the message truncated, or are the quote or its escaped form configured wrongly?",
         ),
         kernels.TRAILING: (
             "text follows a closing quote",
@@ -134,8 +134,8 @@ def index_fields(data: Octets, starts: Longs, ends: Longs, dialect: Dialect) -> 
         where = zip(*broken[:, :wrong].tolist(), problems[:wrong].tolist(), strict=True)
         raise _broken(
             {
-                body: _error(data, place, (starts[body], ends[body]), kind)
-                for body, place, kind in where
+                body: _error(data, offset, (starts[body], ends[body]), kind)
+                for body, offset, kind in where
             }
         )
     bounds, body = records[0, : record_count + 1], records[1, :record_count]
@@ -172,9 +172,9 @@ class _Regular(NamedTuple):
 
 @cache
 def _regular(dialect: Dialect) -> _Regular | None:
-    """Return a dialect for the fast scanner, or None if it is not usual.
+    """Return a dialect in the form for the fast scanner, or None if only the slow one can handle it.
 
-    Unusual are longer tokens, escaped delimiters, and bytes with two meanings.
+    The slow scanner is needed for longer tokens, escaped delimiters, and bytes with two meanings.
     """
     quote = dialect.quote or b""
     escape = dialect.escaped.removesuffix(quote) if quote else b""  # a byte, and a quote after it
@@ -238,8 +238,8 @@ def find_all(data: Octets, token: bytes) -> Longs:
     """Return the offsets of ``token`` in the data, from left to right without overlaps."""
     room = len(data) // BYTES_A_FIELD + 1
     while True:
-        places = np.empty(room, np.int64)
-        count = kernels.find(_window(data), len(data), octets(token), places)
+        offsets = np.empty(room, np.int64)
+        count = kernels.find(_window(data), len(data), octets(token), offsets)
         if count != kernels.FULL:
-            return places[:count]
+            return offsets[:count]
         room *= 2

@@ -24,6 +24,10 @@ from trailgate.errors import DecodeError, OptionError, Where
 
 _SHORT: Final = re.compile(r"([0-9]{1,10}):([0-9]{1,10})")
 
+LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
+UPPER: Final = np.frombuffer(b"".join(b"%02X" % n for n in range(256)), "V2")
+_INVALID: Final = 0xFF
+
 
 def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
     """Return one position of 20 digits per row from file numbers and byte offsets.
@@ -40,7 +44,7 @@ def format_positions(numbers: Longs | int, offsets: Longs) -> pa.StringArray:
 
 
 def with_numbers(strings: pa.StringArray, numbers: Longs) -> pa.StringArray:
-    """Append a point and ten digits of a number to each string. There must be no nulls."""
+    """Append a point and a number of ten digits to each string, as in ``a.0000000042``. There must be no nulls."""
     offsets, data = text_view(strings)
     placed = np.empty(len(strings) + 1, np.int32)
     out = np.empty(
@@ -59,7 +63,7 @@ def parse_position(text: str) -> tuple[int, int]:
     if len(text) != 2 * DIGITS or not (text.isascii() and text.isdigit()):
         raise OptionError(
             f"{text!r} is not a position",
-            hint=f"A position is file:offset, as 0:679, or {DIGITS} digits of each together",
+            hint=f"A position is file:offset, such as 0:679, or {DIGITS} digits of each together",
         )
     return int(text[:DIGITS]), int(text[DIGITS:])
 
@@ -72,11 +76,6 @@ def long_position(number: int, offset: int) -> str:
 def short_position(text: str | None) -> str:
     """Convert a position of 20 digits to file:offset; "" for None or an empty text."""
     return "" if not text else f"{int(text[:DIGITS])}:{int(text[DIGITS:])}"
-
-
-LOWER: Final = np.frombuffer(b"".join(b"%02x" % n for n in range(256)), "V2")
-UPPER: Final = np.frombuffer(b"".join(b"%02X" % n for n in range(256)), "V2")
-_INVALID: Final = 0xFF
 
 
 def _digit_values() -> npt.NDArray[np.uint8]:
@@ -113,6 +112,7 @@ def from_hex(values: pa.StringArray) -> pa.BinaryArray:
         raw = content[ends[row] : ends[row + 1]].tobytes()
         problem = "not pairs of hexadecimal digits"
         raise DecodeError(problem, where=Where(record=row, raw=raw))
+    # All digits of all values in a row: the even ones are the high halves of bytes.
     data = (digits[0::2] << 4) | digits[1::2]
     return pa.BinaryArray.from_buffers(
         pa.binary(),

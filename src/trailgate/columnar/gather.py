@@ -21,6 +21,9 @@ from trailgate.errors import DecodeError, Where
 
 NO_NULLS = np.zeros(0, np.bool_)
 
+ROWS: Final = 8192
+SIZE: Final = 8 << 20  # bytes of buffers, about
+
 
 def gather(
     buffer: Any,
@@ -132,10 +135,6 @@ def fixed_rows(matrix: Octets) -> pa.Array:
     count, width = matrix.shape
     offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     return column(offsets, np.ascontiguousarray(matrix).reshape(-1), NO_NULLS, text=False)
-
-
-ROWS: Final = 8192
-SIZE: Final = 8 << 20  # bytes of buffers, about
 
 
 def gather_objects(

@@ -127,6 +127,8 @@ def columns_from_map(
     rows = len(maps)
     keys, items, row_of = map_entries(maps)
     which = _column_of(keys, names, row_of)
+    # slots[column, row] is the index of the entry, or -1. Two entries for one slot overwrite each other, so
+    # fewer slots than entries are filled.
     slots = np.full((len(names), rows), -1, np.int64)
     slots[which, row_of] = np.arange(len(keys))
     if np.count_nonzero(slots >= 0) != len(keys):

@@ -66,8 +66,8 @@ def parse_integers(values: pa.StringArray, scale: int, width_bytes: int, signed:
             row = failing_row(parse, dense)
         raise _number_error(dense, row, (low, high), scale)
 
-    found = None if scale else _digits(values, (low, high), signed)
-    return over_nulls(with_place, values) if found is None else found
+    plain = None if scale else _digits(values, (low, high), signed)
+    return over_nulls(with_place, values) if plain is None else plain
 
 
 def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa.Array | None:
@@ -76,13 +76,15 @@ def _digits(values: pa.StringArray, bounds: tuple[int, int], signed: bool) -> pa
         return None
     offsets, data = text_view(values)
     bits = values.buffers()[0] if values.null_count else None
-    found = np.empty(len(values), np.int64)
+    numbers = np.empty(len(values), np.int64)
     low, high = bounds
     valid = octets(bits or b"")
-    row = kernels.read_integers(data, offsets, valid, low, min(high, MOST), found)
+    row = kernels.read_integers(data, offsets, valid, low, min(high, MOST), numbers)
     kind = pa.int64() if signed else pa.uint64()
     return (
-        None if row >= 0 else pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(found)])
+        None
+        if row >= 0
+        else pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(numbers)])
     )
 
 
@@ -112,37 +114,37 @@ def _number_error(values: pa.Array, row: int, bounds: tuple[int, int], scale: in
 
 
 def _integers(values: pa.Array, signed: bool) -> pa.Array:
-    kind = pa.int64() if signed else pa.uint64()
+    integer_type = pa.int64() if signed else pa.uint64()
     offsets, data = byte_view(values)
     # Arrow's cast accepts 0x10 as 16, so text with an x takes the decimal cast below, which refuses it.
     has_x = (data[offsets[0] : offsets[-1]] | 0x20) == ord("x")
     if not has_x.any():
         try:
-            return pc.cast(values, kind)
+            return pc.cast(values, integer_type)
         except pa.ArrowInvalid:
             pass
-    return pc.cast(_exact(_plain(values), pa.decimal128(38, 0)), kind)
+    return pc.cast(_exact(_plain(values), pa.decimal128(38, 0)), integer_type)
 
 
 def _decimals(values: pa.Array, scale: int) -> pa.Array:
-    kind = pa.decimal128(38, scale)
+    decimal_type = pa.decimal128(38, scale)
     try:
-        return _exact(values, kind)
+        return _exact(values, decimal_type)
     except pa.ArrowInvalid:
-        return _exact(_plain(values), kind)
+        return _exact(_plain(values), decimal_type)
 
 
-def _exact(values: pa.Array, kind: pa.DataType) -> pa.Array:
+def _exact(values: pa.Array, decimal_type: pa.DataType) -> pa.Array:
     """Cast text to decimals. Raises ArrowInvalid or DecodeError if digits would be lost."""
-    decimals = pc.cast(values, kind)
+    decimals = pc.cast(values, decimal_type)
     offsets, data = byte_view(values)
     has_power = ((data[offsets[0] : offsets[-1]] | 0x20) == ord("e")).any()
-    if has_power or most_bytes(values) > kind.precision - kind.scale:
+    if has_power or most_bytes(values) > decimal_type.precision - decimal_type.scale:
         _check_cast(values, decimals, has_power=has_power)
     if not has_power:
         return decimals
     # pyarrow casts a value to zero if its exponent and the scale are more than 38 digits apart.
-    zero = pc.equal(decimals, pa.scalar(0).cast(kind))
+    zero = pc.equal(decimals, pa.scalar(0).cast(decimal_type))
     if pc.any(pc.match_substring_regex(values.filter(zero), "^[^eE]*[1-9]")).as_py():
         raise DecodeError("digits would be lost")
     return decimals
@@ -180,10 +182,9 @@ def _plain(values: pa.Array) -> pa.Array:
 def _check(numbers: pa.Array, low: int, high: int, scale: int, signed: bool) -> pa.Array:
     if scale:
         words = words_from_decimal(numbers, signed)
-        sign = np.frombuffer(numbers.buffers()[1], np.int64)[2 * numbers.offset :][
-            : 2 * len(numbers)
-        ]
-        above = sign[1::2]
+        # The high word of each decimal128 must only extend the sign of its low word.
+        pairs = np.frombuffer(numbers.buffers()[1], np.int64)[2 * numbers.offset :]
+        above = pairs[: 2 * len(numbers)][1::2]
         expected = words >> 63 if signed else np.zeros(len(words), np.int64)
         bad = len(words) and not (above == expected).all()
         if not bad:
@@ -263,11 +264,12 @@ def format_integers(values: pa.Array) -> pa.StringArray:
     scale = values.type.scale if pa.types.is_decimal(values.type) else 0
     if scale <= _PLAIN_SCALE:
         return pc.cast(values, pa.string())
+    # -5 with scale 7: pad the digits to "00000005", then put the point before the last seven.
     text = pc.cast(_unscale(values), pa.string())
     minus = pc.if_else(pc.starts_with(text, "-"), "-", "")
     digits = pc.utf8_lpad(pc.utf8_ltrim(text, "-"), scale + 1, "0")
-    whole = pc.utf8_slice_codeunits(digits, 0, -scale)
-    point = pc.binary_join_element_wise(whole, pc.utf8_slice_codeunits(digits, -scale), ".")
+    integer_part = pc.utf8_slice_codeunits(digits, 0, -scale)
+    point = pc.binary_join_element_wise(integer_part, pc.utf8_slice_codeunits(digits, -scale), ".")
     return pc.binary_join_element_wise(minus, point, "")
 
 

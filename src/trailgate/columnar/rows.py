@@ -25,6 +25,11 @@ from trailgate.errors import DecodeError, TrailgateError, Where
 BLANKS: Final = " \t\r\n"
 _ALL_VALID: Final = np.zeros(0, np.uint8)
 
+BIG_ENDIAN: Final = ">"
+LITTLE_ENDIAN: Final = "<"
+
+FEW: Final = 64  # up to this many distinct keys, comparing with each of them is faster than sorting
+
 
 def failing_row(check: Callable[[pa.Array], object], values: pa.Array) -> int:
     """Return the index of the first row that ``check`` refuses, by bisection.
@@ -68,13 +73,14 @@ def over_nulls(convert: Callable[[pa.Array], pa.Array], values: pa.Array) -> pa.
         translated = DecodeError(error.problem, where=where, hint=error.hint)
         translated.alike = rows[error.alike].tolist() if len(error.alike) else ()
         raise translated from None
+    # valid 1 0 1 takes 0, null, 1.
     slots = np.cumsum(valid) - 1
     return dense.take(pa.array(slots, mask=~valid))
 
 
 def without(values: pa.Array, missing: Mask) -> pa.Array:
     """Return the values with more rows null. The buffers of the values are shared, not copied."""
-    if values.offset:
+    if values.offset:  # its validity bits do not begin at bit 0, so let Arrow shift them
         return pc.if_else(pa.array(missing), pa.scalar(None, values.type), values)
     bits = np.packbits(~missing, bitorder="little")
     valid, *parts = values.buffers()
@@ -186,10 +192,6 @@ def distinct(values: pa.Array) -> tuple[Longs, list[str]]:
     return np.asarray(coded.indices), coded.dictionary.to_pylist()
 
 
-BIG_ENDIAN: Final = ">"
-LITTLE_ENDIAN: Final = "<"
-
-
 def octets(data: Any) -> Octets:
     """Return the bytes of a buffer as a flat array that shares them."""
     if isinstance(data, np.ndarray):
@@ -222,9 +224,6 @@ def rows_at(data: Octets, starts: npt.NDArray[np.int64], width: int) -> Octets:
     return windows(data, width)[starts].view(np.uint8).reshape(len(starts), width)
 
 
-FEW: Final = 64  # up to this many distinct keys, comparing with each of them is faster than sorting
-
-
 def group(keys: Longs) -> Iterator[tuple[int, Longs]]:
     """Yield each key and its rows, in ascending order of the keys."""
     codes = np.empty(len(keys), np.int64)
@@ -233,6 +232,7 @@ def group(keys: Longs) -> Iterator[tuple[int, Longs]]:
     if count == kernels.FULL:
         known, codes, sizes = np.unique(keys, return_inverse=True, return_counts=True)
         count = len(known)
+    # A counting sort: the rows of code c are rows[ends[c] - sizes[c] : ends[c]].
     ends = np.cumsum(sizes[:count])
     rows = np.empty(len(keys), np.int64)
     kernels.order_rows(codes, ends - sizes[:count], rows)

@@ -75,17 +75,17 @@ class Escapes:
 
         Of the refused byte 0xEF, only the characters U+FFFE and U+FFFF are refused.
         """
-        grown, places = np.zeros(256, np.uint8), np.zeros(256, np.int64)
+        grown, offsets = np.zeros(256, np.uint8), np.zeros(256, np.int64)
         strings = b""
         for byte, text in replaced.items():
-            grown[byte], places[byte] = len(text), len(strings)
+            grown[byte], offsets[byte] = len(text), len(strings)
             strings += text
         for byte in refused:
             grown[byte] = kernels.PERHAPS if byte == 0xEF else kernels.FORBIDDEN
         special = [byte for byte in np.flatnonzero(grown).tolist() if byte >= 32]
         assert len(special) <= SPECIAL, "as many bytes are looked for at once"
         filled = [*special, *[special[0] if special else 0] * (SPECIAL - len(special))]
-        return cls(np.array(filled, np.uint8), grown, octets(strings), places, problem, hint)
+        return cls(np.array(filled, np.uint8), grown, octets(strings), offsets, problem, hint)
 
 
 AS_IT_IS: Final = Escapes.of({})
@@ -121,6 +121,7 @@ def measure(pieces: Sequence[Piece], rows: int, escapes: Escapes = AS_IT_IS) -> 
     """
     contents, offsets, states, states_at, escaped, bases = [], [], [], [], [], []
     total = stated = 0
+    # Concatenate the bytes of all pieces, and shift the offsets of each by the bytes before it.
     for piece in pieces:
         begins, content = _content(piece.values, rows)
         offsets.append(begins + (total - int(begins[0])))
@@ -133,6 +134,7 @@ def measure(pieces: Sequence[Piece], rows: int, escapes: Escapes = AS_IT_IS) -> 
             states.append(row_states)
             stated += rows
     data = np.concatenate([*contents, np.zeros(SPARE, np.uint8)])
+    # A piece is only escaped if any of its bytes needs it, which is rarely the case.
     for piece, base, content in zip(pieces, bases, contents, strict=True):
         ends = data[base : base + len(content) + SPARE]
         escaped.append(

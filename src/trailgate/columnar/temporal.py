@@ -30,6 +30,43 @@ from trailgate.columnar.numbers import parse_integers
 from trailgate.columnar.rows import octets, over_nulls, row_error, strings_of, text_view
 from trailgate.errors import EncodeError, OptionError, Where
 
+MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
+
+_WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
+_SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
+
+__all__ = [
+    "DEFAULT_FORMAT",
+    "DateFormat",
+    "compile_format",
+    "iso_to_timestamp",
+    "parse_datetimes",
+    "parse_timestamps",
+]
+
+# Assumed, since the documentation leaves it open (capture properties §4.1, §13.6 and §13.11): these
+# constants, and that a missing year, month or day is that of 1970-01-01 (see the kernel).
+COMMIT_ZONE: Final = "UTC"  # commit times without a zone
+# A time without a format has the form of JMSTimestamp: milliseconds since 1970, in 10 to 17 digits.
+EPOCH_DIGITS: Final = (10, 17)
+UNFORMATTED: Final = (
+    "Unless a format is configured, a date is year, month and day, with an optional time"
+)
+FINE_HINT: Final = "Timestamps hold microseconds. times=text reads the date times of a table as text with all their digits"
+_LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
+
+# A value of one of these lengths ends with a complete part: year, month, day, hour, minute, second.
+_WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
+TO_HOUR: Final = len("YYYY-MM-DD HH")
+
+_MONTHS: Final = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"
+_NO_TIMES: Final = np.zeros(0, np.int64)
+_NO_TEXT: Final = np.zeros(0, np.uint8)
+
+DB2: Final = b"-..."  # YYYY-MM-DD-HH.MM.SS.ffffff
+ISO: Final = b" ::."
+ISO_T: Final = b"T::."
+
 
 class Part(Enum):
     """The meaning of a run of digits, or of the letters of a month."""
@@ -83,7 +120,6 @@ class _Token(NamedTuple):
     letters: bool = False
 
 
-MOST_FRACTION_DIGITS: Final = 12  # Db2's TIMESTAMP(12); digits 10 to 12 must be zero
 _TOKENS: Final[Mapping[str, _Token]] = MappingProxyType(
     {
         "YYYY": _Token(Part.YEAR, (4,)),
@@ -107,8 +143,6 @@ _FOREIGN: Final = {
     "mm": Part.MINUTE,
     "ss": Part.SECOND,
 }
-_WORDS: Final = re.compile("y+|d+|h+|H+|m+|s+|S+")
-_SCANNER: Final = re.compile(r"YYYY|YY|MMM|MM|MI|M|DD|D|HH|SS|F[0-9]{1,2}|F+|[^A-Z0-9]", re.DOTALL)
 
 
 @cache
@@ -127,6 +161,7 @@ def compile_format(text: str) -> DateFormat:
     for i, token in enumerate(tokens):
         open_end = token.part is Part.FRACTION and tokens[i + 1 :] in ([], [_UTC])
         widths = _any_width(token.widths[0]) if open_end else token.widths
+        # Every width of a token makes its own layouts: D.MM.YYYY has one with D and one with DD.
         layouts = [_extend(layout, token, width) for layout in layouts for width in widths]
     return DateFormat(text, tuple(layouts))
 
@@ -143,7 +178,7 @@ def _scan(text: str) -> Iterator[_Token]:
         if match is None and text[at] != "T" and text[at:] != "Z":
             raise OptionError(
                 f"date format {text!r} is not understood at {text[at:]!r}",
-                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; all but capitals and digits is literal, and so is a Z at the end",
+                hint="Tokens: YYYY YY MM M MMM DD D HH MI SS FFF; everything else except capitals and digits is literal, and so is a Z at the end",
             )
         word = match.group() if match else text[at]
         at += len(word)
@@ -180,7 +215,7 @@ def _check(tokens: list[_Token], text: str) -> None:
         raise OptionError(f"date format {text!r} has no part of a date")
     for part, same in groupby(sorted(parts, key=lambda p: p.value)):
         if len(list(same)) > 1:
-            raise OptionError(f"date format {text!r} gives the {part.value} twice")
+            raise OptionError(f"date format {text!r} has the {part.value} twice")
     for this, following in pairwise(tokens):
         literal_digit = following.literal[:1].isdigit()
         if len(this.widths) > 1 and (following.part is not None or literal_digit):
@@ -260,34 +295,7 @@ def _db2() -> DateFormat:
 DB2_FORMAT: Final = _db2()
 
 
-__all__ = [
-    "DEFAULT_FORMAT",
-    "DateFormat",
-    "compile_format",
-    "iso_to_timestamp",
-    "parse_datetimes",
-    "parse_timestamps",
-]
-
-
-# Assumed, since the documentation leaves it open (capture properties §4.1, §13.6 and §13.11): these
-# constants, and that a missing year, month or day is that of 1970-01-01 (see the kernel).
-COMMIT_ZONE: Final = "UTC"  # commit times without a zone
-# A time without a format has the form of JMSTimestamp: milliseconds since 1970, in 10 to 17 digits.
-EPOCH_DIGITS: Final = (10, 17)
-UNFORMATTED: Final = (
-    "Without a format of its own a date is year, month and day, and may have a time"
-)
-FINE_HINT: Final = "Timestamps hold microseconds. times=text reads the date times of a table as text with all their digits"
-_LAST_MILLISECOND: Final = 253_402_300_799_999  # 9999-12-31 23:59:59.999
-
-# A value of one of these lengths ends with a complete part: year, month, day, hour, minute, second.
-_WHOLE_WIDTHS: Final[tuple[int, ...]] = (4, 7, 10, 13, 16, 19, *range(21, 30))
-TO_HOUR: Final = len("YYYY-MM-DD HH")
 _PARTS: Final = {part: number for number, part in enumerate(Part)}
-_MONTHS: Final = b"JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC"
-_NO_TIMES: Final = np.zeros(0, np.int64)
-_NO_TEXT: Final = np.zeros(0, np.uint8)
 
 
 def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.StringArray:
@@ -310,7 +318,7 @@ def parse_datetimes(values: pa.StringArray, fmt: DateFormat, width: int) -> pa.S
 
 def iso_width(width: int) -> int:
     """Return the number of characters of ISO text that a datetime column of an external length holds."""
-    fitting = [whole for whole in _WHOLE_WIDTHS if whole <= width]
+    fitting = [complete_width for complete_width in _WHOLE_WIDTHS if complete_width <= width]
     if not fitting:
         raise OptionError(f"a datetime column cannot be {width} characters wide")
     return fitting[-1]
@@ -361,6 +369,7 @@ def _read(values: pa.StringArray, fmt: DateFormat, size: int, micros: Longs, iso
         hint = UNFORMATTED if fmt is DEFAULT_FORMAT else _configure(fmt)
         error = row_error(_wrong(fmt), values, row, hint)
         error.alike, at = [], 0
+        # Continue after each bad row to find all of them.
         while row >= 0:
             error.alike.append(at + row)
             at += row + 1
@@ -390,8 +399,8 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
         several = [row for row in layout.literals if len(row[1]) > 1]
         single = [row for row in layout.literals if len(row[1]) == 1]
         literals += [(at, *(allowed * 3)[:3]) for at, allowed in several + single]
-        places = {field.part: field.start for field in layout.fields}
-        starts = (places.get(part, -1) for part in list(Part)[:6])
+        start_of = {field.part: field.start for field in layout.fields}
+        starts = (start_of.get(part, -1) for part in list(Part)[:6])
         ends = (before[0], len(fields), before[1], len(literals), before[1] + len(several))
         layouts.append((layout.length, *ends, *starts))
     rows = [np.array(table, np.int64).ravel() for table in (layouts, fields, literals)]
@@ -401,15 +410,16 @@ def _tables(fmt: DateFormat) -> tuple[Longs, Longs, Longs, Words, Octets]:
 
 def _shape(layout: Layout) -> Octets:
     """Return the bytes of a layout's shape, or zeros if its parts are not pairs of digits."""
+    # For "HH:MI": mask F0 F0 FF F0 F0, the expected bytes under it 30 30 3A 30 30, and digits F0 F0 00 F0 F0.
     mask, left, digits = shape = np.zeros((3, date_kernels.SHAPED), np.uint8)
     if layout.length > date_kernels.SHAPED or not all(map(_is_pairs, layout.fields)):
         return shape.ravel()
     for part in layout.fields:
         within = slice(part.start, part.start + part.width)
         mask[within], left[within], digits[within] = 0xF0, 0x30, 0xF0
-    for place, allowed in layout.literals:
+    for at, allowed in layout.literals:
         if len(allowed) == 1:
-            mask[place], left[place] = 0xFF, allowed[0]
+            mask[at], left[at] = 0xFF, allowed[0]
     return shape.ravel()
 
 
@@ -442,11 +452,6 @@ def iso_to_timestamp(values: pa.StringArray, width: int) -> pa.Array:
     return over_nulls(convert, values)
 
 
-DB2: Final = b"-..."  # YYYY-MM-DD-HH.MM.SS.ffffff
-ISO: Final = b" ::."
-ISO_T: Final = b"T::."
-
-
 def format_times(micros: Longs, marks: bytes = ISO, *, trimmed: bool = False) -> pa.StringArray:
     """Format microseconds since 1970 as text of 26 characters. With ``trimmed``, complete seconds have 19.
 
@@ -476,8 +481,8 @@ def with_marks(values: pa.StringArray, marks: bytes) -> pa.StringArray:
     offsets, data = text_view(values)
     changed = data[offsets[0] : offsets[-1]].copy()
     lengths, starts = np.diff(offsets), offsets[:-1] - offsets[0]
-    for place, mark in zip((10, 13, 16), marks, strict=False):
-        changed[starts[lengths > place] + place] = mark
+    for at, mark in zip((10, 13, 16), marks, strict=False):
+        changed[starts[lengths > at] + at] = mark
     valid = values.is_valid().to_numpy(zero_copy_only=False) if values.null_count else None
     return column(offsets - offsets[0], changed, NO_NULLS if valid is None else ~valid, text=True)
 

@@ -152,6 +152,7 @@ def read_text(data: bytes) -> DefgenText:
     capture properties §9.1: "`*` in column 1 = comment, except that the first line carries version
     and encoding". Files before 11.2 have no such line and are read as UTF-8.
     """
+    # The encoding is named in the first line, which must be decoded before it is known.
     opening = next((codec for mark, codec in _OPENINGS if data.startswith(mark)), None)
     first = data[:_LONGEST_LINE_ONE].decode(opening or "latin-1", "replace")
     line_one = first.split("\n", 1)[0].rstrip("\r")
@@ -187,6 +188,7 @@ def _decode(data: bytes, codec: str) -> str:
     try:
         return data.decode(codec)
     except UnicodeError as error:
+        # UnicodeError without an offset exists too, for example from a missing byte order mark.
         start = getattr(error, "start", 0)
         begin = data.rfind(b"\n", 0, start) + 1
         where = Where(
@@ -269,6 +271,7 @@ def read_column(words: Sequence[Word], codec: str) -> Column:
         label = f"{attribute.label} (attribute {attribute.position})"
         value = number(word, label, codec, attribute.least, attribute.greatest)
         values[attribute.field] = bool(value) if attribute.field in _FLAGS else value
+    # A code that is not in the table would be decoded wrongly.
     if values["data_type"] not in TYPES:
         raise (
             words[1]

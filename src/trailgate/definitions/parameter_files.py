@@ -83,6 +83,7 @@ class Statement:
             match = _CLAUSE.match(text, at)
             if match is None:
                 raise self.error(f"expected an option, found {text[at:].strip()!r}")
+            # A clause with parentheses ends at the closing one, any other at the next comma.
             begin, at, argument = match.start(1), match.end(), None
             if text[at : at + 1] == "(":
                 close = _closing(text, at)
@@ -121,6 +122,7 @@ def _statements(lines: Iterable[Line]) -> Iterator[Statement]:
         if not line or _is_comment(line, inside=current is not None):
             continue
         current = Statement(number, line, source) if current is None else current.join(line)
+        # A line may contain the end of a statement and the start of the next.
         while current is not None and (end := current.end) is not None:
             yield replace(current, text=current.text[:end])
             rest = current.text[end:].strip()

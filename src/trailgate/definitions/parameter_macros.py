@@ -157,6 +157,8 @@ class _Lines:
                 continue
             name = match[1].upper()
             macro = self.macros.get(name)
+            # An unknown #word is only an error if it looks like a call or starts the line;
+            # elsewhere it may be a name.
             if macro is None:
                 if match[2] or not done.strip():
                     hint = did_you_mean(name, self.macros) or "A macro is defined before its use"
@@ -185,6 +187,7 @@ class _Lines:
         if not values:
             return macro.body
         known: Mapping[str, str] = dict(zip(macro.parameters, values, strict=True))
+        # Longer names first, so that #ab is not replaced as #a followed by b.
         names = "|".join(re.escape(one) for one in sorted(known, key=len, reverse=True))
         sought = re.compile(rf"{_QUOTED}|({names})(?!\w)", re.IGNORECASE)
         return sought.sub(lambda one: known[one[1].upper()] if one[1] else one[0], macro.body)

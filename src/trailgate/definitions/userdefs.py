@@ -100,6 +100,7 @@ def _sort_in(entry: PropertyLine, layouts: Mapping[Parts, _Layout], prefix: str)
         table, known = _join(parts[:-1]), [layout.name for layout in layouts.values()]
         hint = did_you_mean(table, known) or f"Name it in {prefix}{_TABLES}"
         raise _error(f"table {table} is not listed in {prefix}{_TABLES}", entry, hint)
+    # In quotes, "columns" is a column of that name.
     if written[-1].casefold() == _COLUMNS:  # in quotes it is a column of that name
         layout.columns = entry
         return

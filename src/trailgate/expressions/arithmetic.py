@@ -49,11 +49,12 @@ def _decimals(value: Value, rows: int) -> pa.Array:
     try:
         text = check_number_text(text)
         _check_digits(text, "a number")
+        # The scale is the number of characters after the point, or 0 without one.
         points = pc.find_substring(text, ".")
-        places = pc.if_else(
+        fraction_lengths = pc.if_else(
             pc.less(points, 0), 0, pc.subtract(pc.utf8_length(text), pc.add(points, 1))
         )
-        scale = pc.max(places).as_py() or 0
+        scale = pc.max(fraction_lengths).as_py() or 0
         return exact_decimals(text, pa.decimal128(2 * DIGITS, scale))
     except DecodeError as error:
         raise OptionError(f"{error.problem}: {error.where.text or ''}".rstrip(": ")) from None
@@ -76,13 +77,14 @@ def _product(one: pa.Array, other: pa.Array) -> pa.Array:
 def _remainder(one: pa.Array, other: pa.Array) -> pa.Array:
     """Return the remainders of integers, with the sign of the first operand."""
     try:
-        whole = [part.cast(_WHOLE).cast(pa.int64()) for part in (one, other)]
+        integers = [part.cast(_WHOLE).cast(pa.int64()) for part in (one, other)]
     except pa.ArrowInvalid:
         raise OptionError("a remainder needs two integers") from None
-    if pc.any(pc.equal(whole[1], 0), min_count=0).as_py():
+    if pc.any(pc.equal(integers[1], 0), min_count=0).as_py():
         raise OptionError("remainder of a division by 0")
-    nulls = np.asarray(pc.or_(*(pc.is_null(part) for part in whole)))
-    values = (part.fill_null(1).to_numpy() for part in whole)
+    # NULL operands are replaced by 1, and masked in the result.
+    nulls = np.asarray(pc.or_(*(pc.is_null(part) for part in integers)))
+    values = (part.fill_null(1).to_numpy() for part in integers)
     return pa.array(np.fmod(*values), mask=nulls).cast(pa.decimal128(19, 0))
 
 

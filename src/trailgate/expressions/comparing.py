@@ -107,6 +107,7 @@ _LITERALS: Final[Mapping[Kind, Callable[[str, Value], Value]]] = MappingProxyTyp
 
 def _strings(left: Value, right: Value) -> Pair:
     """Return both as text. If a column is fixed-length, trailing blanks do not count."""
+    # CHAR columns are padded, so 'AB' equals 'AB   '.
     fixed = any(v.column is not None and v.column.type_row.fixed for v in (left, right))
     if not fixed:
         return left.data, right.data
@@ -146,6 +147,7 @@ def _numbers(left: Value, right: Value) -> Pair:
 
     This is a column's own type if a constant fits it, else the wide decimal.
     """
+    # A constant that fits the column's type is converted, which avoids converting the column.
     for constant, other, swapped in ((right, left, False), (left, right, True)):
         if isinstance(constant.data, pa.Scalar) and not pa.types.is_string(other.data.type):
             fitted = _fit(constant, other.data.type)
@@ -164,6 +166,7 @@ def _decimal(value: Value) -> Decimal | None:
     number = Decimal(plain)
     if not number:
         return Decimal(0)
+    # Too many digits on either side of the point for WIDE.
     exponent = number.as_tuple().exponent
     if number.adjusted() >= MOST_DIGITS or not isinstance(exponent, int) or exponent < -MOST_DIGITS:
         raise OptionError(f"{plain} has more than {MOST_DIGITS} digits on a side of its point")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -27,12 +28,13 @@ MONTHS: Final = ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", 
 WEEKDAYS: Final = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"]
 REFUSED: Final = ("JTSLCT", "JTSGMT", "JTS", "TTS", "PHAMIS", "STRATUS", "CDATE")
 _NAMES: Final = re.compile(
-    rf"{'|'.join(REFUSED)}|JUL|YYYY|YY|CC|MMM|MM|MI|DDD|DD|DOW[01A]|HH|SS|F{{1,6}}|.", re.DOTALL
+    rf"{'|'.join(REFUSED)}|JUL|YYYY|YY|CC|MMM|MM|MI|DDD|DD|DOW[01A]|HH|SS|F+|.", re.DOTALL
 )
 CENTURY: Final = 50  # the first two-digit year of the twentieth century
 JULIAN_EPOCH: Final = 2440588  # the Julian day of 1970-01-01
 THURSDAY: Final = 4  # the weekday of 1970-01-01, where Sunday is 0
 DAY: Final = 86_400  # seconds
+MICROSECONDS: Final = 6  # digits
 # The format that @DATEDIFF reads, by Oracle's reference (docs.oracle.com, GoldenGate 26, @DATEDIFF).
 # Columns have further digits, which must be zeros.
 FORM: Final = "YYYY-MM-DD[ HH:MI[:SS]]"
@@ -61,6 +63,9 @@ def parse_descriptor(text: str, *, is_input: bool) -> tuple[Part, ...]:
             raise OptionError(
                 f"@DATE can write {word} but not read it, as it does not determine a date"
             )
+        if word[0] == "F" and len(word) > MICROSECONDS:
+            hint = f"F to {'F' * MICROSECONDS} are digits of a second, and @STREXT takes the first characters of a value with more"
+            raise OptionError(f"@DATE does not support {len(word)} digits of a second", hint=hint)
         is_name = len(word) > 1 or word == "F"
         result.append(Part(("F" if word[0] == "F" else word) if is_name else "", word))
     names = [part.name for part in result if part.name]
@@ -94,20 +99,40 @@ def read_parts(parts: Sequence[Part], text: pa.Array) -> tuple[Parts, np.ndarray
             )
         else:
             ok = pc.fill_null(pc.match_substring_regex(piece, r"^[0-9]+$"), True)
+            # Rows that do not match get "1", so that the cast works; they are refused below.
             digits = pc.if_else(pc.and_(ok, pc.is_valid(piece)), piece, "1")
             digits_read = digits.cast(pa.int64()).to_numpy(zero_copy_only=False)
             numbers_by_part[part.name] = (
                 digits_read * 10 ** (6 - len(part.text)) if part.name == "F" else digits_read
             )
         wrong = pc.or_(wrong, pc.fill_null(pc.invert(ok), False))
-    _refuse(wrong, text, "".join(part.text for part in parts))
+    _refuse(wrong, text, "".join(part.text for part in parts), partial(_length_hint, parts))
     return numbers_by_part, np.asarray(pc.is_null(text))
 
 
-def _refuse(wrong: pa.Array, text: pa.Array, descriptor: str) -> None:
+def _length_hint(parts: Sequence[Part], value: str) -> str:
+    """Return what to do about a value that is longer than what a descriptor reads, or shorter by digits of a second."""
+    width, form = sum(part.width for part in parts), "".join(part.text for part in parts)
+    rest = value[width:]
+    if re.fullmatch(r"\.[0-9]+", rest) and len(rest) <= MICROSECONDS + 1:
+        return f"{form}.{'F' * (len(rest) - 1)} reads its fraction of a second, and @STREXT (..., 1, {width}) leaves it out"
+    if rest:
+        return f"@STREXT (..., 1, {width}) takes as much of it as {form} reads"
+    if len(value) < width and any(part.name == "F" for part in parts):
+        return "As many F as the value has digits of a second read these"
+    return ""
+
+
+def _no_hint(_: str) -> str:
+    return ""
+
+
+def _refuse(
+    wrong: pa.Array, text: pa.Array, descriptor: str, hint: Callable[[str], str] = _no_hint
+) -> None:
     if pc.any(wrong, min_count=0).as_py():
-        row = int(np.argmax(np.asarray(wrong)))
-        raise OptionError(f"{text[row].as_py()!r} is not {descriptor}")
+        value = text[int(np.argmax(np.asarray(wrong)))].as_py()
+        raise OptionError(f"{value!r} is not {descriptor}", hint=hint(value))
 
 
 def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
@@ -125,6 +150,7 @@ def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
             year = parts["YY"] + 100 * century
     if year is None or not ("DDD" in parts or {"MM", "DD"} <= parts.keys()):
         return None
+    # numpy counts years, months and days since 1970.
     begin = (year - 1970).astype("datetime64[Y]")
     if "DDD" in parts:
         days = begin.astype("datetime64[D]") + (parts["DDD"] - 1)
@@ -132,6 +158,7 @@ def days_of(parts: Parts, shown: pa.Array) -> Longs | None:
     else:
         month = begin.astype("datetime64[M]") + (parts["MM"] - 1)
         days = month.astype("datetime64[D]") + (parts["DD"] - 1)
+        # Month 13 would be in the next year, and day 31 of a short month in the next month.
         wrong = (month.astype("datetime64[Y]") != begin) | (days.astype("datetime64[M]") != month)
     nulls = np.asarray(pc.is_null(shown))
     _refuse(pa.array(wrong & ~nulls), shown, "a day")
@@ -236,7 +263,7 @@ def check_date(call: Call, text: str) -> None:
         try:
             parse_descriptor(node.text, is_input=number > 0)
         except OptionError as error:
-            raise expression_error(error.problem, text, node.at) from None
+            raise expression_error(error.problem, text, node.at, error.hint) from None
 
 
 def date_difference(scope: Scope, call: Call) -> Value:
@@ -254,6 +281,7 @@ def date_difference(scope: Scope, call: Call) -> Value:
     days, seconds = second - first, (second - first) * DAY + end - start
     nulls = no_first | no_second
     if unit.text.upper() == "DD":
+        # The difference of the dates must not depend on the times of day.
         wrong = (days != np.trunc(seconds / DAY)) & ~nulls
         if wrong.any():
             raise OptionError(

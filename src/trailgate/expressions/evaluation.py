@@ -144,6 +144,7 @@ class _Scope:
             hint = missing.hint or double_quotes_hint(self.text, node.at)
             raise self.error(f"no column {node.name}", node, hint) from None
         column = table.columns[index]
+        # Dates with time zones cannot be compared by their text.
         kind = Kind.OTHER if column.zoned else KINDS.get(column.family, Kind.OTHER)
         state = self.state(node, index)
         rows = len(self.block)
@@ -157,6 +158,7 @@ class _Scope:
             return image_of(before, after, ~before.is_missing(len(self.block)))
         if node.image is not None:
             return before if node.image == "BEFORE" else after
+        # A delete has only a before image, all others have an after image.
         return image_of(before, after, self.block.op_type == DELETE)
 
     def not_zero(self, node: Node) -> Verdicts:

@@ -147,6 +147,7 @@ def _compare(scope: Scope, call: Call) -> Value:
         strings = [
             Value(pc.utf8_slice_codeunits(t.text(), 0, size), Kind.TEXT) for t in strings[:2]
         ]
+    # True and false are 1 and 0: after minus before is -1, 0 or 1.
     before, after = (compare_values(sign, strings[0], strings[1]) for sign in ("<", ">"))
     number = pc.subtract(pc.cast(after, pa.int8()), pc.cast(before, pa.int8()))
     return number_value(number, *values)
@@ -213,6 +214,7 @@ def _range(scope: Scope, call: Call) -> Value:
     rows = len(scope.block)
     parts = [_column(pc.fill_null(key_text(value), NULL_KEY), rows) for value in values]
     joined = pc.binary_join_element_wise(*parts, SEPARATOR)
+    # The hash only depends on the text, so a row is always in the same range.
     offsets, data = text_view(joined)
     hashes = np.empty(rows, np.int64)
     hash_strings(data, offsets, hashes)
@@ -326,6 +328,7 @@ def _choose(scope: Scope, pairs: Sequence[tuple[Verdicts, Node]], default: Node 
         true = verdicts.true_rows
         data = pc.if_else(pa.array(true), value.text(), data)
         missing = np.where(true, _missing(value, rows), missing) | verdicts.undecided_rows
+    # The result is a number only if all possible values are.
     kinds = {value.kind for value in (*values, *([last] if default is not None else ()))}
     return Value(data, Kind.NUMBER if kinds == {Kind.NUMBER} else Kind.TEXT, missing)
 

@@ -154,6 +154,7 @@ class _Parser:
         while self.next.is_sign(*signs):
             sign = self.take()
             right = part()
+            # A comparison in parentheses is a condition, with which one cannot compute.
             for side in (left, right):
                 if isinstance(side, CONDITIONS):
                     problem = "a condition is not a number"
@@ -183,6 +184,7 @@ class _Parser:
 
     def name(self, token: Token) -> Node:
         word = token.text.upper()
+        # Only BEFORE.COLUMN and AFTER.COLUMN are qualified names here.
         if self.next.is_sign("."):
             self.take()
             named = self.take()

@@ -247,6 +247,7 @@ class TableSelection:
         taken, undecided = np.zeros(rows, bool), np.zeros(rows, bool)
         for rule in self.statements:
             selection = self._of_rule(block, rule)
+            # Rows about which no earlier statement has decided.
             free = ~(taken | undecided)
             taken |= free & selection.selected
             undecided |= free & selection.undecided
@@ -364,6 +365,7 @@ def _maps(names: list[str], values: Iterable[pa.Array]) -> pa.MapArray:
     offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(count)
     if items.null_count:
         valid: Mask = np.asarray(items.is_valid())
+        # Removing NULL entries moves the offsets down by the number of removed entries before them.
         ends = np.concatenate([[0], np.cumsum(valid)])
         offsets = ends[offsets].astype(np.int32)
         keys, items = keys.filter(pa.array(valid)), items.drop_null()
@@ -411,6 +413,7 @@ def find_excluded(
         if names_excluded and values is not None:
             known = pa.array([one.lower() for one in names_excluded], pa.string())
             codes = np.asarray(pc.is_in(pc.utf8_lower(values), value_set=known)).astype(np.int64)
+            # An empty or NULL name is unknown: -1.
             codes[np.asarray(pc.equal(pc.binary_length(values), 0).fill_null(True))] = -1
             excluded = (
                 codes

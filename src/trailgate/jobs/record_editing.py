@@ -138,6 +138,7 @@ class RecordEditor:
         for item, assignment in self.targets:
             columns[item.name] = self._set(decoded, item, assignment)
         edited = self._encoder.encode(columns)
+        # A longer record means that a field was written after the record's end.
         longer = edited.ends - edited.starts != records.ends - records.starts
         if longer.any():
             where = Where(record=int(np.argmax(longer)) + 1)
@@ -186,6 +187,7 @@ def _column(name: str, kind: pa.DataType) -> Column:
         return Column(name, 134, 8)
     if pa.types.is_floating(kind):
         return Column(name, 142 if kind.bit_width == 32 else 143, kind.bit_width // 8)
+    # Type codes of definitions: 134 is a 64-bit integer, 142 and 143 are floats, 64 is text.
     code, sub_type = (
         NUMBER if pa.types.is_decimal(kind) else HEX if pa.types.is_binary(kind) else TEXT
     )
@@ -260,6 +262,7 @@ class FileEditor:
                 for chunk in read_record_split(split, self._framing):
                     if not len(chunk.starts):
                         continue
+                    # Bytes between chunks, such as a file's header, are copied unchanged.
                     _copy(source, at, chunk.base, to)
                     records = records_at(
                         chunk.data, chunk.starts, chunk.ends, first=chunk.first, base=chunk.base
@@ -315,6 +318,7 @@ class FileEditor:
         except DecodeError as error:
             raise EncodeError(f"the records do not fit the framing: {error.problem}") from None
         found_again = np.isin(records.starts, frames.starts) & np.isin(records.ends, frames.ends)
+        # Also count the records between the first and last one: a new delimiter would add one.
         between = (frames.starts >= records.starts[0]) & (frames.starts <= records.starts[-1])
         if not found_again.all() or between.sum() != len(records):
             row = int(np.argmin(found_again)) if not found_again.all() else 0

@@ -175,6 +175,7 @@ class CopybookOptions:
         # The length of fixed records includes trailing bytes, so these are dropped by default. Lines are
         # usually written without trailing blanks, so short ones are padded by default.
         fixed, line = (given["record_format"] is kind for kind in (FrameKind.FIXED, FrameKind.LINE))
+        # Defaults depend on the record format, so they are chosen here and not in the option table.
         records = RecordOptions(
             values,
             shape=given["shape"] or shape,
@@ -212,6 +213,7 @@ class CopybookOptions:
             # A record's parent precedes it in the file, so one task must read the complete file.
             kinds, split_bytes = replace(kinds, parents=dict(given["parents"])), WHOLE_FILE
         check_formats(given, OPTIONS)
+        # The header and trailer records are already removed from ``layouts``.
         framing = framing_of(given, layouts, values)
         chosen = cls(layouts, record, kinds, records, framing, split_bytes, given["segment"])
         chosen = replace(chosen, search=given["split_search"], partitions=given["partitions"])

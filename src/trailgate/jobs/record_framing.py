@@ -89,6 +89,7 @@ def without_ends(
         if given[records] or given[size]:
             problem = f"{name} cannot be combined with options that skip records or bytes"
             raise OptionError(problem, hint="Omit one of them")
+        # A header of fixed-length records may have a different length, so it is skipped as bytes.
         if given["record_format"] is FrameKind.FIXED and given["record_length"] is None:
             changed[size] = layout.size
         else:

@@ -109,6 +109,8 @@ class Findings:
             bad |= fault.rows
             rows = np.flatnonzero(fault.rows)
             reasons = _reasons(part.records, fault, rows)
+            # ``rows`` are the records in which the field is bad, ``reasons`` their reasons, in the
+            # same order.
             for number in np.unique(reasons).tolist():
                 rows_of_reason = rows[reasons == number]
                 self._count(part, fault, _WHY[number].value, rows_of_reason)
@@ -252,6 +254,7 @@ def verify_splits(
     for split in splits:
         tally.clear()
         findings = Findings(job.places)
+        # Count from 0 if the number is unknown; ``join`` adds the number of earlier records.
         known = replace(split, first=split.first or 0)
         try:
             for records in decoder.whole(records_of_split(known, job.options, tally)):
@@ -289,6 +292,7 @@ def join_findings(job: VerifyJob, findings: Iterable[Findings]) -> RecordsReport
             one = next(rest)
             if broken is not None:
                 continue
+            # Numbers of such a split count from its own first record.
             is_own = split.first is None and split.start > split.file.begin
             relative = is_own and job.options.framing.kind is not FrameKind.FIXED
             before = end if relative else 0

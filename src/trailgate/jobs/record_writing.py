@@ -183,6 +183,7 @@ def write_to(
     encoder, framing, blocks = options.encoder(), options.records.framing, options.blocks
     written, pending = 0, NO_RECORDS  # pending: the records of the last block, which has room
     file.write(header_of(framing))
+    # None at the end flushes the last block.
     for batch in chain(gather_objects(batches), [None]):
         at = written
         try:
@@ -230,6 +231,7 @@ def new_file(path: Address) -> Iterator[IO[bytes]]:
             raise StorageError("the file already exists", where=Where(source=str(path)))
         stream = store.open_output_stream(path_in_store + _UNFINISHED)
     try:
+        # The file gets its real name only after the caller's block has succeeded.
         with stream as file:
             yield file
         with _storage_errors(path):
@@ -292,6 +294,7 @@ def batches_of(given: Any) -> Iterator[pa.RecordBatch]:
 
 
 def _checked_batches(given: Iterable[Any]) -> Iterator[pa.RecordBatch]:
+    # Elements are checked one by one, since the iterable may be a generator.
     for number, batch in enumerate(given, 1):
         if isinstance(batch, pa.Table):
             yield from batch.to_batches()

@@ -55,10 +55,19 @@ ROW: Final = "row"
 NO_NUMBER: Final = -1
 SEVERAL: Final = 0  # instead of a digest: the message has more than one operation
 _ONCE_OR_TWICE: Final = (
-    "event_publishing.content=row takes both as rows of the transaction; with content=transaction the second one is a "
-    "repeated message, and dropped"
+    "With event_publishing.content=row both are rows of the transaction; with content=transaction the second one is a "
+    "repeated message, and is skipped"
 )
-_DISORDER: Final = "One that comes again begins with the number that it began with before. Are the messages in their order?"
+_DISORDER: Final = "A redelivered transaction begins with the same message number as before. Are the messages in order?"
+
+
+NO_TEXT: Final = pa.array([], pa.string())
+
+# Separates the ordered part of a transaction's sequence id from the transaction's own id.
+POINT: Final = "."
+ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
+INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one before has ended"
+_LOST: Final = "Was a message lost, or published again after a restart?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +109,13 @@ class LastMessage:
     began: int
 
 
-def last_message(borders: Borders, opens: Mask, began: int) -> LastMessage:
+def last_message(boundaries: Borders, opens: Mask, began: int) -> LastMessage:
     """Return the last message, to which the next batch is compared."""
-    row = int(borders.rows[-1])
-    return LastMessage(int(borders.numbers[-1]), int(borders.digests[-1]), bool(opens[row]), began)
+    # The last element of `rows` is the batch's last operation.
+    row = int(boundaries.rows[-1])
+    return LastMessage(
+        int(boundaries.numbers[-1]), int(boundaries.digests[-1]), bool(opens[row]), began
+    )
 
 
 def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
@@ -139,9 +151,6 @@ def begins_again(content: str, before: LastMessage, after: LastMessage) -> bool:
     return True
 
 
-NO_TEXT: Final = pa.array([], pa.string())
-
-
 @dataclass(frozen=True, slots=True)
 class RawOperations:
     """Operations before they are grouped into transactions. Arrays have one element per operation.
@@ -167,7 +176,7 @@ class RawOperations:
     notes: frozenset[str] = frozenset()
     by_id: bool = False
     segments: Longs | None = None
-    borders: Borders | None = None
+    boundaries: Borders | None = None
 
     @staticmethod
     def join(
@@ -183,9 +192,9 @@ class RawOperations:
             none = np.zeros(0, np.int64)
             marked = np.zeros(0, np.uint8) if indicated else None
             return RawOperations((), none, marked, NO_TEXT, NO_TEXT, True, by_id=by_id)
-        blocks, before, borders = [], 0, []
+        blocks, before, boundaries = [], 0, []
         for raw in parts:
-            borders += [] if raw.borders is None else [(raw.borders, before)]
+            boundaries += [] if raw.boundaries is None else [(raw.boundaries, before)]
             blocks += [replace(b, order=b.order + before) for b in raw.blocks]
             before += len(raw.message)
         marks = [raw.tx_ind for raw in parts if raw.tx_ind is not None]
@@ -202,7 +211,7 @@ class RawOperations:
             frozenset().union(*(raw.notes for raw in parts)),
             parts[0].by_id,
             np.concatenate(segments) if segments else None,
-            Borders.join(borders) if borders else None,
+            Borders.join(boundaries) if boundaries else None,
         )
 
 
@@ -230,6 +239,8 @@ class UnitMarks:
 
     def is_broken(self, bad: Iterable[int], *, before: bool) -> bool:
         """Return whether the last unit is broken: one of its messages is `bad`, or it was broken `before`."""
+        # Example: starts [1, 0, 1] gives the units [1, 1, 2]; messages before the first start are
+        # in unit 0.
         unit = self.numbers
         last = int(unit[-1]) if len(unit) else 0
         return (last == 0 and before) or any(m >= 0 and unit[m] == last for m in bad)
@@ -290,12 +301,6 @@ def unit_marks(  # noqa: PLR0913  columns
     open_after = np.where(of < 0, is_open, open_after[of])
     starts = opened | ~np.append(is_open, open_after)[:-1]
     return UnitMarks(opened, starts, not np.append(is_open, open_after)[-1])
-
-
-# Separates the ordered part of a transaction's sequence id from the transaction's own id.
-POINT: Final = "."
-ONE_MESSAGE: Final = "One message is one transaction unless an indicator (txind) marks where transactions begin and end"
-INTERLEAVED: Final = "Transactions must be contiguous: each begins after the one before has ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,6 +391,8 @@ def chain(
         # True for the first operation of each message. The slices with `[: len(...)]` cut the
         # arrays to length 0 if there are no operations.
         new = np.append(True, raw.message[1:] != raw.message[:-1])[: len(raw.message)]
+        # Every message is a complete transaction: its first operation begins it, its last one ends
+        # it.
         letters = indicators(new, np.append(new[1:], True)[: len(new)])
         followed = follow(indicator_marks(letters))
         every = np.ones(messages, bool)
@@ -414,6 +421,7 @@ def check_lengths(
     if not len(raw.message):
         return length
     if raw.by_id and not operation_ids:
+        # Fast path: one kernel call checks that every id has a point at this width.
         width = raw.seq_id[0].as_py().find(POINT) if length is None else length
         if width >= 0 and starts_before(raw.seq_id, width, POINT) < 0:
             return int(width)
@@ -423,8 +431,8 @@ def check_lengths(
     length = int(lengths[0]) if length is None else length
     for i in np.flatnonzero(lengths != length).tolist():
         error = TransactionError(
-            f"sequence id {raw.seq_id[i].as_py()} has not the {length} characters of those before",
-            hint="seqid must have a fixed length, so that text order is its order",
+            f"sequence id {raw.seq_id[i].as_py()} has {lengths[i]} characters, but those before have {length}",
+            hint="seqid must have a fixed length, because ids are compared as text",
         )
         note(bad, int(raw.message[i]), error)
     return length
@@ -521,6 +529,7 @@ def _check_bounds(
     since = np.full(len(unit) + 1, len(unit_of))  # by unit: its first wrong operation
     since[unit_of[rows[::-1]]] = rows[::-1]
     wrong = np.arange(len(unit_of)) >= since[unit_of]
+    # Unit 0 is broken already, so its contradictions mean nothing.
     if state.broken:
         wrong &= unit_of != 0
     for i in np.flatnonzero(wrong).tolist():
@@ -542,6 +551,7 @@ def of_first(values: pa.Array, opens: Mask, before: str | None) -> pa.Array:
         # In most batches all values of a transaction are equal: then no copy is needed.
         alike = not values.null_count and first_other(values, begin) < 0
         return values if alike else take_text(values, begin)
+    # Rows of the transaction that was open before have begin -1: take null, then fill in its value.
     taken = values.take(pa.array(begin, mask=begin < 0))
     return taken if before is None else pc.fill_null(taken, before)
 
@@ -551,6 +561,7 @@ def _check_members(raw: RawOperations, tx_id: pa.Array, bad: dict[int, Problem])
     if raw.tx_ids_generated is True or raw.tx_id is tx_id:
         return
     hint = INTERLEAVED if raw.tx_ind is not None else ONE_MESSAGE
+    # A null id has nothing to compare. Generated ids differ by construction and are ignored.
     differs = ~np.asarray(pc.fill_null(pc.equal(raw.tx_id, tx_id), True))
     differs &= ~np.asarray(raw.tx_ids_generated)
     for i in np.flatnonzero(differs).tolist():
@@ -577,7 +588,7 @@ def _check_contiguous(raw: RawOperations, opens: Mask, bad: dict[int, Problem]) 
     written = np.broadcast_to(~np.asarray(raw.tx_ids_generated), opens.shape)[begun]
     for i in np.sort(begun[after[again & written[after]]]).tolist():
         error = TransactionError(
-            f"transaction {raw.tx_id[i].as_py()} comes again after another one", hint=INTERLEAVED
+            f"transaction {raw.tx_id[i].as_py()} continues after another one", hint=INTERLEAVED
         )
         note(bad, int(raw.message[i]), error)
 
@@ -595,7 +606,7 @@ def _check_ends(
         if state.broken and (not row or unit[before] == 0):
             continue
         own = raw.tx_id[row - 1].as_py() if row else state.tx_id
-        problem = f"transaction {own} has not ended where the next one begins"
+        problem = f"transaction {own} has not ended when the next one begins"
         note(bad, before, TransactionError(problem, hint=INTERLEAVED))
 
 
@@ -617,9 +628,6 @@ def _open_after(
     return replace(state, tx_id=tx_id[-1].as_py(), csn=csn[-1].as_py(), broken=False)
 
 
-_LOST: Final = "Was a message lost, or published again after a restart?"
-
-
 def check_segments(
     raw: RawOperations,
     opens: Mask,
@@ -637,9 +645,12 @@ def check_segments(
         return 0 if len(unreadable) else state.segment
     before = np.append(state.segment, segments[:-1])
     ended = _ends(raw.tx_ind, len(segments))
+    # Whether a transaction with segments is open before each row.
     open_before = np.append(state.segment > 0, ~ended[:-1]) & (before > 0)
     first = np.append(True, message[1:] != message[:-1])
     expected = np.where(opens, 1, before + 1)
+    # Checked only at the first operation of a message: a new transaction begins with segment 1,
+    # others follow the segment before. A segment of 0 is not numbered.
     wrong = first & (segments > 0) & (segments != expected) & (opens | (before > 0))
     unended = first & opens & open_before
     last = np.append(-1, message[:-1])
@@ -658,7 +669,7 @@ def check_segments(
 
 def not_ended() -> TransactionError:
     """Return the error of a transaction whose last segment is missing when the next transaction begins."""
-    problem = "the transaction before has not ended where the next one begins"
+    problem = "the previous transaction has not ended when the next one begins"
     return TransactionError(problem, hint=_LOST)
 
 

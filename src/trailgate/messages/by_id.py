@@ -95,6 +95,7 @@ def chain_by_id(
     unknown = np.array([m for m in sorted(bad) if bad[m].ids != ()], np.int64)
     segment = check_segments(raw, walk.opens, unknown, bad, state)
     known = _follow(raw, walk, unknown, bad, state)
+    # The next operation, in a message that waits, has another id: the open transaction has ended.
     if later.following is not None and isinstance(walk.last, str) and walk.last != later.following:
         if segment:
             note(bad, int(raw.message[-1]) if len(raw.message) else -1, not_ended())
@@ -116,6 +117,8 @@ def chain_by_id(
     after = TransactionState(id_length=length)
     if walk.last != ENDED:
         own = walk.last if isinstance(walk.last, str) else None
+        # With operation ids, the CSN of the open transaction is the sequence id of its first
+        # operation.
         own_csn = own
         if operation_ids and own is not None:
             own_csn = csn[-1].as_py() if len(csn) else state.csn
@@ -155,10 +158,11 @@ def _follow(
     missing message becomes a problem. `unknown` are messages that may have any operations: the
     messages next to them are not compared.
     """
-    found = raw.borders
+    found = raw.boundaries
     if found is None or not len(found.rows):
         return None if len(unknown) else state.last
     rows, last = found.rows, state.last if state.tx_id is not None else None
+    # The number of each row's transaction within the batch; 0 continues the one before.
     own = np.cumsum(walk.opens)[rows]
     began = NO_NUMBER if last is None else last.began
     apart = _continue_after(raw, walk.opens, rows, unknown)
@@ -168,6 +172,7 @@ def _follow(
             continue
         if own[at] != (own[at - 1] if at else 0):
             began = int(found.numbers[at])
+        # Only rows that continue a transaction in another message need a check.
         if walk.opens[row] or (row and raw.message[row] == raw.message[row - 1]):
             continue
         before = last
@@ -195,6 +200,8 @@ def _continue_after(raw: RawOperations, opens: Mask, rows: Longs, unknown: Longs
 
     That transaction may have begun in the unknown message.
     """
+    # For each row, the number of unknown messages before it. If it is larger than for the row
+    # before, an unknown message lies between them.
     places = np.searchsorted(unknown, raw.message[rows])
     continues: Mask = places > np.append(0, places[:-1])
     own = np.cumsum(opens)
@@ -255,16 +262,21 @@ def _walk(
     Example: ids A A ? B with an unreadable message "?" of unknown ids: the first A opens a
     transaction, "?" continues it, and B opens the next.
     """
+    # Unreadable messages are inserted as rows before the first operation of a later message.
     at = np.searchsorted(raw.message, [problem.message for problem in unreadable])
-    first = _with_rows(own, at, [p.ids[0] if p.ids else None for p in unreadable])
-    last = _with_rows(own, at, [p.ids[-1] if p.ids else None for p in unreadable])
+    first = _insert_ids(own, at, [p.ids[0] if p.ids else None for p in unreadable])
+    last = _insert_ids(own, at, [p.ids[-1] if p.ids else None for p in unreadable])
     ends = np.zeros(len(own), bool) if raw.tx_ind is None else ends_of(raw.tx_ind)
     ended, is_operation = np.insert(ends, at, False), np.insert(np.ones(len(own), bool), at, False)
     opens = np.zeros(len(first), bool)
     before: Last = state.tx_id or (UNKNOWN if state.broken else ENDED)
     if len(first):
         valid = np.asarray(first.is_valid()) if first.null_count else np.ones(len(first), bool)
+        # The first row opens a transaction if nothing is open, or another id is. After UNKNOWN it
+        # continues.
         opens[0] = before == ENDED or (before not in (UNKNOWN, first[0].as_py()))
+        # A row opens a transaction after an end mark, or if its first id differs from the last id
+        # before it. Rows without an id (`valid` is False) continue.
         opens[1:] = ended[:-1] | (differing(first[1:], last[:-1]) & valid[:-1])
         opens &= valid
         before = ENDED if ended[-1] else last[-1].as_py() or UNKNOWN
@@ -276,7 +288,7 @@ def _walk(
     return _Walk(opens[is_operation], closes[is_operation], ends, opened, begins, before, last_row)
 
 
-def _with_rows(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Array:
+def _insert_ids(ids: pa.Array, at: Longs, others: Sequence[str | None]) -> pa.Array:
     """Insert other ids before the given positions."""
     if not others:
         return ids
@@ -309,11 +321,12 @@ def remaining(
     captured = np.zeros(len(raw.message), bool)
     for block in raw.blocks:
         captured[block.order] = True
+    # Nothing is excluded or held back: the usual case.
     if not hold and raw.excluded is None and captured.all():
         return Remaining(done.kept, done.tx_ind, done.state)
     marks = indicator_marks(done.tx_ind)
     opens = marks & BEGINS != 0
-    captured &= done.kept & ~_left_out(raw, opens, state)
+    captured &= done.kept & ~_excluded_rows(raw, opens, state)
     rest = remain(marks, captured, state.held, ended_before=done.ended_before)
     stays = done.state.tx_id is not None and not done.state.broken
     # An operation stays held only if no row of this batch begins or ends a transaction: then its own
@@ -326,7 +339,7 @@ def remaining(
     return Remaining(captured, rest.tx_ind, after, rest.released, row)
 
 
-def _left_out(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
+def _excluded_rows(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
     """Return the mask of operations of excluded users and transactions.
 
     An operation without a name of its own has that of its transaction's first operation.
@@ -335,6 +348,7 @@ def _left_out(raw: RawOperations, opens: Mask, state: TransactionState) -> Mask:
     if raw.excluded is None:
         return np.zeros(count, bool)
     begin = begin_rows(opens)
+    # begin_rows is -1 in the transaction open from before, whose exclusion is in the state.
     of_transaction = np.where(begin >= 0, raw.excluded[begin] == 1, state.excluded)
     excluded: Mask = (raw.excluded == 1) | ((raw.excluded < 0) & of_transaction)
     return excluded

@@ -40,10 +40,11 @@ def shape(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     `block` has one operation type, or inserts and updates without before values.
     """
     kind = int(block.op_type[0])
+    # Only the keys of deletes remain (COMPRESSDELETES).
     if kind == DELETE and rules.compress_deletes:
-        yield replace(block, before=_only(block.before, block.table.keys))
+        yield replace(block, before=_keep_columns(block.before, block.table.keys))
     elif kind == UPDATE:
-        yield from _updates(block, rules)
+        yield from _shape_updates(block, rules)
     else:
         yield block
 
@@ -68,29 +69,30 @@ def image_notes(block: ChangeBlock) -> frozenset[str]:
     if block.table.marked_keys or _has_befores(block) or not (block.op_type == UPDATE).any():
         return frozenset()
     name = block.table.name
-    lost = "nothing in the trail finds the row that they change"
+    lost = "nothing in the trail identifies the row that they change"
     return frozenset([f"updates of {name}, which has no marked key, lack before values: {lost}"])
 
 
-def _only(image: Image, columns: tuple[int, ...]) -> Image:
+def _keep_columns(image: Image, columns: tuple[int, ...]) -> Image:
     return tuple(column if i in columns else ABSENT for i, column in enumerate(image))
 
 
-def _updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
+def _shape_updates(block: ChangeBlock, rules: CaptureRules) -> Iterator[ChangeBlock]:
     if not _has_befores(block):
         yield block
         return
     changed = [
-        _differs(before, after, len(block))
+        _changed_rows(before, after, len(block))
         for before, after in zip(block.before, block.after, strict=True)
     ]
     marked, moved = block.table.marked_keys, _key_moves(block)
-    befores = block.before if rules.update_befores else _only(block.before, ())
+    befores = block.before if rules.update_befores else _keep_columns(block.before, ())
     still = block if not marked else replace(block, before=befores)
     if not moved.any():
         yield _compress(still, changed, rules)
         return
-    old = block.before if rules.update_befores else _only(block.before, marked)
+    # A key update keeps the old key even if before values are not wanted.
+    old = block.before if rules.update_befores else _keep_columns(block.before, marked)
     kinds = np.full(len(block), KEY_UPDATE, np.uint8)
     key_update = replace(block, op_type=kinds, before=old)
     # Rows are selected before columns are masked, because text without nulls is copied faster.
@@ -105,7 +107,7 @@ def _key_moves(block: ChangeBlock) -> Mask:
     for key in block.table.marked_keys:
         before, after = block.before[key], block.after[key]
         both = ~(before.is_missing(len(block)) | after.is_missing(len(block)))
-        moved |= _differs(before, after, len(block)) & both
+        moved |= _changed_rows(before, after, len(block)) & both
     return moved
 
 
@@ -114,13 +116,15 @@ def _compress(block: ChangeBlock, changed: list[Mask], rules: CaptureRules) -> C
     if not rules.compress_updates:
         return block
     keys = block.table.keys
+    # None keeps a key column in every row; other columns are kept only in rows in which they
+    # changed.
     kept = [None if i in keys else mask for i, mask in enumerate(changed)]
     return replace(
         block, before=_mask_image(block.before, kept), after=_mask_image(block.after, kept)
     )
 
 
-def _differs(before: StateColumn, after: StateColumn, rows: int) -> Mask:
+def _changed_rows(before: StateColumn, after: StateColumn, rows: int) -> Mask:
     """Return the mask of rows in which a column changed.
 
     A value missing on only one side is a change.

@@ -19,7 +19,9 @@ from trailgate.messages.records import BadMessagesError
 from trailgate.model.tables import Definitions, Table, describe_type
 
 T = TypeVar("T")
-_HINT: Final = "Give definitions, or capture the messages before the change apart from those after it, into two trails"
+_HINT: Final = (
+    "Give definitions, or capture the messages before and after the change into separate trails"
+)
 
 
 class TableInference(Protocol):

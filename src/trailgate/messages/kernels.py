@@ -34,6 +34,7 @@ def cut_messages(
     for row in range(len(sizes)):
         if sizes[row] + overhead > limit:
             return -1 - row
+        # No message is open, or another transaction begins.
         new = size < 0 or begins[row]
         if new or single or size + sizes[row] > limit:
             number = 0 if new or single else number + 1

@@ -25,6 +25,23 @@ from trailgate.errors import DecodeError
 from trailgate.messages.bounds import Problem
 from trailgate.messages.by_id import NOTHING_LATER, Later
 
+NO_HEADERS: Final[Mapping[str, str]] = {}
+
+# `id` recognizes a redelivered message; it is null if the broker has no such id. `fault` is the
+# reason why a message has no readable body, or null. `received` is in microseconds since 1970 UTC.
+RECEIVED: Final = pa.schema(
+    [
+        pa.field("id", pa.string()),
+        pa.field("received", pa.int64(), nullable=False),
+        pa.field("headers", pa.map_(pa.string(), pa.string()), nullable=False),
+        pa.field("body", pa.binary(), nullable=False),
+        pa.field("fault", pa.string()),
+    ]
+)
+# The fault of a Kafka message whose value is null. In a compacted topic it deletes the key.
+TOMBSTONE: Final = "the message has no value (a tombstone)"
+FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a text message"
+
 
 class HeaderColumns(Sequence[Mapping[str, str]]):
     """The headers of a batch, stored as an Arrow map.
@@ -66,6 +83,7 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         names, items = self._headers.keys, self._headers.items
         exact = np.asarray(pc.equal(names, name).to_numpy(zero_copy_only=False), bool)
         entries = self._places(exact)
+        # Some messages lack the exact name: look for another spelling, but keep exact matches.
         if (entries < 0).any():
             folded = name.casefold()
             coded = names.dictionary_encode()
@@ -90,7 +108,6 @@ class HeaderColumns(Sequence[Mapping[str, str]]):
         return np.where(first < ends, first, -1)
 
 
-NO_HEADERS: Final[Mapping[str, str]] = {}
 Headers = tuple[Mapping[str, str], ...] | HeaderColumns
 
 
@@ -173,6 +190,8 @@ class MessageBatch:
         for batch in batches:
             begin, end = (int(batch.starts[0]), int(batch.ends[-1])) if len(batch) else (0, 0)
             parts.append(memoryview(batch.data)[begin:end])
+            # Offset from each batch's old buffer to its place in the new one; +1 below is the line
+            # feed between.
             moved.append(size - begin)
             size += end - begin + 1
         times = [batch.received for batch in batches if batch.received is not None]
@@ -203,6 +222,8 @@ class MessageBatch:
         if not (data[starts] == codecs.BOM_UTF8[0]).any():
             return self
         marked = np.ones(len(filled), bool)
+        # The first byte EF alone does not make a mark: compare all three. `filled` has at least
+        # three bytes.
         for place, byte in enumerate(codecs.BOM_UTF8):
             marked &= data[starts + place] == byte
         moved = np.zeros(len(self), np.int64)
@@ -245,22 +266,6 @@ def _header(headers: Mapping[str, str], name: str) -> str | None:
         return value
     folded = name.casefold()
     return next((v for k, v in headers.items() if k.casefold() == folded), None)
-
-
-# `id` recognizes a redelivered message; it is null if the broker has no such id. `fault` is the
-# reason why a message has no readable body, or null. `received` is in microseconds since 1970 UTC.
-RECEIVED: Final = pa.schema(
-    [
-        pa.field("id", pa.string()),
-        pa.field("received", pa.int64(), nullable=False),
-        pa.field("headers", pa.map_(pa.string(), pa.string()), nullable=False),
-        pa.field("body", pa.binary(), nullable=False),
-        pa.field("fault", pa.string()),
-    ]
-)
-# The fault of a Kafka message whose value is null. In a compacted topic it deletes the key.
-TOMBSTONE: Final = "the message has no value (a tombstone)"
-FAULT_HINT: Final = "Quarantine it (--on-error quarantine), or have it sent as a text message"
 
 
 def as_messages(

@@ -38,8 +38,8 @@ REMEMBERED: Final = (
 )
 ANY_BODY: Final = -1  # instead of the checksum of an unknown body
 _FIXED: Final = (
-    "Message ids (jms.id) must be unique, ascend, and have a fixed length, so that text order is their order: "
-    "let the sender set a header that does, and name it by jms.id"
+    "Message ids (jms.id) must be unique, ascend, and have a fixed length, because they are compared as text: "
+    "let the sender set such a header, and name it in jms.id"
 )
 _ASCEND: Final = (
     "Message ids (jms.id) must ascend from message to message. --unordered-ids captures them as they are; "
@@ -50,21 +50,6 @@ _UNIQUE: Final = (
     "Let jms.id name a header with a different value in each message"
 )
 _ABSENT: Final = "jms.id names it: set it in the sender, or remove jms.id and $jmsid"
-
-
-def _padded_ids(ids: pa.Array) -> pa.Array:
-    """Pad the numbers in ids of ActiveMQ clients with zeros, so that text order is number order.
-
-    Other ids are unchanged.
-
-    An id is `ID:HOST-PORT-START-INSTANCE:CONNECTION:SESSION:PRODUCER:NUMBER`.
-    """
-    parts = pc.extract_regex(ids, _ACTIVEMQ)
-    strings: list[pa.Array | str] = [pc.struct_field(parts, "name")]
-    for (name, width), before in zip(_WIDTHS.items(), ("", *"--:", *":::"), strict=True):
-        digits = pc.utf8_lpad(pc.struct_field(parts, name), width, "0")
-        strings += [before, digits] if before else [digits]
-    return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
 
 
 _WIDTHS: Final = {
@@ -80,6 +65,27 @@ _ACTIVEMQ: Final = (
     r"^(?P<name>ID:.*-)(?P<port>\d+)-(?P<start>\d+)-(?P<instance>\d+)"
     r":(?P<connection>-?\d+):(?P<session>-?\d+):(?P<producer>-?\d+):(?P<number>\d+)$"
 )
+HEADERS_HINT: Final = (
+    "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
+    "brokers and Kafka; plain files have none"
+)
+_READ: Final = (SourceKind.FIELD, SourceKind.HEADER, SourceKind.MESSAGE_ID)
+CUT_TIMES: Final = "commit times have microseconds in a trail: further digits were dropped"
+
+
+def _padded_ids(ids: pa.Array) -> pa.Array:
+    """Pad the numbers in ids of ActiveMQ clients with zeros, so that text order is number order.
+
+    Other ids are unchanged.
+
+    An id is `ID:HOST-PORT-START-INSTANCE:CONNECTION:SESSION:PRODUCER:NUMBER`.
+    """
+    parts = pc.extract_regex(ids, _ACTIVEMQ)
+    strings: list[pa.Array | str] = [pc.struct_field(parts, "name")]
+    for (name, width), before in zip(_WIDTHS.items(), ("", *"--:", *":::"), strict=True):
+        digits = pc.utf8_lpad(pc.struct_field(parts, name), width, "0")
+        strings += [before, digits] if before else [digits]
+    return pc.coalesce(pc.binary_join_element_wise(*strings, ""), ids)
 
 
 class MessageIdKind(NamedTuple):
@@ -186,6 +192,7 @@ class MessageIds:
         ids = message_ids(messages, self._name)
         names: list[str | None] = ids.to_pylist()
         sums = checksums(messages.data, messages.starts, messages.ends)
+        # The fast path for new, ascending ids: all are kept, without a loop in Python.
         if self._ascends(ids):
             self._known.update(zip(ids.to_pylist(), sums, strict=True))
             self._last = names[-1] if names else self._last
@@ -201,6 +208,7 @@ class MessageIds:
         if not len(ids) or ids.null_count:
             return not len(ids)
         lengths = pc.min_max(pc.binary_length(ids)).as_py()
+        # Compared in bytes: all ids must be as long as the last one.
         width = lengths["max"] if self._last is None else len(self._last.encode())
         if lengths["min"] != width or lengths["max"] != width:
             return False
@@ -214,6 +222,8 @@ class MessageIds:
         kept, last = np.ones(len(names), bool), []
         problems: list[Problem] = []
         for at, (own, checksum) in enumerate(zip(names, sums, strict=True)):
+            # ANY_BODY matches a message whose body is unknown, such as the last one before a
+            # restart.
             if own is not None and self._known.get(own) in (checksum, ANY_BODY):
                 kept[at] = False
             else:
@@ -234,12 +244,12 @@ class MessageIds:
             problem = f"the message has no header {header} for its id"
             return TransactionError(problem, hint=_ABSENT) if absent else None
         if message_id in self._known:
-            problem = f"the message id {message_id} came before, with another body"
+            problem = f"the message id {message_id} was used before, with another body"
             return TransactionError(problem, hint=_UNIQUE)
         if self._last is None:
             return None
         if len(message_id) != len(self._last):
-            problem = f"the message id {message_id} has {len(message_id)} characters, and {self._last} before it has {len(self._last)}"
+            problem = f"the message id {message_id} has {len(message_id)} characters, but {self._last} before it has {len(self._last)}"
             return TransactionError(problem, hint=_FIXED)
         if self._ordered and message_id < self._last:
             problem = f"the message id {message_id} follows the higher {self._last}"
@@ -250,16 +260,6 @@ class MessageIds:
         """Forget the oldest ids beyond the number that is remembered."""
         for own in list(islice(self._known, max(0, len(self._known) - self._remembered))):
             del self._known[own]
-
-
-HEADERS_HINT: Final = (
-    "Headers come with .jsonl files ({'body': ..., 'headers': {...}} a line), "
-    "brokers and Kafka; plain files have none"
-)
-
-_READ: Final = (SourceKind.FIELD, SourceKind.HEADER, SourceKind.MESSAGE_ID)
-
-CUT_TIMES: Final = "commit times have microseconds in a trail: further digits were dropped"
 
 
 class MetadataValues:
@@ -273,9 +273,9 @@ class MetadataValues:
         """Return a value for each record. Raises BadMessagesError if messages lack it."""
         values = self.optional(source, generated)
         assert values is not None
-        rows = self._blank(source, values, what)
+        rows = self._rows_without_value(source, values, what)
         if len(rows):
-            problem, hint = self._lack(source, what)
+            problem, hint = self._missing_problem(source, what)
             self.records.refuse(rows, lambda row: self.error(row, source, problem, hint))
         return values
 
@@ -284,6 +284,7 @@ class MetadataValues:
     ) -> DecodeError:
         """Create an error about a record's value, located at the value's field if it has one, or else at the record."""
         error = self.records.error(row, problem, hint, **place)
+        # Show the field's own bytes instead of the whole record.
         at = self.records.field_place(row, source.name) if source.kind is SourceKind.FIELD else None
         if at is not None:
             field = error.where.field or source.name
@@ -292,7 +293,7 @@ class MetadataValues:
             )
         return error
 
-    def _blank(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
+    def _rows_without_value(self, source: ValueSource, values: pa.Array, what: str) -> Longs:
         """Return the rows without a value.
 
         An empty id counts as no value, because all records with an empty id would be one
@@ -301,11 +302,11 @@ class MetadataValues:
         rows = np.zeros(0, np.int64)
         if values.null_count:
             rows = np.flatnonzero(np.asarray(values.is_null()))
-        elif source.kind in _READ and what in self._ids():
+        elif source.kind in _READ and what in self._required_ids():
             rows = np.flatnonzero(np.diff(text_view(values)[0]) == 0)
         return rows
 
-    def _ids(self) -> tuple[str, ...]:
+    def _required_ids(self) -> tuple[str, ...]:
         """Return the ids that are required.
 
         If transactions are known by their sequence ids, no transaction id is needed.
@@ -324,9 +325,9 @@ class MetadataValues:
                 return codes, values
         return distinct(self.text(source, None, what))
 
-    def _lack(self, source: ValueSource, what: str) -> tuple[str, str]:
+    def _missing_problem(self, source: ValueSource, what: str) -> tuple[str, str]:
         if source.kind is SourceKind.FIELD:
-            return self.records.lacking(source.name, what)
+            return self.records.missing_problem(source.name, what)
         return f"the message has no header {self._header(source)} for {what}", HEADERS_HINT
 
     def optional(self, source: ValueSource | None, generated: pa.Array | None) -> pa.Array | None:
@@ -362,7 +363,7 @@ class MetadataValues:
         """Return each record's commit time in microseconds since 1970 UTC."""
         source = self.options.timestamp
         if source.kind is SourceKind.TIMESTAMP:
-            return self._receive()
+            return self._received_times()
         known = self.records.times()
         if known is not None:
             return known
@@ -375,13 +376,13 @@ class MetadataValues:
         if formats is None and generated is None:
             rows = np.arange(len(values))
             return self._format(values, rows, self.options.timestamp_format)
-        times = self._receive()
+        times = self._received_times()
         for rows, given in formats or [(np.arange(len(values)), self.options.timestamp_format)]:
             read = rows if generated is None else rows[~generated[rows]]
             times[read] = self._format(values.take(pa.array(read)), read, given)
         return times
 
-    def _receive(self) -> Longs:
+    def _received_times(self) -> Longs:
         """Return the time at which each record's message was received, or the time of the run if it is unknown."""
         message, received = self.records.message, self.records.messages.received
         if received is None:
@@ -399,6 +400,8 @@ class MetadataValues:
             return None
         values, which = shared
         given, fmt = self.options.timestamp_format, None
+        # Without a configured format, digits alone are read without a format, and text by the
+        # default one.
         digits = np.asarray(pc.utf8_is_digit(values))
         if given:
             fmt = given
@@ -417,6 +420,8 @@ class MetadataValues:
         if given:
             return self._times(values, rows, given)
         digits = self._in_digits(values, rows)
+        # Without a configured format, a time is either text or a number. Mixed batches are read in
+        # two parts.
         if digits.all() or not digits.any():
             return self._times(values, rows, DEFAULT_FORMAT if not digits.any() else None)
         times = np.empty(len(values), np.int64)
@@ -428,6 +433,8 @@ class MetadataValues:
     def _in_digits(self, values: pa.Array, rows: Longs) -> Mask:
         """Return the mask of records in whose message the first of these times consists of digits only."""
         message = self.records.message[rows]
+        # For each record, the index of the first record of its message: all records of a message
+        # are read in the same way.
         first = np.searchsorted(message, message)
         digits: Mask = pc.utf8_is_digit(values).to_numpy(zero_copy_only=False)[first]
         return digits

@@ -133,11 +133,13 @@ class MessageParser:
         tables, table_of = self._tables(sources)
         kinds = self._codes(sources, self.options.optype, self.options.optype_values, "optype")
         rows = self._find_captured(tables, table_of)
-        bare = self._bare(sources, kinds)
+        bare = self._metadata_block(sources, kinds)
         txind, marks = self.options.txind, None
         if txind is not None:
             marks = self._codes(sources, txind, self.options.txind_values, "txind")
         ends = records.transaction_ends()
+        # The format marks only ends: all other operations are in the middle. `chain_by_id` adds the
+        # begins.
         if marks is None and ends is not None:
             marks = np.where(ends, END, MIDDLE).astype(np.uint8)
         txid = self.options.txid
@@ -145,7 +147,9 @@ class MessageParser:
         first_id = txid.kind is SourceKind.SEQ_ID
         tx_id = bare.csn if first_id else sources.text(txid, bare.position, "txid")
         left_out = find_excluded(self.rules, bare.tx_owner, bare.tx_name)
-        bare = replace(bare, tx_owner=_if_any(bare.tx_owner), tx_name=_if_any(bare.tx_name))
+        bare = replace(
+            bare, tx_owner=_none_if_null(bare.tx_owner), tx_name=_none_if_null(bare.tx_name)
+        )
         blocks = tuple(self._blocks(records, bare, tables, table_of, rows, left_out))
         message, csn = records.message, bare.csn
         # With indicators or transaction ids, records that are not captured still begin and end
@@ -158,12 +162,22 @@ class MessageParser:
         generated: bool | Mask = txid.kind in (SourceKind.TX_ID, SourceKind.SEQ_ID)
         notes = records.notes | sources.notes
         by_id, segments = self.options.by_id, records.segments()
-        borders = records.borders(csn) if by_id else None
+        boundaries = records.boundaries(csn) if by_id else None
         own_generated = records.is_generated(txid.name) if txid.kind is SourceKind.FIELD else None
         if own_generated is not None:
             generated = own_generated if len(own_generated) == len(message) else own_generated[rows]
         return RawOperations(
-            blocks, message, marks, tx_id, csn, generated, left_out, notes, by_id, segments, borders
+            blocks,
+            message,
+            marks,
+            tx_id,
+            csn,
+            generated,
+            left_out,
+            notes,
+            by_id,
+            segments,
+            boundaries,
         )
 
     def ids_of(self, messages: MessageBatch) -> list[tuple[str, ...] | None]:
@@ -178,6 +192,7 @@ class MessageParser:
             return [None] * len(messages)
         if self.format.reads_alone(messages):
             return self._ids_of(messages, source.name)
+        # An XML message may continue the one before it, so bad messages are read one at a time.
         numbers = np.arange(len(messages))
         ones = (self._ids_of(messages.only(numbers[[at]]), source.name) for at in numbers.tolist())
         return [ids for (ids,) in ones]
@@ -208,7 +223,7 @@ class MessageParser:
             left = np.delete(left, bad)
         return found
 
-    def _bare(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
+    def _metadata_block(self, sources: MetadataValues, kinds: Octets) -> ChangeBlock:
         """Build a block of all records' metadata, without tables and images."""
         options, records = self.options, sources.records
         messages, count = records.messages, len(kinds)
@@ -254,6 +269,7 @@ class MessageParser:
 
             records.refuse(np.flatnonzero(bad), error)
         # Sorted by name, so that the first error does not depend on the rest of the batch.
+        # `argsort(order)[codes]` replaces each old table number by its rank in the sorted list.
         order = sorted(range(len(tables)), key=lambda code: (tables[code].name, names[code]))
         return [tables[code] for code in order], np.argsort(order)[codes]
 
@@ -305,7 +321,7 @@ class MessageParser:
         if not len(rows):
             return
         shape = self.format.layouts(records, known, table_of)
-        kinds = self._kinds_of_images(bare.op_type, known, table_of)
+        kinds = self._image_types(bare.op_type, known, table_of)
         # One number per combination of table, operation type (a byte) and layout.
         keys = (table_of * 256 + kinds) * (int(shape.max()) + 1) + shape
         errors: MessageErrors = {}
@@ -316,14 +332,14 @@ class MessageParser:
             block = replace(
                 bare.take(members), table=table, order=members, before=before, after=after
             )
-            chosen = self._chosen(block, records, left_out, errors)
+            chosen = self._select(block, records, left_out, errors)
             if len(chosen):
                 check_keys(RecordGroup(records, table, chosen.order, errors), chosen.before)
                 yield chosen
         if errors:
             raise BadMessagesError(errors)
 
-    def _kinds_of_images(self, op_type: Octets, known: list[Table], table_of: Longs) -> Octets:
+    def _image_types(self, op_type: Octets, known: list[Table], table_of: Longs) -> Octets:
         """Return the operation types for grouping.
 
         If the format has no before values and no TABLE statement depends on the type, inserts are
@@ -338,7 +354,7 @@ class MessageParser:
         kinds: Octets = np.where(alike[table_of] & (op_type == INSERT), np.uint8(UPDATE), op_type)
         return kinds
 
-    def _chosen(
+    def _select(
         self, block: ChangeBlock, records: Records, left_out: Longs | None, errors: MessageErrors
     ) -> ChangeBlock:
         """Return the operations that TABLE statements select.
@@ -368,6 +384,7 @@ class MessageParser:
 def _first_and_last(message: Longs, ids: pa.Array, count: int) -> Iterator[tuple[str, ...] | None]:
     """Yield the first and last id of each message's records, or None if a record has no id."""
     numbers, strings = np.arange(count), ids.to_pylist()
+    # Records are ordered by message: the records of message i are [begins[i], ends[i]).
     begins = np.searchsorted(message, numbers).tolist()
     ends = np.searchsorted(message, numbers, "right").tolist()
     for begin, end in zip(begins, ends, strict=True):
@@ -375,6 +392,6 @@ def _first_and_last(message: Longs, ids: pa.Array, count: int) -> Iterator[tuple
         yield None if not message_ids or None in message_ids else (message_ids[0], message_ids[-1])
 
 
-def _if_any(values: pa.Array | None) -> pa.Array | None:
+def _none_if_null(values: pa.Array | None) -> pa.Array | None:
     """Return the column, or None if all its values are null."""
     return None if values is None or values.null_count == len(values) else values

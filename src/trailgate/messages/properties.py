@@ -36,6 +36,24 @@ _OF_XML: Final = re.compile(
 )
 
 
+K = TypeVar("K")
+V = TypeVar("V")
+_HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})?")
+_SPECIAL: Final[tuple[tuple[str, SourceKind], ...]] = (
+    ("$jmsid", SourceKind.MESSAGE_ID),
+    ("*ts", SourceKind.TIMESTAMP),
+    ("*txid", SourceKind.TX_ID),
+    ("*seqid", SourceKind.SEQ_ID),
+)
+T = TypeVar("T")
+MESSAGE_ID_WORDS: Final = ("ogg", "time", "wmq", "activemq")  # capture properties §2.1
+_JAVA_CLASS: Final = re.compile(r"[a-z_][\w$]*(\.[\w$]+)*\.[A-Z][\w$]*")
+OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
+TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
+TIME: Final = "time"  # a generated jms.id: the position of the message
+NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One property of a file: its canonical name, its value, its line (from 1), and its name as written.
@@ -77,6 +95,7 @@ def parse_properties(data: bytes, source: str = "") -> Properties:
     backslash is data except in `\xHH`, and there are no continuation lines, because a delimiter may
     be a backslash. Bytes that are not UTF-8 are kept for delimiters.
     """
+    # surrogateescape keeps bytes that are not UTF-8, because a delimiter may be any byte.
     text = data.decode("utf-8-sig", "surrogateescape")
     found: dict[str, Entry] = {}
     rules = _OF_XML.search(text) is not None
@@ -100,6 +119,7 @@ def _entry(line: str, number: int, *, rules: bool) -> Entry:
     name, value = name.strip(_BLANKS), value.strip(_BLANKS)
     if not equals or not name:
         raise OptionError(f"expected name=value, found {_shown(line)!r}")
+    # Names must be UTF-8; values of delimiters need not.
     if name != _shown(name):
         raise OptionError(f"the name {_shown(name)} is not UTF-8")
     row = row_of(name)
@@ -134,7 +154,7 @@ def _canonical(row: PropertyRow, name: str) -> str:
 
 def _unknown_hint(name: str) -> str:
     if name.startswith("xml."):
-        return "Rules of XML messages go with parser.type=xml"
+        return "Rules of XML messages need parser.type=xml"
     return nearest(name)
 
 
@@ -142,6 +162,7 @@ def _add(found: dict[str, Entry], entry: Entry) -> None:
     earlier = found.get(entry.name)
     if earlier is None:
         found[entry.name] = entry
+    # The same value twice is accepted.
     elif earlier.value != entry.value:
         problem = f"{entry.written} differs from its value in line {earlier.line}"
         raise OptionError(problem, where=Where(field=entry.written))
@@ -173,6 +194,7 @@ def _parser(found: dict[str, Entry]) -> str:
 def _stray_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
     """Return notes on the properties of parsers other than the one in use."""
     own, row = _parser(found), row_of("parser.type")
+    # For example, `xml.rules` in a file with parser.type=json.
     others = {name for name in (row.choices if row else ()) if own and name != own}
     return [
         (entry.written, f"without effect: parser.type is {own}")
@@ -196,18 +218,6 @@ def _time_notes(found: dict[str, Entry]) -> list[tuple[str, str]]:
 
 def _shown(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-_HEX: Final = re.compile(rb"\\x([0-9a-fA-F]{2})?")
-_SPECIAL: Final[tuple[tuple[str, SourceKind], ...]] = (
-    ("$jmsid", SourceKind.MESSAGE_ID),
-    ("*ts", SourceKind.TIMESTAMP),
-    ("*txid", SourceKind.TX_ID),
-    ("*seqid", SourceKind.SEQ_ID),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +253,7 @@ class Lookup(Mapping[K, V]):
     pairs: tuple[tuple[K, V], ...] = ()
 
     def __getitem__(self, key: K) -> V:
+        # Linear search is enough for about ten pairs.
         for known, value in self.pairs:
             if known == key:
                 return value
@@ -353,10 +364,7 @@ class DefinitionFiles(Protocol):
         ...
 
 
-T = TypeVar("T")
 _NO_FIELDS: Final = HeaderFields()
-MESSAGE_ID_WORDS: Final = ("ogg", "time", "wmq", "activemq")  # capture properties §2.1
-_JAVA_CLASS: Final = re.compile(r"[a-z_][\w$]*(\.[\w$]+)*\.[A-Z][\w$]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,6 +412,7 @@ class PropertyReader:
         row, entry = self._row(name), self.entry(name)
         if entry is not None:
             return self.parse(entry, lambda value: parse_source(value, row.sources, self.header))
+        # Without a property, a header field of the same name is used.
         if self.binding:
             for field in (name, *others):
                 if self.header.found(field) is not None:
@@ -479,7 +488,7 @@ class PropertyReader:
         for table in userdefs:
             if from_file.get(table.name) is not None:
                 problem = f"table {table.name} is defined in {path} too"
-                raise self.error(problem, "userdefs.tables", "Leave one of the definitions out")
+                raise self.error(problem, "userdefs.tables", "Remove one of the definitions")
         return Definitions((*from_file.tables, *userdefs), from_file.database)
 
     def message_id(self) -> str | None:
@@ -526,12 +535,6 @@ def configured_format(properties: Properties, entry: Entry) -> DateFormat:
 def shown(value: bytes) -> str:
     r"""Format bytes for an error message, for example `'\x0d,'`."""
     return ascii(value)[1:]
-
-
-OP_TYPES: Final = (("insert", "I"), ("update", "U"), ("delete", "D"), ("truncate", "T"))
-TX_INDICATORS: Final = (("begin", "B"), ("middle", "M"), ("end", "E"), ("whole", "W"))
-TIME: Final = "time"  # a generated jms.id: the position of the message
-NUMBERED_INDICATORS: Final = ((b"0", "B"), (b"1", "M"), (b"2", "E"), (b"3", "W"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -621,7 +624,7 @@ class MetadataOptions:
         return given and self.message_id != TIME
 
     @property
-    def gives_ids(self) -> bool:
+    def has_sequence_ids(self) -> bool:
         """Whether the messages provide sequence ids. Otherwise they are generated."""
         by_message = self.seqid.kind is SourceKind.MESSAGE_ID and self.message_id != TIME
         return by_message or self.seqid.kind in (SourceKind.FIELD, SourceKind.HEADER)

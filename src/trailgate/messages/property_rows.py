@@ -12,6 +12,20 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+OWN: Final = "our own"
+_OPERATIONS: Final = (
+    ("insert", "value of an insert", "I"),
+    ("update", "value of an update", "U"),
+    ("delete", "value of a delete", "D"),
+    ("truncate", "value of a truncate", "T"),
+)
+_INDICATORS: Final = (
+    ("begin", "value of the first operation; without any `txind` value also `0`", "B"),
+    ("middle", "value of an operation between; also `1`", "M"),
+    ("end", "value of the last operation; also `2`", "E"),
+    ("whole", "value of a transaction's only operation; also `3`", "W"),
+)
+
 
 class ValueKind(Enum):
     """The type of a property's value."""
@@ -66,7 +80,6 @@ class PropertyRow(NamedTuple):
     reason: str = ""
 
 
-OWN: Final = "our own"
 FIELD_OR_HEADER: Final = (SourceKind.FIELD, SourceKind.HEADER)
 OR_LITERAL: Final = (*FIELD_OR_HEADER, SourceKind.LITERAL)
 
@@ -93,18 +106,6 @@ _METADATA: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         "optype": {"doc": "operation code; required", "sources": FIELD_OR_HEADER},
         "txind": {"doc": "transaction indicator", "sources": FIELD_OR_HEADER},
     }
-)
-_OPERATIONS: Final = (
-    ("insert", "value of an insert", "I"),
-    ("update", "value of an update", "U"),
-    ("delete", "value of a delete", "D"),
-    ("truncate", "value of a truncate", "T"),
-)
-_INDICATORS: Final = (
-    ("begin", "value of the first operation; without any `txind` value also `0`", "B"),
-    ("middle", "value of an operation between; also `1`", "M"),
-    ("end", "value of the last operation; also `2`", "E"),
-    ("whole", "value of a transaction's only operation; also `3`", "W"),
 )
 
 
@@ -147,6 +148,7 @@ class ParserRows:
 
     def operations(self) -> tuple[PropertyRow, ...]:
         """Create the rows of the operation codes. The truncate code is our own addition."""
+        # The adapter's manual documents no truncate.
         own = "our own: the adapter's is not documented"
         return tuple(
             self.row(

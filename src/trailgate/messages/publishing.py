@@ -27,6 +27,9 @@ ROW: Final = "row"
 MAX_MESSAGE_BYTES: Final = 1 << 20  # the limit that brokers have by default: Kafka's
 
 
+EARLIER: Final = -1  # the `order` of an operation of an earlier batch
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishOptions:
     """How operations become messages.
@@ -57,9 +60,6 @@ def bodies_of(data: Octets, bounds: Longs) -> pa.LargeBinaryArray:
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(bounds) - 1, [None, offsets, pa.py_buffer(data)]
     )
-
-
-EARLIER: Final = -1  # the `order` of an operation of an earlier batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +118,7 @@ class WholeTransactions:
     def write(self, batch: ChangeBatch) -> Iterator[Messages]:
         """Yield the messages of transactions that have ended in this batch."""
         messages = self._writer.write(batch)
+        # Operations [0, stop) belong to transactions that have ended.
         stop = rows_to_last_end(batch.tx_indicators())
         if batch.rows:
             self._open = stop < batch.rows
@@ -125,6 +126,7 @@ class WholeTransactions:
             self._held.append(messages)
             return
         yield from self._held
+        # Messages whose first operation is before `stop` are complete.
         safe = int(np.searchsorted(messages.order, stop))
         yield messages.slice(0, safe)
         self._held = [messages.slice(safe, len(messages))]

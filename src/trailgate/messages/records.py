@@ -30,6 +30,24 @@ from trailgate.messages.messages import MessageBatch
 from trailgate.model.changes import Image, StateColumn
 from trailgate.model.tables import Table
 
+RETURNS: Final = (
+    "the carriage return before a line feed that ends a record is not part of the record"
+)
+_NULL_KEY_HINT: Final = (
+    "The row cannot be found by such a key. Are before values sent with this record?"
+)
+_HINT = "Convert the messages to UTF-8 before capture"
+_MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
+# UTF-32 first: its little-endian mark FF FE 00 00 begins with that of UTF-16, FF FE.
+_MARKS: Final = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+# Clients of a schema registry write a zero byte and the 4-byte id of the schema before each value.
+_REGISTRY_HEAD = 5
+
 
 class BadMessagesError(Exception):
     """The errors of several bad messages, by message number in the batch.
@@ -58,6 +76,7 @@ def errors_by_row(
     found = find_errors(convert, coded.dictionary.take(order))
     if not found:
         raise error
+    # Positions in the sorted dictionary, mapped back to codes, which rows refer to.
     by_value = {order[at].as_py(): found[at] for at in found}
     codes = enumerate(coded.indices.to_pylist())
     return {row: by_value[code] for row, code in codes if code in by_value}
@@ -92,8 +111,9 @@ def find_errors(convert: Callable[[C], object], values: C) -> dict[int, DecodeEr
         try:
             convert(part)
         except DecodeError as error:
+            # The error concerns only one value: search for the others in slices.
             if len(error.alike) < 2:
-                errors |= {int(rows[at]): one for at, one in _refuse(convert, part).items()}
+                errors |= {int(rows[at]): one for at, one in _find_in_slices(convert, part).items()}
                 break
             for at in error.alike:
                 errors[int(rows[at])] = _as_row(error, part, at)
@@ -109,7 +129,7 @@ def _as_row(error: DecodeError, values: Any, row: int) -> DecodeError:
     return row_error(error.problem, strings, row, error.hint)
 
 
-def _refuse(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
+def _find_in_slices(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]:
     """Find the bad values by converting slices whose size adapts to the distance between bad values.
 
     A good slice doubles the next one. After a bad value the next slice is as long as the good
@@ -130,11 +150,6 @@ def _refuse(convert: Callable[[C], object], values: C) -> dict[int, DecodeError]
     return errors
 
 
-RETURNS: Final = (
-    "the carriage return before a line feed that ends a record is not part of the record"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Records(ABC):
     """The records of a batch: the message and byte offset of each. Formats add the content."""
@@ -151,12 +166,12 @@ class Records(ABC):
         """Return a header field as codes: for each record an index into the list of distinct strings."""
         return distinct(self.text(name))
 
-    def lacking(self, name: str, what: str) -> tuple[str, str]:
+    def missing_problem(self, name: str, what: str) -> tuple[str, str]:
         """Return the problem and the hint for a record whose header field is blank.
 
         `what` is the metadata it is needed for.
         """
-        return f"the field {name} is blank, where {what} is needed", ""
+        return f"the field {name} is blank, but {what} is needed", ""
 
     def shared(self, name: str) -> tuple[pa.Array, Longs] | None:
         """Return the distinct values of a header field and each record's index into them.
@@ -206,7 +221,7 @@ class Records(ABC):
         """
         return None
 
-    def borders(self, ids: pa.Array) -> Borders | None:  # noqa: ARG002  for formats whose messages are numbered
+    def boundaries(self, ids: pa.Array) -> Borders | None:  # noqa: ARG002  for formats whose messages are numbered
         """Return the facts needed to decide where messages of one transaction were redelivered.
 
         None if messages are not numbered.
@@ -242,6 +257,7 @@ class Records(ABC):
 
         `rows` ascend, so the first row of a message is its first bad record.
         """
+        # `first` is the index of each message's first bad row.
         messages, first = np.unique(self.message[rows], return_index=True)
         pairs = zip(messages.tolist(), rows[first].tolist(), strict=True)
         raise BadMessagesError({message: error(row) for message, row in pairs})
@@ -254,7 +270,7 @@ class Records(ABC):
         """
 
         def error(row: int) -> DecodeError:
-            problem = f"{size.format(sizes[row])} where the header alone has {least}"
+            problem = f"{size.format(sizes[row])}, but the header alone has {least}"
             return self.error(row, problem, hint)
 
         short = np.flatnonzero(sizes < least)
@@ -294,9 +310,6 @@ class RecordGroup(Generic[R]):
                 self.errors[message] = error(row)
 
 
-_NULL_KEY_HINT: Final = "No row is found by such a key. Are before values sent with this record?"
-
-
 def check_keys(group: RecordGroup[R], before: Image) -> None:
     """Add an error to each record whose before image has a NULL key (decision 0008).
 
@@ -311,7 +324,9 @@ def check_keys(group: RecordGroup[R], before: Image) -> None:
     all_null = np.logical_and.reduce(list(nulls.values()))
     for key, mask in nulls.items():
         column = group.table.columns[key]
-        group.add(group.rows[all_null if column.nullable else mask], _error(group, column.name))
+        group.add(
+            group.rows[all_null if column.nullable else mask], _null_key_error(group, column.name)
+        )
 
 
 def _nulls(column: StateColumn, rows: int) -> Mask:
@@ -322,24 +337,11 @@ def _nulls(column: StateColumn, rows: int) -> Mask:
     return nulls if column.missing is None else nulls & ~column.missing
 
 
-def _error(group: RecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
+def _null_key_error(group: RecordGroup[R], name: str) -> Callable[[int], TrailgateError]:
     problem = f"the before value of key column {name} is NULL"
     return lambda row: group.records.error(
         row, problem, _NULL_KEY_HINT, table=group.table.name, field=name
     )
-
-
-_HINT = "Convert the messages to UTF-8 before capture"
-_MARK_HINT = "Convert the messages to UTF-8 before capture: iconv -f {mark} -t UTF-8"
-# UTF-32 first: its little-endian mark FF FE 00 00 begins with that of UTF-16, FF FE.
-_MARKS: Final = (
-    (codecs.BOM_UTF32_LE, "UTF-32"),
-    (codecs.BOM_UTF32_BE, "UTF-32"),
-    (codecs.BOM_UTF16_LE, "UTF-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16"),
-)
-# Clients of a schema registry write a zero byte and the 4-byte id of the schema before each value.
-_REGISTRY_HEAD = 5
 
 
 def registry_hint(body: bytes) -> str:
@@ -351,7 +353,7 @@ def registry_hint(body: bytes) -> str:
         return ""
     number = int.from_bytes(body[1:_REGISTRY_HEAD], "big")
     return (
-        f"It begins as values of a schema registry do (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
+        f"It begins like a value from a schema registry (schema {number}): Avro, Protobuf or JSON Schema. Bodies are text: "
         "let the producer's or a connector's converter write JSON, or decode them on Spark (from_avro)"
     )
 
@@ -371,7 +373,7 @@ def other_encoding(body: bytes, where: Where) -> DecodeError | None:
 def check_utf8(messages: MessageBatch, hint: str = _HINT) -> None:
     """Check that all bodies are UTF-8. Raises BadMessagesError if some are not."""
     if not are_utf8(messages):
-        errors = _bad_strings(messages, hint)
+        errors = _utf8_errors(messages, hint)
         if errors:  # otherwise the invalid bytes lie between the messages
             raise BadMessagesError(errors)
 
@@ -398,7 +400,7 @@ def is_utf8(text: pa.Buffer | bytes) -> bool:
     return True
 
 
-def _bad_strings(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]:
+def _utf8_errors(messages: MessageBatch, hint: str) -> dict[int, TrailgateError]:
     errors: dict[int, TrailgateError] = {}
     bounds = zip(messages.starts.tolist(), messages.ends.tolist(), strict=True)
     data = memoryview(messages.data)

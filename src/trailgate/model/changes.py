@@ -22,9 +22,6 @@ from trailgate.model.tables import Table
 
 # Operation types and transaction indicators are the ASCII codes of their letters.
 INSERT, UPDATE, KEY_UPDATE, DELETE, TRUNCATE = (ord(c) for c in "IUKDT")
-# The value of a user token that becomes the length of its record's data as the record is written. A value in
-# a trail ends at its first NUL, so no token has this text.
-RECORD_LENGTH: Final = "\0RECORDLENGTH"
 BEGIN, MIDDLE, END, WHOLE = (ord(c) for c in "BMEW")
 OP_TYPES: Final = frozenset("IUKDT")
 TX_INDICATORS: Final = frozenset("BMEW")
@@ -32,6 +29,45 @@ LETTERS: Final = np.array(
     [MIDDLE, END, BEGIN, WHOLE], np.uint8
 )  # indicators of operations in the middle, last, first and alone: index 2 * first + last
 LETTERS.setflags(write=False)
+# The value of a user token that is replaced by the length of its record's data when the record is written.
+# Values in a trail end at their first NUL, so no other token has this value.
+RECORD_LENGTH: Final = "\0RECORDLENGTH"
+
+_TEXT: Final = pa.string()
+_MAP: Final = pa.map_(pa.string(), pa.string())
+# Spark's TIMESTAMP is exactly this type; the zone must be spelt UTC.
+COMMIT_TIME: Final = pa.timestamp("us", "UTC")
+YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000  # the range of datetime
+
+# Everything is nullable, since a null in a NOT NULL column would fail a Spark job at run time.
+OPERATIONS_SCHEMA: Final = pa.schema(
+    [
+        ("table", _TEXT),
+        ("op_type", _TEXT),
+        ("op_ts", COMMIT_TIME),
+        ("tx_id", _TEXT),
+        ("tx_ind", _TEXT),
+        ("csn", _TEXT),
+        ("seq_id", _TEXT),
+        ("position", _TEXT),
+        ("tx_owner", _TEXT),
+        ("tx_name", _TEXT),
+        ("before", _MAP),
+        ("after", _MAP),
+        ("tokens", _MAP),
+    ]
+)
+
+# The fields after the table's columns in its typed shape.
+TYPED_FIELDS: Final = (
+    pa.field("_op_type", _TEXT),
+    pa.field("_op_ts", COMMIT_TIME),
+    pa.field("_tx_id", _TEXT),
+    pa.field("_csn", _TEXT),
+    pa.field("_position", _TEXT),
+    pa.field("_missing", pa.list_(pa.string())),
+)
+TYPED_COLUMNS: Final = tuple(field.name for field in TYPED_FIELDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +131,7 @@ class ChangeBlock:
         first = bool((rows == np.arange(len(rows))).all())
         if first and len(rows) == len(self):
             return self
-        known: dict[int, pa.Array] = {}
+        known: dict[int, pa.Array] = {}  # by identity: members often share one array
 
         def pick(values: pa.Array | None) -> pa.Array | None:
             if values is None:
@@ -147,13 +183,17 @@ class ChangeBatch:
         return indicators
 
     def in_order(self, name: str) -> pa.Array:
-        """Return a string column of all operations in their order. ``name`` is the member of the blocks."""
+        """Return a string column of all operations in their order.
+
+        ``name`` is the column's attribute in `ChangeBlock`, such as "csn".
+        """
         parts = [
             pa.nulls(len(block), pa.string()) if values is None else values
             for block, values in ((block, getattr(block, name)) for block in self.blocks)
         ]
         if len(parts) < 2:
             return parts[0] if parts else pa.array([], pa.string())
+        # Invert the orders: rows[i] is the row of operation i in the concatenated blocks.
         rows = np.empty(self.rows, np.int64)
         rows[np.concatenate([block.order for block in self.blocks])] = np.arange(self.rows)
         return take_text(pa.concat_arrays(parts), rows)
@@ -176,51 +216,14 @@ class ChangeBatch:
         for block in self.blocks:
             rows = np.flatnonzero(keep[block.order])
             if len(rows):
-                taken = block.take(rows)
-                blocks.append(replace(taken, order=new_order[taken.order].astype(np.int64)))
+                selected = block.take(rows)
+                blocks.append(replace(selected, order=new_order[selected.order].astype(np.int64)))
         return ChangeBatch(blocks, int(keep.sum()))
 
 
 def indicators(first: Mask, last: Mask) -> Octets:
     """Return the indicators of operations from masks of the first and last ones of their transactions."""
     return LETTERS[first.astype(np.uint8) * 2 + last]
-
-
-_TEXT: Final = pa.string()
-_MAP: Final = pa.map_(pa.string(), pa.string())
-# Spark's TIMESTAMP is exactly this type; the zone must be spelt UTC.
-COMMIT_TIME: Final = pa.timestamp("us", "UTC")
-YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000  # the range of datetime
-
-# Everything is nullable, since a null in a NOT NULL column would fail a Spark job at run time.
-OPERATIONS_SCHEMA: Final = pa.schema(
-    [
-        ("table", _TEXT),
-        ("op_type", _TEXT),
-        ("op_ts", COMMIT_TIME),
-        ("tx_id", _TEXT),
-        ("tx_ind", _TEXT),
-        ("csn", _TEXT),
-        ("seq_id", _TEXT),
-        ("position", _TEXT),
-        ("tx_owner", _TEXT),
-        ("tx_name", _TEXT),
-        ("before", _MAP),
-        ("after", _MAP),
-        ("tokens", _MAP),
-    ]
-)
-
-# The fields after the table's columns in its typed shape.
-TYPED_FIELDS: Final = (
-    pa.field("_op_type", _TEXT),
-    pa.field("_op_ts", COMMIT_TIME),
-    pa.field("_tx_id", _TEXT),
-    pa.field("_csn", _TEXT),
-    pa.field("_position", _TEXT),
-    pa.field("_missing", pa.list_(pa.string())),
-)
-TYPED_COLUMNS: Final = tuple(field.name for field in TYPED_FIELDS)
 
 
 def undatable(micros: Longs) -> Mask:

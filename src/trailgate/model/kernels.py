@@ -42,6 +42,10 @@ def follow(
     For begin, middle, end, whole, middle the numbers are 1 1 1 2 3. The last row has the fault
     ``CONTINUES_NOTHING``, and transaction 2 before it gets the flag ``CONTINUED``.
     """
+    # Example: begin, middle, end, whole, middle.
+    #   begin   opens transaction 1, BEGUN           middle  is in 1
+    #   end     ENDED, none is open                  whole   opens and ends transaction 2
+    #   middle  none is open: a fault, transaction 2 gets CONTINUED, and the row opens transaction 3
     current = 0
     flags[0] = 0
     for row in range(len(marks)):
@@ -91,6 +95,12 @@ def mark_remaining(
     If the operations 2, 3 and 5 of begin, middle, end, begin, end are kept, their letters are B, E
     and W.
     """
+    # Example: keep 2, 3 and 5 of begin, middle, end, begin, end (rows counted from 1).
+    #   row 2  the first kept one of its transaction: BEGIN
+    #   row 3  MIDDLE; then its mark ENDS makes it END
+    #   row 5  the first kept one: BEGIN; then its mark ENDS makes it WHOLE
+    # ``last`` is the last kept row of the open transaction, which becomes the end if the transaction ends with a
+    # row that is dropped.
     last, before = -1, HAS_ENDED if ended_before else STAYS
     is_before = not ended_before
     begun = begun and is_before

@@ -35,6 +35,8 @@ from trailgate.model.changes import (
 from trailgate.model.tables import TABLES, Definitions, Table
 from trailgate.model.values import Convert, formatter_for, parser_for
 
+_FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
+
 
 def in_order(
     parts: Sequence[pa.RecordBatch], orders: Sequence[Longs], schema: pa.Schema
@@ -84,9 +86,6 @@ def image_of(before: StateColumn, after: StateColumn, deletes: Mask) -> StateCol
     )
     rows = len(deletes)
     return StateColumn(values, np.where(deletes, before.is_missing(rows), after.is_missing(rows)))
-
-
-_FIELDS: Final = tuple((field.name, field.type) for field in OPERATIONS_SCHEMA)
 
 
 class _WrittenTable(NamedTuple):
@@ -156,7 +155,7 @@ def from_operations(batch: pa.RecordBatch, definitions: Definitions | TableSourc
     """Convert an operations table to change blocks, using definitions to parse the values.
 
     Raises DefinitionError for an unknown table. Raises DecodeError, with the row as its record, for
-    a value that cannot be parsed or an operation without a type.
+    a value that cannot be parsed, or a null in a required column such as ``op_type``.
     """
     names = _require(batch, "table").dictionary_encode()
     codes = names.indices.to_numpy()
@@ -237,6 +236,7 @@ def _codes(part: pa.RecordBatch, name: str, known: frozenset[str]) -> Octets:
         row = int(np.argmax(bad))
         raise row_error(f"{name} is not one of {' '.join(sorted(known))}", values, row)
     start = values.offset
+    # Each value is one letter, so its code is the byte at its start offset.
     ends = np.frombuffer(values.buffers()[1], np.int32)[start : start + len(values)]
     codes: Octets = np.frombuffer(values.buffers()[2], np.uint8)[ends]
     return codes

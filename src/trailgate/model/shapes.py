@@ -41,7 +41,10 @@ from trailgate.model.values import Convert, parser_for, typed_for
 
 MICROSECONDS: Final = 26  # characters of a date time with six digits of fraction
 TEXT_TYPE: Final = 64  # text of varying length
-HINT: Final = "Read the general shape, or from this position on by fromPosition"
+HINT: Final = "Read operations instead of types, or read from this position on with fromPosition"
+
+_NAMES: Final = pa.list_(pa.string())
+_NO_NAME: Final = pa.array([], pa.string())
 
 
 def in_columns_of(batch: ChangeBatch, table: Table) -> ChangeBatch:
@@ -87,10 +90,6 @@ def _change_error(block: ChangeBlock, column: Column, target: Column | None) -> 
     return DefinitionError(problem, where=Where(table=block.table.name), hint=HINT)
 
 
-_NAMES: Final = pa.list_(pa.string())
-_NO_NAME: Final = pa.array([], pa.string())
-
-
 class _TypedTable(NamedTuple):
     """The typed shape of a table, and the type and converter of each column."""
 
@@ -134,7 +133,7 @@ def to_typed(batch: ChangeBatch, table: Table) -> pa.RecordBatch:
         if block.table is not table and typed_schema(block.table) != schema:
             raise DefinitionError(
                 f"table {table.name} has other columns in the trail than in the definitions",
-                hint="Read it by the trail's own definition, or read operations instead of types",
+                hint="Read it with the trail's own definition, or read operations instead of types",
             )
     parts = [_typed_of(block, schema) for block in wanted]
     return in_order(parts, [block.order for block in wanted], schema)
@@ -229,6 +228,7 @@ def _missing_names(table: Table, images: Image, rows: int) -> pa.ListArray:
     missing = np.stack([image.is_missing(rows) for image in images], axis=1)
     offsets = np.zeros(rows + 1, np.int32)
     np.cumsum(missing.sum(axis=1), out=offsets[1:])
+    # np.nonzero is in row order, so the column indexes of each row are next to each other.
     which = np.nonzero(missing)[1]
     names = pa.array([column.name for column in table.columns], pa.string())
     return pa.ListArray.from_arrays(pa.array(offsets), names.take(pa.array(which)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, Self
@@ -36,6 +36,14 @@ def table_name(name: str) -> str:
 def _part(written: str) -> str:
     plain = unquote(written)
     return written if "." in plain or '"' in plain else plain
+
+
+def joined_name(parts: Iterable[str]) -> str:
+    """Join the unquoted parts of a table name. Only a part that contains a point or a quote is quoted."""
+    return ".".join(
+        '"' + part.replace('"', '""') + '"' if "." in part or '"' in part else part
+        for part in parts
+    )
 
 
 def unquote(written: str) -> str:
@@ -98,4 +106,4 @@ def _fits(pattern: str, name: str, *, all_parts: bool) -> bool:
 def _compile(pattern: str) -> tuple[re.Pattern[str], ...]:
     parts = map(unquote, NAME_PART.findall(pattern))
     wholes = ("".join(_WILDCARDS.get(c, re.escape(c)) for c in part) for part in parts)
-    return tuple(re.compile(whole, re.IGNORECASE | re.DOTALL) for whole in wholes)
+    return tuple(re.compile(expression, re.IGNORECASE | re.DOTALL) for expression in wholes)

@@ -206,7 +206,7 @@ class Definitions:
             elif known != table:
                 raise DefinitionError(
                     f"table {table.name} differs from its earlier definition",
-                    hint="A trail holds one definition of a table: begin a new trail",
+                    hint="A trail can have only one definition of a table: begin a new trail",
                 )
         return Definitions((*self.tables, *added), self.database)
 
@@ -214,6 +214,6 @@ class Definitions:
 def _some(tables: tuple[Table, ...], shown: int = 5) -> str:
     """Return a hint with the names of some tables."""
     if not tables:
-        return "No table is defined: name a definitions file by the property sourcedefs"
+        return "No table is defined: name a definitions file with the property sourcedefs"
     names = ", ".join(table.name for table in tables[:shown])
     return f"Defined: {names}" + (" ..." if len(tables) > shown else "")

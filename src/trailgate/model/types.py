@@ -11,6 +11,14 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+# Sub data types of type 64 whose text is a number (capture properties §9.4).
+NUMBER_SUB_TYPES: Final = frozenset({2, 3, 27, 37})
+
+# Sub data types that determine the encoding of a character type's values (capture properties §9.4).
+UTF_16_SUB_TYPE: Final = 1
+UTF_8_SUB_TYPES: Final = frozenset({7, 27, 37})
+BINARY_SUB_TYPE: Final = 4
+
 
 class Family(Enum):
     """How values of a type are represented in a block column, which is what the packages exchange."""
@@ -98,13 +106,6 @@ TYPES: Final[Mapping[int, TypeRow]] = MappingProxyType({row.code: row for row in
 # Not a Defgen code: a column of a table without a definition. Its name is a number, such as #0.
 NUMBERED: Final = TypeRow(-1, "NUMBERED", Family.NUMBERED)
 
-# Sub data types of type 64 whose text is a number (capture properties §9.4).
-NUMBER_SUB_TYPES: Final = frozenset({2, 3, 27, 37})
-
-# Sub data types that determine the encoding of a character type's values (capture properties §9.4).
-UTF_16_SUB_TYPE: Final = 1
-UTF_8_SUB_TYPES: Final = frozenset({7, 27, 37})
-BINARY_SUB_TYPE: Final = 4
 
 INTERVAL_TYPES: Final = frozenset(
     code for code, row in TYPES.items() if row.name.startswith("INTERVAL_")

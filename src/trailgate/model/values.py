@@ -45,9 +45,10 @@ class Codec(NamedTuple):
 
 
 def parser_for(column: Column, date_format: DateFormat | None = None) -> Convert:
-    """Return the converter from text to the block column. It raises DecodeError with the row.
+    """Return the converter from text to the block column.
 
-    Raises DefinitionError for a type without a public layout.
+    The converter raises DecodeError with the row as its record. Raises DefinitionError for a type
+    without a public layout.
     """
     return CODECS[column.family].parse(column, date_format or DEFAULT_FORMAT)
 
@@ -93,6 +94,7 @@ def _text_parser(column: Column, _: DateFormat) -> Convert:
         # A value never has more characters than bytes.
         if most_bytes(values) <= most:
             return values
+        # For CHAR(3): "AB " stays, "AB   " is cut to "AB " (trim all blanks, then pad again), "ABCD" is refused.
         long = pc.greater(pc.utf8_length(values), most)
         if fixed and pc.any(long).as_py():
             values = pc.if_else(long, pc.utf8_rtrim(values, " "), values)

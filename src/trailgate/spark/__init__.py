@@ -1,6 +1,7 @@
-"""Trailgate on Spark: formats for sessions, messages of a DataFrame as operations, captures run by Spark.
+"""Trailgate on Spark: trails, messages and copybook files as DataFrames, and captures run by Spark.
 
-Each name is loaded when it is first used. Importing this raises MissingDependencyError where PySpark is not installed.
+The names here are public, and each is imported when it is first used. Importing this module raises
+MissingDependencyError if PySpark is not installed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trailgate.errors import MissingDependencyError
 
 if TYPE_CHECKING:
-    from trailgate.spark.apply_trail import apply
+    from trailgate.apply.spark.trail import apply
     from trailgate.spark.frames import read_messages, read_trail
     from trailgate.spark.jobs import capture_runner
     from trailgate.spark.local_session import register, session
@@ -39,7 +40,7 @@ __all__ = [
 
 _MODULES = MappingProxyType(
     {
-        "apply": "trailgate.spark.apply_trail",
+        "apply": "trailgate.apply.spark.trail",
         "capture": "trailgate.spark.message_frames",
         "capture_runner": "trailgate.spark.jobs",
         "decode_copybook": "trailgate.spark.record_frames",

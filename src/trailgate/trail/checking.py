@@ -52,7 +52,28 @@ from trailgate.trail.records.transactions import INDICATORS, LAST, ONLY_RECORD, 
 from trailgate.trail.values.cells import hold_cells
 
 UNNAMED: Final = -1
-UNKNOWN: Final = 0xFF  # a TransInd
+UNKNOWN: Final = 0xFF  # stands for an unknown TransInd
+
+# 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
+EARLIEST: Final = 631_152_000_000_000
+LATEST: Final = 4_102_444_800_000_000
+FORMAT_AT: Final = 37  # offset of FormatType in a record
+# Each type of fault, and the bits of ``record_problems`` that it covers.
+_FAULTS: Final = (
+    (kinds.UNREADABLE, problems.UNREADABLE),
+    (kinds.PARTS, problems.PART_OVER | problems.DATA_LENGTH | problems.DATA_INFO),
+    (kinds.EXTRA_PART, problems.EXTRA_PART),
+    (kinds.MISTYPED, problems.MISTYPED),
+    (kinds.IMAGE, problems.IMAGE | problems.IMAGE_OF_TYPE),
+    (kinds.TRANS_IND, problems.TRANS_IND),
+    (kinds.LAYOUT, problems.LAYOUT),
+    (kinds.SYSTEM_KEY, problems.SYSTEM_KEY_SIZE),
+)
+
+NOTHING: Final = Definitions(())
+WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
+
+DIGITS: Final = 19  # numbers with this many digits may exceed int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +137,7 @@ def _check_contents(inspected: Inspected, source: TrailBytes) -> None:
     """Add faults of data that are not column lists, and of pieces whose length field is wrong."""
     view = inspected.view
     # Records that continue in fragments are checked by the reader that joins them.
+    # Listed are changes whose data are a plain list of columns: no system key before it.
     listed = (view.role == Role.CHANGE) & (view.partition & FIELD_COMP != 0)
     listed &= (view.continued == 0) & (view.marks & SYSTEM_KEY == 0)
     kinds_of = PREFIX_OF[view.io_type]
@@ -183,30 +205,15 @@ def unfinished(view: RecordView) -> int:
     objects.
     """
     changes = np.flatnonzero(view.role == Role.CHANGE)
+    # After a damaged record nothing can continue the operation before it.
     if not len(changes) or (view.role[changes[-1] :] == Role.REFUSED).any():
         return 0
     is_before = view.is_before[changes] & (view.io_type[changes] == IO_UPDATE)
     if view.indicator[-1] >= LAST and not view.continued[-1] and not is_before[-1]:
         return 0
+    # If the last change is the after image of an update, its before image is unfinished too.
     paired = len(changes) > 1 and is_before[-2]
     return len(view) - int(changes[-2 if paired else -1])
-
-
-# 1990-01-01 and 2100-01-01 UTC: an IO time beyond them is not the time of a change.
-EARLIEST: Final = 631_152_000_000_000
-LATEST: Final = 4_102_444_800_000_000
-FORMAT_AT: Final = 37  # in a record
-# Each type of fault, and the bits of ``record_problems`` that it covers.
-_FAULTS: Final = (
-    (kinds.UNREADABLE, problems.UNREADABLE),
-    (kinds.PARTS, problems.PART_OVER | problems.DATA_LENGTH | problems.DATA_INFO),
-    (kinds.EXTRA_PART, problems.EXTRA_PART),
-    (kinds.MISTYPED, problems.MISTYPED),
-    (kinds.IMAGE, problems.IMAGE | problems.IMAGE_OF_TYPE),
-    (kinds.TRANS_IND, problems.TRANS_IND),
-    (kinds.LAYOUT, problems.LAYOUT),
-    (kinds.SYSTEM_KEY, problems.SYSTEM_KEY_SIZE),
-)
 
 
 def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> Inspected:
@@ -218,6 +225,7 @@ def inspect(source: TrailBytes, view: RecordView, *, accepted: bool = False) -> 
     csn, tx = (find_token(source, view.tokens, code) for code in (LOGCSN, TRANID))
     csn_strings, tx_strings = (_strings(source, token) for token in (csn, tx))
     known = view.readable & (view.indicator <= ONLY_RECORD)
+    # One more item, False, which the code -1 (no name) selects.
     by_text = np.array([not isinstance(name, int) for name in names.names] + [False])
     inspected = Inspected(
         view=view,
@@ -297,10 +305,6 @@ def _check_fields(inspected: Inspected, source: TrailBytes) -> None:
     inspected.note(kinds.IO_TIME, (view.role == Role.CHANGE) & untimely)
 
 
-NOTHING: Final = Definitions(())
-WITH_TABLE: Final = (int(Role.CHANGE), int(Role.LARGE_OBJECT), int(Role.FRAGMENT))
-
-
 @dataclass(frozen=True, slots=True)
 class Known:
     """The table definitions known at one position of a file.
@@ -325,6 +329,7 @@ def check_tables(inspected: Inspected, source: TrailBytes, known: Known) -> Know
     doubtful = np.flatnonzero((role == Role.REFUSED) | bad)
     _check_table_names(inspected, wanted, known)
     first = int(doubtful[0]) if len(doubtful) else len(inspected)
+    # Check the records up to each metadata record with the tables known there, then add its table.
     start = 0
     for row in metadata.tolist():
         known = _check_indexes(inspected, wanted, (start, row), known)
@@ -388,9 +393,6 @@ def _with_record(inspected: Inspected, source: TrailBytes, row: int, known: Know
     return replace(known, tables=tables)
 
 
-DIGITS: Final = 19  # that an int64 may not hold
-
-
 @dataclass(frozen=True, slots=True)
 class TransactionState:
     """The state that one portion of records hands to the next.
@@ -411,7 +413,7 @@ class TransactionState:
 def follow_records(
     inspected: Inspected, state: TransactionState
 ) -> tuple[Followed, TransactionState]:
-    """Follow the transactions of records and add faults where indicators contradict each other.
+    """Follow the transactions of records, and add a fault if two indicators contradict each other.
 
     Returns the transactions, and the state for the records that come next in the file.
     """
@@ -446,6 +448,7 @@ def check_csns(inspected: Inspected, last: str | None) -> None:
     rows, strings = inspected.csn
     if not strings:
         return
+    # Compare each CSN with the one before. Without a CSN from earlier records, the first has none.
     before = [] if last is None else [last]
     numbers = _numbers(before + strings)
     rows = rows[1 - len(before) :]
@@ -454,6 +457,7 @@ def check_csns(inspected: Inspected, last: str | None) -> None:
         return
     keys = [csn_key(text) for text in before + strings]
     compared = zip(rows.tolist(), pairwise(keys), strict=True)
+    # CSNs of different forms (digits and text, or texts of different lengths) are not comparable.
     lower = [row for row, (one, two) in compared if one[0] == two[0] and two < one]
     inspected.note(kinds.CSN_ORDER, np.array(lower, np.int64))
 

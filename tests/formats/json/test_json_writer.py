@@ -158,7 +158,7 @@ def test_bytes_are_written_as_is_set(binary: Literal["hex", "base64"], text: str
 
 
 def test_bytes_are_refused_where_it_is_not_set_how_they_are_written() -> None:
-    with pytest.raises(EncodeError, match=r"column B holds bytes.*table S\.B.*Set binary"):
+    with pytest.raises(EncodeError, match=r"column B has bytes.*table S\.B.*Set binary"):
         JsonWriter(JsonPublishOptions()).write(_one_insert(BYTES, {"A": "k", "B": "00"}))
     null = JsonWriter(JsonPublishOptions()).write(_one_insert(BYTES, {"A": "k", "B": None}))
     assert b'"B":null' in null.bodies[0].as_py()

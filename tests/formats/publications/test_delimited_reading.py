@@ -305,7 +305,7 @@ def test_a_message_without_its_number_is_refused(content: str, number: str, spli
         (b'x,"IBM",1', "not a publication"),
         (record(',,"a","b"').replace(b"10,", b"1O,"), "type is '1O', not a number"),
         (b"<msg/>", "an XML message among delimited ones"),
-        (b'10,"IBM",', "3 fields where the header alone has 12"),
+        (b'10,"IBM",', "3 fields, but the header alone has 12"),
         (record(',,"a"'), "do not make complete columns"),
         (record(',,,,"a","b"'), "3 columns, but the table has 2"),
         (record(',"a"'), "1 columns, but the table has 2"),

@@ -116,7 +116,7 @@ def test_fields_of_such_files_are_not_set(tmp_path: Path) -> None:
     options = WritingOptions.of(
         {**HOW, "copybook_text": "01 R. 05 N PIC 9(4). 05 T PIC X(3)."}, in_place=True
     )
-    with pytest.raises(OptionError, match="fields of files of Micro Focus are not set"):
+    with pytest.raises(OptionError, match="cannot set fields in Micro Focus files"):
         edit_records(tmp_path / "data", str(tmp_path / "new"), ["N=1"], options)
 
 
@@ -131,6 +131,6 @@ def test_a_record_that_is_too_long_is_an_error(tmp_path: Path) -> None:
     how = {**HOW, "copybook_text": "01 R. 05 A PIC X(3).", "raw": True, "surplus": "drop"}
     table = pa.table({"A": ["abc"], "_raw": [b"abcde"]})
     with pytest.raises(
-        EncodeError, match="a record of 5 bytes, and the longest of the copybook has 3"
+        EncodeError, match="a record of 5 bytes is longer than the copybook allows: 3"
     ):
         write_records(table, tmp_path / "data", **how)

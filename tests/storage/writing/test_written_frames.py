@@ -226,9 +226,24 @@ def test_rows_without_positions_are_written_where_they_are_whole(
     check(rows, written(folder, [bare]))
     with pytest.raises(
         TransactionError,
-        match="rows of the transaction tx3 of CSN 1003 were left out, and without positions",
+        match="rows of the transaction tx3 of CSN 1003 are missing, and without positions",
     ):
         written(folder, [torn])
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.5, 0.8])
+def test_no_remedy_for_filtered_rows_drops_their_positions(
+    rows: pa.Table, folder: Path, kept: float
+) -> None:
+    """Without positions these rows would be refused for the same reason again."""
+    bare = rows.drop_columns(["position"])
+    chosen = np.random.default_rng(1).random(len(bare)) < kept
+
+    with pytest.raises(TransactionError) as caught:
+        written(folder, [bare.filter(pa.array(chosen))])
+
+    assert "drop(" not in str(caught.value)
+    assert "Keep the column position" in str(caught.value)
 
 
 def test_transactions_without_ids_are_written_where_they_are_whole(
@@ -253,10 +268,10 @@ def test_transactions_without_ids_are_written_where_they_are_whole(
             lambda rows: [rows.slice(0, 3), rows.slice(3)],
             "the transaction tx1 is in two partitions",
         ),
-        (lambda rows: [rows, rows], "position, 0000000000.*is before that of the row before"),
+        (lambda rows: [rows, rows], "position, 0000000000.*is lower than that of the previous row"),
         (lambda rows: [rows.slice(0, 1), rows.slice(0, 1)], "two rows have the position"),
-        (lambda rows: [rows.slice(4), rows.slice(0, 4)], "is before that of the row before"),
-        (lambda rows: [rows.take([0, 1, 3, 2])], "is before that of the row before"),
+        (lambda rows: [rows.slice(4), rows.slice(0, 4)], "is lower than that of the previous row"),
+        (lambda rows: [rows.take([0, 1, 3, 2])], "is lower than that of the previous row"),
         (
             lambda rows: [rows.drop_columns(["position"]).take([0, 1, 3, 2])],
             "the transaction tx1 continues after its end",

@@ -120,12 +120,12 @@ def test_an_error_in_joined_data_is_placed_where_its_bytes_stand() -> None:
         ([record(INSERT, KEY, continued=1), record(INSERT, KEY)], "no fragment follows it .*1000"),
         ([record(INSERT, KEY, continued=1)], "no fragment follows it"),
         ([record(INSERT, KEY), record(FRAGMENT, KEY)], "follows a record that is not continued"),
-        ([record(FRAGMENT, KEY)], "without the change it belongs to"),
+        ([record(FRAGMENT, KEY)], "does not follow the change it belongs to"),
         (fragments(INSERT, LONG, 5, 9)[:2], "no fragment follows it"),
         (fragments(INSERT, LONG, 13, 16)[::2], "runs over its data area"),
         (
             [record(INSERT, KEY, continued=1), record(FRAGMENT, b"", name="S.U")],
-            "of another table than its change",
+            "a piece is of another table than its change",
         ),
     ],
 )

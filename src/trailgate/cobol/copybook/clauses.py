@@ -176,6 +176,7 @@ class _Cursor:
             )
         self._position += 1
         entry = Entry(level, "", token)
+        # The name may be missing: ``05 PIC X.`` is FILLER.
         named = self._word()
         if named is not None and named.upper not in _CLAUSES and not self._at_entry():
             self._position += 1
@@ -338,6 +339,7 @@ class _Cursor:
         if self._skip("DEPENDING"):
             self._noise()
             counter, groups = self._qualify("the counter", token)
+            # ``OCCURS 5 DEPENDING ON N`` allows 0 to 5.
             least = least if ranged else 0
         if unbounded:
             if counter is None:
@@ -401,6 +403,7 @@ class _Cursor:
         ranges: list[tuple[str, str | None]] = []
         while (value := self._peek()) is not None and not self._ends_values(value, bool(ranges)):
             self._position += 1
+            # ``ALL "x"`` is read as "x".
             if value.upper == "ALL":
                 continue
             until = None

@@ -133,6 +133,7 @@ class Constants:
     def define(self, name: Token, value: Value, *, override: bool) -> None:
         """Define a constant, or undefine it (OFF). Raises DefinitionError if it has a different value."""
         before = self.known(name.text)
+        # A constant may be defined again with the same value.
         is_new = before is None or before is OFF or before == value
         if not (override or value is OFF or is_new):
             problem = f"{name.text} is {_shown(before)} already, and is defined as {_shown(value)}"
@@ -257,6 +258,7 @@ class _Directives:
                     raise name.error(f"the constant {name.text} has no value", _hint(name.text))
                 text = str(value) if isinstance(value, Decimal) else f"'{value}'"
                 kind = TokenKind.WORD if isinstance(value, Decimal) else TokenKind.LITERAL
+                # ``CONSTANT FROM X`` becomes ``CONSTANT AS value``.
                 words[at] = replace(words[at], text="AS")
                 words[at + 1] = replace(name, text=text, kind=kind)
         return words
@@ -435,6 +437,7 @@ class _Expression:
         """Evaluate ``NAME IS [NOT] DEFINED``, a comparison, or a constant that is a condition itself."""
         begin = self._position
         if begin < len(self._words) and self._kinds[begin] == "word":
+            # Try ``NAME IS DEFINED`` first, and go back if it is something else.
             name = self.name()
             self.skip("IS")
             negated = self.skip("NOT")

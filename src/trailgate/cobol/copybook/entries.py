@@ -154,6 +154,7 @@ def _digits(text: str, symbols: list[tuple[str, int]]) -> tuple[int, int]:
     digits = decimals = lead = trail = 0
     point = False
     for symbol, count in symbols:
+        # V is the implied point; a period is a printed one.
         if symbol in ("V", "."):
             point = True
         elif symbol == "P":
@@ -259,6 +260,7 @@ def tree(entries: list[Entry]) -> list[Entry]:
         if entry.level == RENAMES:
             continue  # an alias: no storage
         level = 1 if entry.level == STAND_ALONE else entry.level
+        # Close the groups that this entry is not inside of. Level 77 never contains anything.
         while open_ and (open_[-1].level >= level or open_[-1].level == STAND_ALONE):
             open_.pop()
         (open_[-1].children if open_ else roots).append(entry)

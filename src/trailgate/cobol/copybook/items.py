@@ -268,11 +268,14 @@ class _Walk:
             begin = at.plus(*extent)
             node, size = self.one_of(field, begin, around.element(index, exists))
             elements.append(node)
+            # An element takes its real size plus the gap to the next one; missing elements take
+            # nothing.
             step: Offset = field.stride
             if self.real:
                 step = (field.stride or field.size) - field.size + size.bytes
                 step = step if exists is None else np.where(exists, step, 0)
             extent = extent.plus(step, size.depends)
+        # Everything after a table depends on its counter.
         if self.real and count is not None:
             extent = extent.plus(0, {field.occurs: bad})
         return RepeatedItem(field, tuple(elements), count, bad), extent
@@ -286,6 +289,7 @@ class _Walk:
             self._count_column()
             name = name if self.names is None else next(self.names)
         active = _both(around.active, _known(at.depends))
+        # The records in which this item's offset is unknown because of a bad counter.
         lost = {
             occurs: _both(around.active, bad)
             for occurs, bad in at.depends.items()
@@ -343,6 +347,7 @@ class _Walk:
             bad |= unread
         bad = bad if active is None else bad & active
         depends = depends | {occurs}
+        # A bad count is treated as 0, so that offsets stay inside the record.
         if not bad.any():
             return _Counted(count, None, depends)
         unread = np.zeros_like(bad) if unread is None else unread & bad
@@ -393,6 +398,11 @@ def _suffix(item: Item) -> str:
 
 def distinct_names(names: list[str]) -> list[str]:
     """Make names distinct regardless of case: the second ``NAME`` becomes ``NAME_2``."""
+    return list(_distinct(tuple(names)))
+
+
+@lru_cache(256)  # called for each batch, with the names of a record's groups
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
     taken: set[str] = set()
     numbers: dict[str, int] = {}
     distinct = []
@@ -404,7 +414,7 @@ def distinct_names(names: list[str]) -> list[str]:
         numbers[name.upper()] = number
         taken.add(free.upper())
         distinct.append(free)
-    return distinct
+    return tuple(distinct)
 
 
 def _unique(paths: list[tuple[str, ...]]) -> list[str]:

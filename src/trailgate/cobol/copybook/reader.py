@@ -74,6 +74,7 @@ def build(entries: list[Entry], dialect: Dialect, name: str) -> list[Layout]:
     If the outermost items are not records (level 01 or 77), the copybook describes one record,
     which is called ``name``. Raises DefinitionError with the position of the item at fault.
     """
+    # Items without a record get one around them.
     if entries[0].level not in (RECORD, STAND_ALONE):
         entries = [Entry(RECORD, name, entries[0].token, children=entries)]
     for entry in entries:
@@ -101,6 +102,7 @@ def _find_counters(record: Entry) -> None:
             continue
         named = index.get(occurs.counter.upper(), [])
         matches = [other for other in named if _is_in(other, occurs.groups or ())]
+        # Narrow the candidates down by the innermost group that contains only one of them.
         for group in reversed(path[:-1]):
             around = [other for other in matches if any(one is group for one in other)]
             if len(around) == 1:
@@ -145,6 +147,7 @@ def _resolve_unbounded(entries: list[Entry]) -> None:
             counter = str(item.occurs.counter)
             if counter.upper() not in digits:
                 raise item.token.error(f"{item.name} depends on {counter}, which does not exist")
+            # Elements per occurrence, and how many more columns the record may have.
             leaves = _count_elements(replace(item, occurs=None))
             left = MAX_COLUMNS - _count_elements(record)
             most = min(10 ** digits[counter.upper()] - 1, left // leaves)
@@ -231,6 +234,7 @@ def _storage(entry: Entry, dialect: Dialect) -> _Storage:
         raise entry.token.error(f"{entry.name} has neither a picture nor items", hint)
     if usage is None:
         return _display_storage(entry, picture)
+    # PIC X(n) COMP-X is a number of n bytes, whatever its digits.
     bytes_of = (Usage.SHORT, Usage.NATIVE_SHORT, Usage.NATIVE)
     if usage in bytes_of and picture.category is Category.TEXT:
         return _bytes_storage(entry, picture, dialect)
@@ -324,6 +328,7 @@ def _binary_size(entry: Entry, digits: int, dialect: Dialect) -> int:
         problem = f"{entry.name}: a binary number of {digits} digits"
         hint = f"It can have {dialect.binary_digits}; with compiler=micro-focus {MAX_DIGITS}"
         raise entry.token.error(problem, hint)
+    # As many bytes as the largest number needs, with a bit for the sign.
     if dialect.binary_sizes is BinarySizes.SMALLEST or entry.usage in ("COMP-X", "COMP-N"):
         signed = entry.picture is not None and entry.picture.signed
         bits = int(10**digits - 1).bit_length() + signed
@@ -437,14 +442,15 @@ def read_copybook(
         return None if content is None else (read_lines(content, dialect.source_format), name)
 
     def measure(entries: list[Entry]) -> list[Layout]:
-        own = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
-        if not own:
+        items = deepcopy([one for one in entries if one.level not in (CONDITION, RENAMES)])
+        if not items:
             return []
-        last = own[-1]
+        last = items[-1]
+        # An entry without picture or items is a group whose items are not parsed yet.
         described = last.picture or last.type or last.children
         if not described and not _states_size(last):
-            own[-1].picture = NOTHING  # a group whose first item follows
-        return build(with_types(tree(own)), dialect, stem)
+            items[-1].picture = NOTHING  # a group whose first item follows
+        return build(with_types(tree(items)), dialect, stem)
 
     stem = source.replace("\\", "/").rpartition("/")[2].partition(".")[0].upper()
     copybook = CopybookText(members, dialect, constants_of(dialect.constants))

@@ -37,12 +37,13 @@ class Replacement:
     part: str = ""
     used: bool = False
 
-    def match(self, tokens: Sequence[Token], place: int) -> _Match | None:
+    def match(self, tokens: Sequence[Token], index: int) -> _Match | None:
         """Match the rule at ``place``. Returns the end of the match and the comments inside it, or None."""
         if not self.old:
             return None
-        at, comments = place, list[Token]()
+        at, comments = index, list[Token]()
         for number, wanted in enumerate(self.old):
+            # Comments between matched words are skipped, and kept after the replacement.
             while number and at < len(tokens) and tokens[at].kind is TokenKind.COMMENT:
                 comments.append(tokens[at])
                 at += 1
@@ -66,9 +67,9 @@ class Replacement:
             return text.endswith(wanted_text)
         return text == wanted_text
 
-    def replaced(self, tokens: Sequence[Token], place: int, match: _Match) -> list[Token]:
+    def replaced(self, tokens: Sequence[Token], index: int, match: _Match) -> list[Token]:
         """Return the replacement for a match, with the position of the first matched token."""
-        first_token, last = tokens[place], tokens[match.end - 1]
+        first_token, last = tokens[index], tokens[match.end - 1]
         replaced_words = [
             replace(
                 token,
@@ -84,6 +85,8 @@ class Replacement:
             )
             for number, token in enumerate(self.new)
         ]
+        # The rest of the first word stays before the replacement: for TRAILING ==-OLD==, A-OLD
+        # keeps A.
         if self.part == "TRAILING" and (kept := first_token.text[: -len(self.old[0].text)]):
             replaced_words = [replace(first_token, text=kept), *_glued(replaced_words)]
         if self.part == "LEADING" and (kept := last.text[len(self.old[-1].text) :]):
@@ -127,50 +130,51 @@ class CopybookText:
         Raises DefinitionError if a member is missing or copies itself, or if a statement is not
         understood.
         """
-        found: list[Token] = []
+        tokens_found: list[Token] = []
         replaces = _Replaces()
         copied = self._copied(lines, source)
-        begin = place = 0
-        while place < len(copied):
-            starts = copied[place].first or not place or copied[place - 1].kind is TokenKind.PERIOD
-            if copied[place].upper == "REPLACE" and starts:
-                found += replace_words(copied[begin:place], replaces.rules)
-                statement, place = _statement(copied, place)
+        begin = index = 0
+        while index < len(copied):
+            starts = copied[index].first or not index or copied[index - 1].kind is TokenKind.PERIOD
+            # The rules apply to the text up to the next REPLACE statement.
+            if copied[index].upper == "REPLACE" and starts:
+                tokens_found += replace_words(copied[begin:index], replaces.rules)
+                statement, index = _statement(copied, index)
                 replaces.obey(statement)
-                begin = place
+                begin = index
             else:
-                place += 1
-        found += replace_words(copied[begin:], replaces.rules)
+                index += 1
+        tokens_found += replace_words(copied[begin:], replaces.rules)
         warn_of_unused(replaces.seen)
-        return join_words(found)
+        return join_words(tokens_found)
 
     def _copied(self, lines: Sequence[SourceLine], source: str) -> list[Token]:
         """Return the text words of a file, with each COPY statement replaced by its member."""
-        found: list[Token] = []
+        expanded: list[Token] = []
         for piece in compiled_text(lines, source, self.dialect.text_words, self.constants):
-            found += self._with_members(replace_words(piece, self._rules))
-        return found
+            expanded += self._with_members(replace_words(piece, self._rules))
+        return expanded
 
     def _with_members(self, tokens: Sequence[Token]) -> list[Token]:
         """Replace each COPY, ``++INCLUDE``, ``-INC`` and ``EXEC SQL INCLUDE`` by its member."""
-        found: list[Token] = []
-        place = 0
-        while place < len(tokens):
-            token = tokens[place]
-            if token.upper == "COPY" and not _is_in_word(tokens, place):
-                statement, place = _statement(tokens, place)
-                found += self._copy(statement)
-            elif token.first and (words := _include_words(tokens, place)):
-                end = _end_of_line(tokens, place)
-                found += self._copy([token, *tokens[place + words : end]])
-                place = end + (end < len(tokens) and tokens[end].kind is TokenKind.PERIOD)
-            elif [one.upper for one in tokens[place : place + 2]] == ["EXEC", "SQL"]:
-                statement, place = _sql_statement(tokens, place)
-                found += self._include(statement)
+        expanded: list[Token] = []
+        index = 0
+        while index < len(tokens):
+            token = tokens[index]
+            if token.upper == "COPY" and not _is_in_word(tokens, index):
+                statement, index = _statement(tokens, index)
+                expanded += self._copy(statement)
+            elif token.first and (words := _include_words(tokens, index)):
+                end = _end_of_line(tokens, index)
+                expanded += self._copy([token, *tokens[index + words : end]])
+                index = end + (end < len(tokens) and tokens[end].kind is TokenKind.PERIOD)
+            elif [one.upper for one in tokens[index : index + 2]] == ["EXEC", "SQL"]:
+                statement, index = _sql_statement(tokens, index)
+                expanded += self._include(statement)
             else:
-                found.append(token)
-                place += 1
-        return found
+                expanded.append(token)
+                index += 1
+        return expanded
 
     def _include(self, statement: list[Token]) -> list[Token]:
         """Return the tokens of the member that EXEC SQL INCLUDE names.
@@ -200,12 +204,12 @@ class CopybookText:
         if content is None:
             hint = "Name its folder: --copy-path FOLDER"
             raise named.error(f"the member {name} was not found", hint)
-        own = read_rules(words[at + 1 :])
+        own_rules = read_rules(words[at + 1 :])
         # Rules also apply to members copied inside this member, those of the innermost COPY first.
-        inner = replace(self, _depth=self._depth + 1, _rules=[*own, *self._rules])
-        found = inner._copied(*content)  # noqa: SLF001  of the same class
-        warn_of_unused(own)
-        return found
+        inner = replace(self, _depth=self._depth + 1, _rules=[*own_rules, *self._rules])
+        member_tokens = inner._copied(*content)  # noqa: SLF001  of the same class
+        warn_of_unused(own_rules)
+        return member_tokens
 
 
 class _Replaces:
@@ -245,10 +249,10 @@ _PARTS: Final = frozenset({"LEADING", "TRAILING"})
 _SQL_AREAS: Final = frozenset({"SQLCA", "SQLDA"})  # the precompiler's areas, not part of a record
 
 
-def _include_words(tokens: Sequence[Token], place: int) -> int:
+def _include_words(tokens: Sequence[Token], index: int) -> int:
     """Return the number of text words in ``++INCLUDE`` (Panvalet) or ``-INC`` (Librarian), else 0."""
     text = ""
-    for count, token in enumerate(tokens[place : place + 3], 1):
+    for count, token in enumerate(tokens[index : index + 3], 1):
         if count > 1 and not token.glued:
             break
         text += token.upper
@@ -257,62 +261,62 @@ def _include_words(tokens: Sequence[Token], place: int) -> int:
     return 0
 
 
-def _is_in_word(tokens: Sequence[Token], place: int) -> bool:
+def _is_in_word(tokens: Sequence[Token], index: int) -> bool:
     """Return True if a text word is part of a longer word, such as COPY in ``:COPY:``."""
-    after = tokens[place + 1 : place + 2]
-    return tokens[place].glued or any(one.glued and one.kind is TokenKind.WORD for one in after)
+    after = tokens[index + 1 : index + 2]
+    return tokens[index].glued or any(one.glued and one.kind is TokenKind.WORD for one in after)
 
 
 def _without_comments(tokens: Sequence[Token]) -> list[Token]:
     return [token for token in tokens if token.kind is not TokenKind.COMMENT]
 
 
-def _statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
+def _statement(tokens: Sequence[Token], index: int) -> tuple[list[Token], int]:
     """Return the tokens of a statement up to its period, and the index after it.
 
     A period inside pseudo-text does not end the statement.
     """
     inside = False
-    for end in range(place, len(tokens)):
+    for end in range(index, len(tokens)):
         if tokens[end].kind is TokenKind.PSEUDO:
             inside = not inside
         if tokens[end].kind is TokenKind.PERIOD and not inside:
-            return list(tokens[place:end]), end + 1
-    raise tokens[place].error(f"{tokens[place].upper} without the period at its end")
+            return list(tokens[index:end]), end + 1
+    raise tokens[index].error(f"{tokens[index].upper} without the period at its end")
 
 
-def _end_of_line(tokens: Sequence[Token], place: int) -> int:
+def _end_of_line(tokens: Sequence[Token], index: int) -> int:
     """Return the index after the last word on this line, or of its period."""
-    end = place
-    while end < len(tokens) and tokens[end].line == tokens[place].line:
+    end = index
+    while end < len(tokens) and tokens[end].line == tokens[index].line:
         if tokens[end].kind is TokenKind.PERIOD:
             break
         end += 1
     return end
 
 
-def _sql_statement(tokens: Sequence[Token], place: int) -> tuple[list[Token], int]:
+def _sql_statement(tokens: Sequence[Token], index: int) -> tuple[list[Token], int]:
     """Return the tokens from EXEC SQL to END-EXEC, and the index after it and its period."""
-    for end in range(place, len(tokens)):
+    for end in range(index, len(tokens)):
         if tokens[end].upper == "END-EXEC":
             after = end + 1
             has_period = after < len(tokens) and tokens[after].kind is TokenKind.PERIOD
-            return list(tokens[place:end]), after + has_period
-    raise tokens[place].error("EXEC SQL without END-EXEC")
+            return list(tokens[index:end]), after + has_period
+    raise tokens[index].error("EXEC SQL without END-EXEC")
 
 
 def read_rules(words: list[Token]) -> list[Replacement]:
     """Parse the rules of a REPLACING phrase or a REPLACE statement. Raises DefinitionError."""
     rules = []
-    place = 0
-    while place < len(words):
-        begin = words[place]
+    index = 0
+    while index < len(words):
+        begin = words[index]
         part = begin.upper if begin.upper in _PARTS else ""
-        old, place = _operand(words, place + bool(part))
-        if place >= len(words) or words[place].upper != "BY":
-            at = words[min(place, len(words) - 1)]
+        old, index = _operand(words, index + bool(part))
+        if index >= len(words) or words[index].upper != "BY":
+            at = words[min(index, len(words) - 1)]
             raise at.error("REPLACING needs BY between the old and the new text")
-        new, place = _operand(words, place + 1)
+        new, index = _operand(words, index + 1)
         if part:
             old, new = _unquoted(old), _unquoted(new)
         if not old:
@@ -321,22 +325,22 @@ def read_rules(words: list[Token]) -> list[Replacement]:
     return rules
 
 
-def _operand(words: list[Token], place: int) -> tuple[tuple[Token, ...], int]:
+def _operand(words: list[Token], index: int) -> tuple[tuple[Token, ...], int]:
     """Parse an operand: pseudo-text, or one word that may be qualified (``A OF B``).
 
     Returns its text words, and the index after it.
     """
-    if place >= len(words):
+    if index >= len(words):
         raise words[-1].error("REPLACING ends before its last text")
-    if words[place].kind is TokenKind.PSEUDO:
-        for end in range(place + 1, len(words)):
+    if words[index].kind is TokenKind.PSEUDO:
+        for end in range(index + 1, len(words)):
             if words[end].kind is TokenKind.PSEUDO:
-                return tuple(words[place + 1 : end]), end + 1
-        raise words[place].error("pseudo text without its closing ==")
-    end = place + 1
+                return tuple(words[index + 1 : end]), end + 1
+        raise words[index].error("pseudo text without its closing ==")
+    end = index + 1
     while end < len(words) and (words[end].glued or words[end].upper in ("OF", "IN")):
         end += 1 if words[end].glued else 2
-    return tuple(words[place:end]), min(end, len(words))
+    return tuple(words[index:end]), min(end, len(words))
 
 
 def _unquoted(words: tuple[Token, ...]) -> tuple[Token, ...]:
@@ -351,19 +355,19 @@ def replace_words(tokens: Sequence[Token], rules: Sequence[Replacement]) -> list
     """Apply, at each position, the first rule that matches. Replacements are not replaced again."""
     if not rules:
         return list(tokens)
-    found: list[Token] = []
-    place = 0
+    replaced_tokens: list[Token] = []
+    index = 0
     is_glued = True  # False if words were deleted here that had a blank before them
     for begin, rule, match in _matches(tokens, rules):
-        found += _after(tokens[place:begin], is_glued)
+        replaced_tokens += _after(tokens[index:begin], is_glued)
         new = rule.replaced(tokens, begin, match)
-        if place == begin and new:
+        if index == begin and new:
             new = _after(new, is_glued)
-        found += new
-        is_glued = True if new else tokens[begin].glued and (is_glued or place < begin)
-        place = match.end
+        replaced_tokens += new
+        is_glued = True if new else tokens[begin].glued and (is_glued or index < begin)
+        index = match.end
         rule.used = True
-    return found + _after(tokens[place:], is_glued)
+    return replaced_tokens + _after(tokens[index:], is_glued)
 
 
 def _after(tokens: Sequence[Token], is_glued: bool) -> list[Token]:
@@ -377,16 +381,16 @@ def _matches(
     tokens: Sequence[Token], rules: Sequence[Replacement]
 ) -> Iterator[tuple[int, Replacement, _Match]]:
     """Yield the index, rule and match wherever a rule matches. Matches do not overlap."""
-    place = 0
-    while place < len(tokens):
+    index = 0
+    while index < len(tokens):
         for rule in rules:
-            match = rule.match(tokens, place)
+            match = rule.match(tokens, index)
             if match is not None:
-                yield place, rule, match
-                place = match.end
+                yield index, rule, match
+                index = match.end
                 break
         else:
-            place += 1
+            index += 1
 
 
 def warn_of_unused(rules: Sequence[Replacement]) -> None:

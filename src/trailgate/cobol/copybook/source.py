@@ -61,6 +61,7 @@ def read_lines(text: str, form: SourceFormat = SourceFormat.AUTO) -> list[Source
 
     A directive such as ``>>SOURCE FORMAT IS FREE`` changes the format of the lines after it.
     """
+    # 0x1A is the end-of-file character of DOS.
     lines = [line.expandtabs(TAB) for line in text.replace("\x1a", "").splitlines()]
     parts = _format_parts(lines)
     fixed = form is SourceFormat.FIXED or (form is SourceFormat.AUTO and looks_fixed(parts[0][1]))
@@ -130,6 +131,7 @@ def _fixed_lines(lines: list[str], first: int) -> Iterator[SourceLine]:
 def _fixed_line(line: str, number: int) -> Iterator[SourceLine]:
     """Yield a fixed-format line by its indicator in column 7; nothing for a debugging line (D)."""
     text = _remove_comments(line[TEXT:END])
+    # If a comment starts before column 73, the text after it belongs to the comment.
     cut = line[END:].strip() if text == line[TEXT:END] else ""
     mark = line[INDICATOR : INDICATOR + 1]
     if line[:1] == "*":
@@ -309,6 +311,7 @@ def join_lines(lines: Sequence[SourceLine]) -> Iterator[SourceLine]:
     pending: SourceLine | None = None
     waiting: list[SourceLine] = []  # comments in between
     for line in lines:
+        # A comment between a line and its continuation waits until the line is complete.
         if line.comment and pending is not None and not pending.directive:
             waiting.append(line)
         elif line.continued and pending is not None:

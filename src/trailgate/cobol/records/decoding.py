@@ -85,6 +85,9 @@ ERRORS_COLUMN = "_errors"
 # numpy does not matter; 3 MB was fastest for records of 27 to 1,300 bytes.
 CHUNK_BYTES: Final = 3 << 20
 CHUNK_ROWS: Final = (1 << 10, 1 << 14)
+# Masks of the records that have an item, and of the padded ones among them; None: all, and none.
+Presence = tuple[Mask | None, Mask | None]
+NO_MASKS: Final[Presence] = (None, None)
 LARGE_BYTES: Final = 64 << 20  # limits chunks of very long records, below the minimum of rows
 
 
@@ -185,6 +188,7 @@ class RecordDecoder:
         self._placed = place_items(layout, self._names)
         self._wanted = _find_columns(self._placed, self.options.columns)
         self._alike = self._group(self._placed)
+        self._even_end, self._varies = _even_end(self._alike), layout.varies
         find_indicators(self._placed, self.options.indicators)  # only to raise errors early
         self._decoders: dict[Field, tuple[Decoder, Explain, Classify]] = {}
         for item in columns_below(self._placed.root):
@@ -238,30 +242,30 @@ class RecordDecoder:
         rows = _rows_of(max(self.layout.size, 1))
         for begin in range(0, len(records), rows):
             part = records.part(begin, begin + rows)
-            _, _, found = self._decode_items(part)
-            self._count_short(found)
-            faults = [fault for fault in found.faults if fault.rows.any()]
+            _, _, findings = self._decode_items(part)
+            self._count_short(findings)
+            faults = [fault for fault in findings.faults if fault.rows.any()]
             yield FaultyRecords(self.layout.name, part, faults)
 
     def _decode_items(
         self, records: RecordBytes
     ) -> tuple[PlacedItems, Mapping[Item, pa.Array], Findings]:
         """Return the placed items, the wanted columns, and the problems found in them."""
-        found, placed = Findings(len(records)), self._placed
+        findings, placed = Findings(len(records)), self._placed
         if self.layout.varies:
-            placed = self._with_counts(records, found)
-        self._check_surplus(records, placed, found)
-        return placed, self._columns(records, placed, found), found
+            placed = self._with_counts(records, findings)
+        self._check_surplus(records, placed, findings)
+        return placed, self._columns(records, placed, findings), findings
 
-    def _count_short(self, found: Findings) -> None:
+    def _count_short(self, findings: Findings) -> None:
         """Add the counts of this chunk, including its short records, to the tally."""
-        self._count_rows(found, f"short={self.options.short.value}", found.short)
-        self.tally.update(found.tally)
+        self._count_rows(findings, f"short={self.options.short.value}", findings.short)
+        self.tally.update(findings.tally)
 
     def _batch(self, records: RecordBytes) -> pa.RecordBatch:
         """Decode one chunk into a batch. Raises DecodeError if a bad field stops the run."""
-        placed, columns, found = self._decode_items(records)
-        faults = [fault for fault in found.faults if fault.rows.any()]
+        placed, columns, findings = self._decode_items(records)
+        faults = [fault for fault in findings.faults if fault.rows.any()]
         if faults and self.options.errors is OnError.STOP:
             raise first_error(records, faults, code_page(self.options.values.dialect.code_page))
         if self.options.shape is Shape.FLAT:
@@ -271,13 +275,13 @@ class RecordDecoder:
         if self.options.errors is OnError.COLUMN:
             pairs.append((ERRORS_COLUMN, error_column(records, faults)))
             for fault in faults:
-                self._count_rows(found, "errors=column", fault.rows, fault.field)
-        self._count_short(found)
+                self._count_rows(findings, "errors=column", fault.rows, fault.field)
+        self._count_short(findings)
         added = self.options.all_added
         pairs += zip(added, added_columns(added, records), strict=True)
         return pa.RecordBatch.from_arrays([c for _, c in pairs], [name for name, _ in pairs])
 
-    def _check_surplus(self, records: RecordBytes, placed: PlacedItems, found: Findings) -> None:
+    def _check_surplus(self, records: RecordBytes, placed: PlacedItems, findings: Findings) -> None:
         """Report records with trailing bytes, or count those whose trailing bytes are dropped."""
         policy = self.options.surplus
         longer = trailing_fault(records, placed.extent, placed.known, self.layout.name)
@@ -289,16 +293,16 @@ class RecordDecoder:
         elif policy is Surplus.PADDING:
             page = code_page(self.options.values.dialect.code_page)
             dropped = padded_rows(records, longer, page)
-        found.faults.append(replace(longer, rows=longer.rows & ~dropped))
-        self._count_rows(found, f"surplus={policy.value}", dropped)
+        findings.faults.append(replace(longer, rows=longer.rows & ~dropped))
+        self._count_rows(findings, f"surplus={policy.value}", dropped)
 
-    def _count_rows(self, found: Findings, policy: str, rows: Mask, item: str = "") -> None:
+    def _count_rows(self, findings: Findings, policy: str, rows: Mask, item: str = "") -> None:
         """Add the number of selected rows to the count of an option."""
         count = int(np.count_nonzero(rows))
         if count:
-            found.tally[policy, self.layout.name, item] += count
+            findings.tally[policy, self.layout.name, item] += count
 
-    def _with_counts(self, records: RecordBytes, found: Findings) -> PlacedItems:
+    def _with_counts(self, records: RecordBytes, findings: Findings) -> PlacedItems:
         """Place the items by the records' own counters, and report bad counters of wanted items.
 
         A counter that cannot be read affects only the items that depend on it.
@@ -319,11 +323,12 @@ class RecordDecoder:
             real=real,
         )
         wanted = [item for item in columns_below(placed.root) if item.name in self._wanted]
+        # Only counters on which wanted items depend are reported.
         depends = frozenset[Occurs]().union(*{item.depends for item in wanted})
         for key in {counter_key(occurs) for occurs in depends if occurs.counter}:
-            found.faults.extend(counters[key].faults)
-            found.tally.update(counters[key].tally)
-        faults = found.faults
+            findings.faults.extend(counters[key].faults)
+            findings.tally.update(counters[key].tally)
+        faults = findings.faults
         bad_counts = [bad for bad in placed.bad_counts if bad.field.occurs in depends]
         faults += [_count_fault(bad) for bad in bad_counts]
         if bad_counts and self.options.errors is OnError.COLUMN:
@@ -337,18 +342,31 @@ class RecordDecoder:
         return placed
 
     def _columns(
-        self, records: RecordBytes, placed: PlacedItems, found: Findings
+        self, records: RecordBytes, placed: PlacedItems, findings: Findings
     ) -> Mapping[Item, pa.Array]:
         """Decode each wanted item, in the layout's order."""
         alike = self._alike if placed is self._placed else self._group(placed)
         columns: dict[Item, pa.Array] = {}
         indicators = find_indicators(placed, self.options.indicators)
         for kind, members in alike.items():
-            presence = [
-                self._not_null(records, item, found, indicators.get(item)) for item in members
-            ]
-            columns.update(self._decode_alike(records, kind, members, presence, found))
+            # Records may have thousands of columns, so one comparison for all of them comes first.
+            if placed is self._placed and not indicators and self._is_complete(records):
+                presence = [NO_MASKS] * len(members)
+            else:
+                presence = [
+                    self._not_null(records, item, findings, indicators.get(item))
+                    for item in members
+                ]
+            columns.update(self._decode_alike(records, kind, members, presence, findings))
         return {item: columns[item] for item in columns_below(placed.root) if item in columns}
+
+    def _is_complete(self, records: RecordBytes) -> bool:
+        """Return whether every record has every wanted item, at the same offset."""
+        return (
+            self._even_end is not None
+            and records.step is not None
+            and self._even_end <= records.step
+        )
 
     def _group(self, placed: PlacedItems) -> dict[Field, list[Item]]:
         """Group the wanted items by format, so that items of one format are decoded together."""
@@ -358,12 +376,34 @@ class RecordDecoder:
                 alike.setdefault(_kind(item.field), []).append(item)
         return alike
 
+    def _decode_column_major(
+        self,
+        records: RecordBytes,
+        kind: Field,
+        members: list[Item],
+        presence: list[Presence],
+    ) -> Decoded:
+        """Decode all values of items of one format in one call: the first item's of all records, then the second's."""
+        rows, decode = len(records), self._decoder_of(kind)[0]
+        # An empty matrix is decoded too, as the column's type is needed.
+        if not rows:
+            return decode(np.zeros((0, kind.size), np.uint8))
+        # A single item that all records have: decode it where it is, without copying.
+        if len(members) == 1 and presence[0][0] is None:
+            return decode(matrix_of(records, members[0]))
+        matrix = np.zeros((rows * len(members), kind.size), np.uint8)
+        if any(mask is not None for mask, _ in presence) or not copy_alike(
+            records, members, matrix
+        ):
+            self._copy_each(records, members, presence, matrix)
+        return decode(matrix)
+
     def _decode_alike(
         self,
         records: RecordBytes,
         kind: Field,
         members: list[Item],
-        presence: list[tuple[Mask | None, Mask | None]],
+        presence: list[Presence],
         findings: Findings,
     ) -> Iterator[tuple[Item, pa.Array]]:
         """Decode all items of one format from one matrix: rows of the first item, then of the second, ...
@@ -371,26 +411,21 @@ class RecordDecoder:
         ``presence`` has two masks for each item: the records that have it, and those of them that
         are padded. Problems are added to ``findings``.
         """
-        decode, explain, classify = self._decoder_of(kind)
-        rows = len(records)
-        if not rows:
-            decoded = decode(np.zeros((0, kind.size), np.uint8))
-        elif len(members) == 1 and presence[0][0] is None:
-            decoded = decode(matrix_of(records, members[0]))
-        else:
-            matrix = np.zeros((rows * len(members), kind.size), np.uint8)
-            if any(mask is not None for mask, _ in presence) or not copy_alike(
-                records, members, matrix
-            ):
-                self._copy_each(records, members, presence, matrix)
-            decoded = decode(matrix)
+        _, explain, classify = self._decoder_of(kind)
+        rows, decoded = len(records), self._decode_column_major(records, kind, members, presence)
+        if decoded.bad is None and not decoded.notes and all(mask is None for mask, _ in presence):
+            for index, item in enumerate(members):
+                yield item, decoded.values.slice(index * rows, rows)
+            return
         for index, (item, (mask, short)) in enumerate(zip(members, presence, strict=True)):
+            # Each item has its own block of rows in the matrix.
             cut = slice(index * rows, (index + 1) * rows)
             values = decoded.values[cut] if len(members) > 1 else decoded.values
             bad = None if decoded.bad is None else decoded.bad[cut]
             if mask is not None:
                 bad = None if bad is None else bad & mask
                 values = without(values, ~mask)
+            # A padded field that is still bad is reported as too short, not as bad bytes.
             if bad is not None and short is not None:
                 findings.faults.append(_short_fault(item, bad & short))
                 bad = bad & ~short
@@ -407,7 +442,7 @@ class RecordDecoder:
         self,
         records: RecordBytes,
         members: list[Item],
-        presence: list[tuple[Mask | None, Mask | None]],
+        presence: list[Presence],
         matrix: Octets,
     ) -> None:
         """Copy the bytes of each item into its rows of the matrix, and pad those of short records."""
@@ -420,21 +455,19 @@ class RecordDecoder:
                 copy_short_items(records, item, short, self._fill(item.field), part)
 
     def _not_null(
-        self, records: RecordBytes, item: Item, found: Findings, indicator: Indicator | None
-    ) -> tuple[Mask | None, Mask | None]:
+        self, records: RecordBytes, item: Item, findings: Findings, indicator: Indicator | None
+    ) -> Presence:
         """Like ``_present``, but without the records whose indicator states that the item is NULL."""
-        usable, filled = self._present(records, item, found)
+        usable, filled = self._present(records, item, findings)
         if indicator is None:
             return usable, filled
-        present = ~indicator.absent(records, found.faults)
+        present = ~indicator.absent(records, findings.faults)
         return (
             present if usable is None else usable & present,
             None if filled is None else filled & present,
         )
 
-    def _present(
-        self, records: RecordBytes, item: Item, found: Findings
-    ) -> tuple[Mask | None, Mask | None]:
+    def _present(self, records: RecordBytes, item: Item, findings: Findings) -> Presence:
         """Return a mask of the records that have a value for the item (None: all), and those to be padded.
 
         Other records are reported as too short. For example, with ``short=pad`` text that a record
@@ -443,15 +476,17 @@ class RecordDecoder:
         policy = self.options.short
         short = None if policy is Short.ERROR else cut_off(records, item)
         if short is None:
-            return _usable(records, item, found.faults), None
+            return _usable(records, item, findings.faults), None
         if item.active is not None:
             short &= item.active
         size = bytes_present(records, item)
+        # Records without any byte of the item, and records with some.
         missing, part = short & (size <= 0), short & (size > 0)
         usage, blank = item.field.usage, self.options.values.blank
         text = usage in _TEXTS
         # A record that ends inside a multi-byte character is not padded.
         filled = part & (size % len(self._fill(item.field)) == 0)
+        # Only text and printed numbers can be padded. With short=null a cut number is NULL.
         if not text and (policy is Short.NULL or usage not in _PRINTED):
             filled[:] = False
         nulls = missing
@@ -459,8 +494,8 @@ class RecordDecoder:
             filled, nulls = filled | missing, np.zeros_like(missing)
         elif policy is Short.PAD and blank is Blank.ERROR:
             nulls = np.zeros_like(missing)
-        found.short |= filled | nulls
-        found.faults.append(_short_fault(item, short & ~filled & ~nulls))
+        findings.short |= filled | nulls
+        findings.faults.append(_short_fault(item, short & ~filled & ~nulls))
         usable = ~short | filled
         if item.active is not None:
             usable &= item.active
@@ -488,6 +523,7 @@ class RecordDecoder:
             copy_items(records, item, usable, matrix)
         decoded = self._counters[item.field](matrix)
         unread = decoded.values.is_null().to_numpy(zero_copy_only=False)
+        # Bad counters that are not reported as part of a wanted column.
         new = unread if usable is None else unread & usable
         if wanted and decoded.bad is not None:
             new = new & ~decoded.bad
@@ -520,6 +556,16 @@ class RecordDecoder:
                 raise error.with_place(field=field.name) from None
             self._decoders[kind] = bound
         return self._decoders[kind]
+
+
+def _even_end(alike: Mapping[Field, list[Item]]) -> int | None:
+    """Return the offset after the last item, or None if records may lack an item or have it at another offset."""
+    end = 0
+    for item in (item for members in alike.values() for item in members):
+        if item.active is not None or not isinstance(item.offset, int):
+            return None
+        end = max(end, item.offset + item.field.size)
+    return end
 
 
 def _rows_of(size: int) -> int:
@@ -612,6 +658,7 @@ def _short_fault(item: Item, rows: Mask) -> Fault:
 def _is_redefined(item: Item) -> bool:
     """Return True if a REDEFINES shares bytes with the item or with a group around it."""
     for group, field in pairwise((*item.groups, item.field)):
+        # Two fields share bytes if one redefines the other, or both redefine a third.
         base = (field.redefines or field.name).upper()
         for other in group.children:
             if other is field or other.filler:

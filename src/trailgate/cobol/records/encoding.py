@@ -87,6 +87,7 @@ class RecordEncoder:
         if isinstance(columns, pa.RecordBatch):
             columns = dict(zip(columns.schema.names, columns.columns, strict=True))
         rows = len(next(iter(columns.values()), ()))
+        # Columns that reading added, such as errors, are ignored; ``_raw`` is used below.
         items_only = {name: column for name, column in columns.items() if name not in self.added}
         tree = None
         kinds = {
@@ -172,6 +173,7 @@ class RecordEncoder:
         written = np.zeros(shape, bool)
         for item in shared:
             rows_written = np.flatnonzero(_both(~unwritten[item], item.active))
+            # Mark the bytes that any of the items sharing them has written.
             written[rows_written[:, None], _bytes_at(item, rows_written)] = True
         for item in shared:
             rows = np.flatnonzero(_both(unwritten[item], item.active))
@@ -221,6 +223,7 @@ class RecordEncoder:
         if self._leaves_null(item.field) and values.null_count:
             active = _both(values.is_valid().to_numpy(zero_copy_only=False), active)
         rows = np.arange(count) if active is None else np.flatnonzero(active)
+        # No record has the item.
         if not len(rows) and count:
             return  # but an empty batch is encoded below, to check the column's type
         if active is not None:
@@ -258,6 +261,7 @@ class _Written:
         """Write an item's bytes into these rows, and lengthen records that end before it."""
         at = _bytes_at(item, rows)
         self.matrix[rows[:, None], at] = encoded
+        # A record of ``_raw`` that ended before the item becomes longer.
         if not isinstance(self.extent, int):
             self.extent[rows] = np.maximum(self.extent[rows], at[:, -1] + 1)
 
@@ -349,6 +353,8 @@ class Blocks:
         ends, found, at = np.cumsum(sizes), list[int](), 0
         while at < len(sizes):
             found.append(at)
+            # The bytes before this record; the block takes records while their total fits ``room``,
+            # but at least one.
             before = int(ends[at] - sizes[at])
             end = max(at + 1, int(np.searchsorted(ends, before + room, side="right")))
             at = end if self.records is None else min(end, at + self.records)
@@ -425,6 +431,7 @@ def _frame_typed(records: RecordBytes, framing: Framing) -> Octets:
     ends = np.cumsum(padded)
     begins = ends - padded + width
     data = np.full(int(ends[-1]) if len(ends) else 0, ord(" "), np.uint8)
+    # The type is in the top four bits of a word of ``width`` bytes.
     words = (lengths | DATA << (8 * width - 4)).astype(">u4").view(np.uint8).reshape(-1, 4)
     data[(begins - width)[:, None] + np.arange(width)] = words[:, 4 - width :]
     if len(records):

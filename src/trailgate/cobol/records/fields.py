@@ -113,6 +113,7 @@ def records_at(
     data: Any, starts: Longs, ends: Longs, *, first: int | None = 0, base: int = 0
 ) -> RecordBytes:
     """Return the records ``data[start:end]``, and detect whether they are evenly spaced."""
+    # Evenly spaced means: all of one length, and without gaps.
     step = None
     if len(starts):
         length = int(ends[0] - starts[0])
@@ -312,6 +313,7 @@ def trailing_fault(
     """
     if records.step is not None and isinstance(extent, int) and records.step <= extent:
         return None
+    # Records of unknown extent are not checked.
     longer = records.ends - records.starts > extent
     rows = longer if known is None else longer & known
     return Fault(name, SHOWN, extent, rows, lambda _: SURPLUS, Why.SURPLUS)
@@ -326,6 +328,7 @@ def padded_rows(records: RecordBytes, longer: Fault, page: CodePage) -> Mask:
     is_padding = np.empty(len(rows), bool)
     starts = records.starts[rows] + longer.offsets(rows)
     only_padding(records.data, starts, records.ends[rows], pads, is_padding)
+    # ``rows`` are the indexes of the records with trailing bytes.
     padded[rows] = is_padding
     return padded
 
@@ -368,6 +371,7 @@ def error_column(records: RecordBytes, faults: list[Fault]) -> pa.Array:
 
 def _errors(records: RecordBytes, fault: Fault, rows: Longs) -> pa.Array:
     """Return the errors of one field. Each distinct value is explained only once."""
+    # Bad values repeat, so explain each distinct one only once.
     raws = _raws(records, fault, rows).dictionary_encode()
     distinct = raws.dictionary.to_pylist()
     reasons = [". ".join(filter(None, fault.explain(raw))) for raw in distinct]
@@ -402,7 +406,13 @@ def members_of(node: ItemNode, columns: Columns, rows: int) -> list[tuple[str, p
 
 
 def _members(group: GroupItem, columns: Columns, rows: int) -> list[tuple[str, pa.Array]]:
-    below = [pair for member in group.members for pair in members_of(member, columns, rows)]
+    below: list[tuple[str, pa.Array]] = []
+    for child in group.members:
+        if isinstance(child, Item):  # nearly all are; a list for each would take time
+            if child in columns:
+                below.append((child.field.name, columns[child]))
+        else:
+            below += members_of(child, columns, rows)
     names = distinct_names([name for name, _ in below])
     return list(zip(names, (array for _, array in below), strict=True))
 

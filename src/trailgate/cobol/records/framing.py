@@ -201,7 +201,7 @@ def _check_lengths(data: Octets, frames: Frames, framing: Framing) -> None:
     if bad is not None and not framing.skips and bad.any():
         lengths = frames.ends - frames.starts
         row = int(bad.argmax())
-        offsets = frames.starts if frames.offsets is None else frames.offsets
+        offsets = frames.starts if frames.places is None else frames.places
         begin = int(offsets[row]) - _HEADS.get(framing.kind, 0)
         where = Where(offset=begin, raw=data[begin : begin + 64].tobytes())
         limits = (
@@ -223,6 +223,7 @@ def common_begin(data: Octets, framing: Framing, *, last: bool) -> int | None:
     inside records look like.
     """
     longest = framing.longest
+    # Chains are only reliable over more bytes than the longest record.
     if longest is None or len(data) <= longest:
         return None
     following = np.empty(len(data), np.int64)
@@ -260,6 +261,7 @@ def _lines_in(
     assert not len(starts) or (starts.min() >= 0 and ends.max() <= len(data))
     mark = np.frombuffer(framing.delimiter, np.uint8)
     candidates = np.flatnonzero(data == mark[0])
+    # At most one line per delimiter, plus an unfinished one per run.
     most = len(candidates) + len(starts)
     columns_ = RunFrames(*(np.empty(most, np.int64) for _ in RunFrames._fields))
     count, end = line_records(data, candidates, starts, ends, mark, finish, *columns_)
@@ -389,6 +391,7 @@ def _check(
     """
     count, end, problem, length = map(int, filled)
     if problem:
+        # For NO_NUMBER, the last number is the index of the term whose field is wrong.
         is_term = problem == NO_NUMBER and lengths is not None
         field = lengths.terms[length].name if is_term and lengths is not None else None
         where = Where(offset=end, field=field, raw=data[end : end + 64].tobytes())

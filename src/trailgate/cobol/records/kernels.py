@@ -105,11 +105,13 @@ def descriptor_records(
             length = _record_length(data, offset, words)
             if length < DESCRIPTOR or _flagged(data, offset, words):
                 return count, offset, NO_RECORD, length
+            # An incomplete record: it continues in the next chunk, or runs over its block.
             if offset + length > end:
                 break
             begins[count], stops[count] = offset + DESCRIPTOR, offset + length
             count += 1
             offset += length
+        # Bytes are left over. In a block that is an error; otherwise the record is just incomplete.
         if offset != end:
             return count, offset, OVERRUN if blocks else FINE, 0
     return count, offset, FINE, 0
@@ -134,11 +136,13 @@ def typed_records(
         type_ = int(data[offset]) >> 4
         if type_ < DELETED - 1 or type_ > DATA:
             return count, offset, NO_TYPE, type_
+        # The length has 12 bits in a word of 2 bytes, and 28 bits in a word of 4.
         length = int(data[offset]) & 15
         for at in range(1, width):
             length = length << 8 | int(data[offset + at])
         end = offset + width + length
         padded = max(_LEAST_TYPED, (width + length + 3) // 4 * 4)
+        # Incomplete: the record itself, or its padding if more bytes may follow.
         if end > size or (offset + padded > size and not finish):
             break
         if type_ == DATA:
@@ -159,7 +163,7 @@ def spanned_records(
     there, a problem code, and its length.
 
     A segment's third byte is 0 for a complete record, 1 for the first segment, 3 for a middle one
-    and 2 for the last. For example, the block ``00 11 00 00, 00 06 01 00 A B, 00 05 02 00 C, 00 05
+    and 2 for the last. For example, the block ``00 14 00 00, 00 06 01 00 A B, 00 05 02 00 C, 00 05
     00 00 D`` of two records has segments at 8 to 10, 14 to 15 and 19 to 20; the last two close a
     record.
     """
@@ -168,6 +172,7 @@ def spanned_records(
     end_left = left
     is_open = False
     while offset < size:
+        # A block ends here, so a block descriptor follows.
         if offset == block:
             if offset + DESCRIPTOR > size:
                 break
@@ -185,6 +190,7 @@ def spanned_records(
         code = data[offset + 2]
         if length < DESCRIPTOR or code > 3 or data[offset + 3]:
             return complete, end, end_left, NO_RECORD, length
+        # Codes 2 and 3 continue a record; 0 and 1 begin one. Either is wrong in the wrong state.
         if is_open != (code >= 2):
             return complete, end, end_left, NO_SEGMENT, length
         if offset + length > block:
@@ -196,6 +202,7 @@ def spanned_records(
         closes[count] = not is_open
         count += 1
         offset += length
+        # Only complete records are returned: remember the state after the last one.
         if not is_open:
             complete, end, end_left = count, offset, block - offset
     if not is_open and offset == block:
@@ -235,18 +242,23 @@ def computed_records(
     size = len(data)
     while offset < size:
         rule = 0
+        # Several rules: choose one by the key bytes. ``key`` is the number of bytes that the key
+        # needs, the default rule, and the width of ``shifts``.
         if len(places):
             if offset + key[0] > size:
                 break
             rule = _rule_of(data, offset, key[1], places, values, chosen)
             if rule < 0:
                 return count, offset, NO_RULE, 0
+        # A row of ``rules`` is: base length, minimum length, first term, end of terms. A row of
+        # ``terms`` is: offset, width, encoding, factor, maximum.
         length = rules[4 * rule] + adjustment
         first, end = rules[4 * rule + 2], rules[4 * rule + 3]
         fits = True
         for term in range(first, end):
             row = 5 * term
             at, width = offset + terms[row], terms[row + 1]
+            # Tables before this number move it by their actual lengths.
             for before in range(term - first):
                 at += shifts[term * key[2] + before] * numbers[before]
             if at + width > size:
@@ -255,6 +267,7 @@ def computed_records(
             number = _coded_number(data, at, width, terms[row + 2])
             if number < 0 or (terms[row + 4] >= 0 and number > terms[row + 4]):
                 return count, offset, NO_NUMBER, term
+            # An absurd number cannot overflow the sum below; the record then counts as incomplete.
             fits = fits and number < _LARGE
             numbers[term - first] = number
             length += terms[row + 3] * min(number, _LARGE)
@@ -268,7 +281,7 @@ def computed_records(
     return count, offset, FINE, 0
 
 
-@kernel(writes=("found",))
+@kernel(writes=("padded",))
 def only_padding(data: Octets, starts: Longs, ends: Longs, pads: Mask, padded: Mask) -> int:
     """Mark the runs ``data[start:end]`` that consist only of ``pads`` bytes. Returns how many.
 
@@ -409,6 +422,7 @@ def descriptor_chains(
     size = len(data)
     for offset in range(size - 1, -1, -1):
         following[offset] = -1
+        # No complete word fits here, so a record may start here unless the file ends.
         if offset + DESCRIPTOR > size:
             following[offset] = -1 if last else size
             continue
@@ -420,8 +434,12 @@ def descriptor_chains(
         if not blocks and _flagged(data, offset, words):
             continue
         end = offset + length
+        # The chain breaks: it runs over the end of the file, or to an offset where no record can
+        # start.
         if (end > size and last) or (end < size and following[end] < 0):
             continue
+        # In a block, the record words must lead exactly to the block's end. Without blocks this
+        # loop does nothing.
         inside = offset + DESCRIPTOR if blocks else end
         while inside + DESCRIPTOR <= min(end, size):
             record_length = _record_length(data, inside, words)
@@ -449,15 +467,15 @@ def common_offset(following: Longs, reach: int, marks: Octets) -> int:
     """
     open_chains = 0  # the number of marked offsets that the loop has not passed
     size = len(following)
-    for place in range(size):
-        if place < reach and following[place] >= 0 and not marks[place]:
-            marks[place] = 1
+    for offset in range(size):
+        if offset < reach and following[offset] >= 0 and not marks[offset]:
+            marks[offset] = 1
             open_chains += 1
-        if not marks[place]:
+        if not marks[offset]:
             continue
-        if place >= reach and open_chains == 1:
-            return place
-        after = following[place]
+        if offset >= reach and open_chains == 1:
+            return offset
+        after = following[offset]
         if after >= size:
             return -1
         open_chains -= 1
@@ -498,6 +516,7 @@ def copy_columns(
                 if size & 1:
                     out[to] = np.uint8(word & _BYTE)
             else:
+                # Copy whole words, then the last eight bytes, which may overlap the previous word.
                 for done in range(0, size - _WORD, _WORD):
                     store8(out, to + done, load8(data, at + done))
                 store8(out, to + size - _WORD, load8(data, at + size - _WORD))

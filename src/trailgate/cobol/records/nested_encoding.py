@@ -108,6 +108,8 @@ class NestedEncoder(KindsEncoder):
             offsets = _offsets(
                 inner.get(OFFSET_COLUMN) if OFFSET_COLUMN in self._added else None, len(above)
             )
+            # The path of a child is its parent's, followed by the list's number and the index in
+            # it.
             steps = np.column_stack([np.full(len(above), number), np.arange(len(above))])
             path = np.hstack([branch.path[above], steps])
             lost = self._kept(inner, len(above)) & (offsets == UNKNOWN)
@@ -148,6 +150,7 @@ class NestedEncoder(KindsEncoder):
             np.where((begins > 0) | another_file, np.arange(len(offsets)), 0)
         )
         without_children = (begins == 0) & (begins[tree] > 0)
+        # Rows whose offset is between the first and last record of the tree before them.
         inside = without_children & (offsets > offsets[tree]) & (offsets < last[tree])
         unsure = without_children & (kept > 0) & (unknown[tree] > 0)
         new = slice(self._last.shape[1], None)
@@ -209,6 +212,7 @@ def _order(branches: Sequence[_Branch]) -> Longs:
             for branch in branches
         ]
     )
+    # Order by row, then by list, then by index in the list, and so on: the order of the lists.
     order = np.lexsort(paths.T[::-1])
     offsets = np.concatenate([branch.offsets for branch in branches])[order]
     roots = np.concatenate([np.full(len(branch.path), branch.parent < 0) for branch in branches])[
@@ -217,6 +221,7 @@ def _order(branches: Sequence[_Branch]) -> Longs:
     # A new record without an offset takes the offset of the record before it in list order.
     stated = np.where(roots | (offsets != UNKNOWN), np.arange(len(order)), 0)
     offsets = offsets[np.maximum.accumulate(stated)] if len(order) else offsets
+    # Within a row, records with offsets are sorted by these; the sort is stable for the others.
     return order[np.lexsort((offsets, paths[order, 0]))]
 
 

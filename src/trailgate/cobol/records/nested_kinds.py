@@ -126,6 +126,7 @@ class NestedDecoder(KindsDecoder):
         size = 0
         for records in chunks:
             ends = self._tree_begins(records)
+            # Everything before the last tree that begins here is complete.
             if len(ends):
                 yield from _joined([*pending, records.part(0, int(ends[-1]))])
                 pending, size, records = [], 0, records.part(int(ends[-1]), len(records))  # noqa: PLW2901  the rest
@@ -172,7 +173,8 @@ class NestedDecoder(KindsDecoder):
         (_, _, *levels), _ = RecordIds("", self._chains).columns(kind, numbers)
         known = np.array([level.fill_null(-1).to_numpy(zero_copy_only=False) for level in levels])
         ends = np.where(np.isin(kind, self._ends), numbers, -1)
-        # A row is complete once the next tree begins, so a record after that cannot belong to it.
+        # For each record, the last record at or before it that began a tree. A row is complete once the
+        # next tree begins, so a record after that cannot belong to it.
         last = np.maximum.accumulate(ends) if len(kind) else ends
         above, orphans = np.full(len(kind), -1), np.zeros(len(kind), bool)
         for number, chain in enumerate(self._chains):

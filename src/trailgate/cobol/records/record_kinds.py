@@ -202,6 +202,7 @@ class KindsDecoder:
             slots = np.zeros(len(rows), np.int64)
             slots[own_rows] = np.arange(len(own_rows))
             if self._options.errors is OnError.COLUMN:
+                # The position of each row's error list in the concatenation of all kinds' lists.
                 errors[own_rows] = np.arange(len(own_rows)) + sum(len(part) for part in pool)
                 pool.append(batch.column(ERRORS_COLUMN))
                 batch = batch.drop_columns([ERRORS_COLUMN])
@@ -326,6 +327,7 @@ class KindsDecoder:
         decoded = self._key.decode(records)
         columns = decoded.columns[: len(self._fields)]
         bad = np.zeros(len(records), bool)
+        # NULL means a bad value or a blank one; only the former is an error.
         if any(column.null_count for column in columns):
             bad = _not_blank(decoded.column(ERRORS_COLUMN))
         # Choose the kind once for each distinct combination of values. ``codes`` numbers the

@@ -118,6 +118,7 @@ class RecordLengths:
         terms = self.terms
         widest = max(len(rule.terms) for rule in self.rules)
         ends = np.cumsum([len(rule.terms) for rule in self.rules])
+        # Each rule refers to its terms by their range in the flat table of terms.
         rules = [
             (rule.base, rule.least, int(end) - len(rule.terms), int(end))
             for rule, end in zip(self.rules, ends, strict=True)
@@ -197,6 +198,7 @@ def layout_lengths(
     values = [
         (parts, numbers[rule.record])
         for rule in kinds.rules
+        # Blanks and low-values are two byte patterns, so one rule can need several combinations.
         for parts in product(
             *(
                 _key_values(field, one, options)

@@ -147,6 +147,7 @@ def _alternatives(group: Field, chosen: Field) -> list[Field]:
             if child.redefines and group.children[earlier].name.upper() == child.redefines.upper():
                 base = bases[earlier]
                 break
+        # A field's base is the field that it redefines, directly or through others.
         bases.append(base)
     base_of_chosen = next(
         b for child, b in zip(group.children, bases, strict=True) if child is chosen

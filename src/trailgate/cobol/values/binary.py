@@ -98,6 +98,7 @@ def decode_binary(field: Field, options: ValueOptions) -> Decoder:
     number, form = number_of(field), binary_form(field, options)
     little = _little(field, options)
     low, high = _bounds(field, options)
+    # Two words per number; the column's precision can be lower than the bytes allow.
     if field.size > _WORD:
         most = 10 ** (form.type.precision - form.zeros) - 1
         bounds = max(low, -most), min(high, most)
@@ -183,6 +184,7 @@ def _column(form: NumberForm, words: Longs, bad: Mask | None) -> pa.Array:
     rows, signed = len(words), words.dtype == np.int64
     if pa.types.is_int64(form.type) and not form.zeros:
         return column_of(form, words, rows, bad)
+    # One word per row for int64, two for decimal128.
     numbers = np.empty(rows if pa.types.is_int64(form.type) else 2 * rows, np.uint64)
     scaled_words(words.view(np.uint64), signed, form.zeros, numbers)
     return column_of(form, numbers, rows, bad)
@@ -195,7 +197,8 @@ def encode_binary(field: Field, options: ValueOptions) -> Encoder:
 
     def encode(values: pa.Array) -> Octets:
         no_nulls(values)
-        problem = f"a number outside {low} to {high} in units of 10^-{number.scale}"
+        units_of = f" in units of 10^{-number.scale}" if number.scale else ""
+        problem = f"a number outside {low} to {high}{units_of}"
         try:
             units = exact_decimals(unscaled_to(values, number.scale), _UNITS)
         except DecodeError as error:  # more digits than a decimal has
@@ -206,6 +209,7 @@ def encode_binary(field: Field, options: ValueOptions) -> Encoder:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise encode_error(problem, row, values[row].as_py())
+        # The 16-byte decimals as little-endian bytes; the field takes the lowest ``size`` of them.
         words = np.frombuffer(units.buffers()[1] or b"", np.int64)[2 * units.offset :]
         low_first = words[: 2 * len(units)].astype("<i8").view(np.uint8).reshape(-1, _PAIR)
         return low_first[:, : field.size] if little else low_first[:, field.size - 1 :: -1]
@@ -306,6 +310,7 @@ def _to_ibm(numbers: Doubles, size: int) -> Octets:
     # 2**8), and the fraction is 0.78125 * 2**-1 = 0.390625.
     power = -(-exponent.astype(np.int64) // 4)
     units = np.ldexp(mantissa, (exponent - 4 * power + bits).astype(np.int32))
+    # Zero has no normalized form: it gets the lowest exponent, so that all bits are zero.
     zero = numbers == 0
     power = np.where(zero, -_BIAS, power)
     _refuse((units != np.floor(units)) | (power < -_BIAS) | (power >= _BIAS), numbers)

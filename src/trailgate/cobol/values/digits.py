@@ -190,6 +190,7 @@ def _without_blanks(
     ):
         if choice is Blank.ERROR:
             continue
+        # A field of only this fill, for example of blanks in UTF-16 (00 20 00 20 ...).
         pattern = np.resize(np.frombuffer(fill, np.uint8), matrix.shape[1])
         empty = rows[(bad_bytes == pattern).all(axis=1)]
         still_bad[empty] = False
@@ -208,6 +209,7 @@ def column_of(
     """Build a column from 64-bit words, one (int64) or two (decimal128) per row."""
     bitmap = None
     if nulls is not None and nulls.any():
+        # Arrow's validity bitmap has a 1 for each row that is not NULL.
         bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     return pa.Array.from_buffers(form.type, rows, [bitmap, pa.py_buffer(words)])
 
@@ -235,8 +237,10 @@ def digits_of(values: pa.Array, number: Number, form: NumberForm) -> DigitRows:
     long = pc.greater(pc.utf8_length(digits), number.digits).to_numpy(zero_copy_only=False)
     if long.any():
         raise _misfit(values, long, f"a number of more than {number.digits} digits")
+    # All texts now have the same length, so the buffer is a matrix of digit characters.
     _, data = byte_view(pc.utf8_lpad(digits, number.digits, "0"))
     matrix = data[: len(values) * number.digits].reshape(len(values), number.digits)
+    # A number of only zeros is written as blanks.
     if form.blank_is is None:  # BLANK WHEN ZERO
         nulls = (matrix == ord("0")).all(axis=1)
     return DigitRows(matrix - np.uint8(ord("0")), negative, nulls)
@@ -248,12 +252,12 @@ def _unscale(values: pa.Array) -> tuple[pa.Array, int]:
         return pc.cast(values.fill_null(0), pa.string()), 0
     if not pa.types.is_decimal(values.type):
         raise EncodeError(f"{values.type} values in a field of decimal digits")
-    whole = pa.decimal128(DECIMAL_DIGITS, 0)
-    if values.type.bit_width != whole.bit_width:
+    integer_type = pa.decimal128(DECIMAL_DIGITS, 0)
+    if values.type.bit_width != integer_type.bit_width:
         values = _as_decimal128(values)
     # The same 16-byte integers read with scale 0: 123.45 becomes 12345.
     units = pa.Array.from_buffers(
-        whole, len(values), values.buffers(), values.null_count, values.offset
+        integer_type, len(values), values.buffers(), values.null_count, values.offset
     )
     return pc.cast(units, pa.string()).fill_null("0"), values.type.scale
 
@@ -286,8 +290,9 @@ def text_of(values: pa.Array, number: Number) -> pa.Array:
     """Format numbers with all digits of the picture, for example ``-00123.45``."""
     units, scale = _unscale(values)
     minus = pc.if_else(pc.starts_with(units, "-"), "-", "")
-    whole = max(number.digits - number.scale, 1)
-    digits = pc.utf8_lpad(pc.utf8_ltrim(units, "-"), whole + scale, "0")
+    int_digits = max(number.digits - number.scale, 1)
+    digits = pc.utf8_lpad(pc.utf8_ltrim(units, "-"), int_digits + scale, "0")
+    # Digits without the point, for example 0012345 with scale 2, cut at the last two characters.
     parts = [digits]
     if scale:
         before = pc.utf8_slice_codeunits(digits, 0, -scale)
@@ -300,6 +305,7 @@ def _rescale(values: pa.Array, digits: pa.Array, steps: int) -> pa.Array:
     """Append ``steps`` zeros to the digits, or remove ``-steps`` zeros. Raises EncodeError for others."""
     if steps >= 0:
         return pc.binary_join_element_wise(digits, "0" * steps, "")
+    # At least one digit must remain before the cut: "5" with -2 steps is padded to "005".
     padded = pc.utf8_lpad(digits, 1 - steps, "0")
     lost = pc.not_equal(pc.utf8_slice_codeunits(padded, steps), "0" * -steps)
     wrong = lost.to_numpy(zero_copy_only=False)
@@ -428,6 +434,7 @@ def decode_zoned(field: Field, options: ValueOptions) -> Decoder:
         signs = _sign_table(zone, signed=number.signed, strict=options.strict)
     else:
         signs = np.full(256, WRONG)
+        # A separate sign byte has no digit: plus is 0, minus is MINUS.
         signs[list(separate)] = 0, MINUS
     digit_bytes = DigitBytes(
         digit_table(bytes(zone | digit for digit in range(10))),
@@ -480,6 +487,7 @@ def encode_zoned(field: Field, options: ValueOptions) -> Encoder:
         at = 0 if leading else number.digits - 1
         if separate:
             signs = np.where(written.negative, separate[1], separate[0]).astype(np.uint8)
+            # A separate sign adds a column before or after the digits.
             encoded = np.insert(encoded, 0 if leading else number.digits, signs, axis=1)
         elif number.signed:
             digit = written.digits[:, at]
@@ -507,6 +515,7 @@ def _signs(*, signed: bool, strict: bool) -> Longs:
     """Return a table that maps the last byte of a packed number to its digit and sign."""
     minus = [0xD] if strict else [0xB, 0xD]
     plus = [0xC, 0xF] if strict else [0xA, 0xC, 0xE, 0xF]
+    # The high nibble is the last digit, the low nibble is the sign.
     table = np.where(np.isin(_LOW, minus) & signed, _HIGH + MINUS, WRONG)
     table = np.where(np.isin(_LOW, plus), _HIGH, table)
     return np.where(_HIGH > 9, WRONG, table)
@@ -556,6 +565,7 @@ def _pack(nibbles: Octets, size: int, blank: Mask, filler: bytes) -> Octets:
     """Join each pair of nibbles into a byte, right-aligned; ``blank`` rows become ``filler``."""
     padded = np.zeros((len(nibbles), 2 * size), np.uint8)
     padded[:, 2 * size - nibbles.shape[1] :] = nibbles
+    # Even columns are the high nibbles, odd columns the low ones: 1 2 3 C becomes 12 3C.
     packed = padded[:, 0::2] << np.uint8(4) | padded[:, 1::2]
     packed[blank] = np.frombuffer(filler, np.uint8)
     return packed

@@ -150,6 +150,7 @@ def decode_edited(field: Field, options: ValueOptions) -> Decoder:
     form, positions_ = number_form(field, options), positions(field)
     back = np.zeros(256, np.uint8)
     table = _bytes_of(field, options)
+    # Map bytes back to ASCII, so that reading does not depend on the code page.
     for character in _SYMBOLS:
         back[table[ord(character)]] = ord(character)
     zero = printed_zero(positions_)
@@ -166,6 +167,7 @@ def decode_edited(field: Field, options: ValueOptions) -> Decoder:
             _READERS[position.kind](state, shown[:, at], position)
         state.bad |= _torn_credit(shown, positions_)
         if template is not None:
+            # A fully suppressed zero is valid, although no digit is printed.
             state.bad &= ~(shown == template).all(axis=1)
         signs = np.where(state.bad, _BAD, state.negative).astype(np.uint8)
         digits = np.column_stack([*state.digits, signs])
@@ -191,6 +193,7 @@ def _read_suppressed(state: _Read, column: Octets, position: Position) -> None:
     """Read a suppressed or floating position: a digit, or a fill character before the first digit."""
     fills = _FLOATED.get(position.symbol, position.symbol)
     state.fills += fills
+    # Characters below "0" wrap around to large numbers, so ``<= 9`` only selects digits.
     value = column - np.uint8(ord("0"))
     digit = value <= 9
     state.bad |= ~digit & (state.started | ~_any_of(column, fills))
@@ -287,6 +290,7 @@ def _print(written: DigitRows, negative: Mask, positions_: tuple[Position, ...])
     floated = ""
     for at, position in enumerate(positions_):
         kind, symbol = position.kind, position.symbol
+        # These do not depend on suppression.
         if kind in (PositionKind.SIGN, PositionKind.CURRENCY, PositionKind.CREDIT):
             shown[:, at] = _symbol(symbol, negative, credit=kind is PositionKind.CREDIT)
             continue
@@ -294,6 +298,8 @@ def _print(written: DigitRows, negative: Mask, positions_: tuple[Position, ...])
             float_at, floated, suppressing = np.full(rows, at), symbol, True
             continue
         if kind is PositionKind.INSERTED:
+            # Insertion characters are suppressed until the first digit; the decimal point ends
+            # suppression.
             seen = started if suppressing and symbol != "." else np.ones(rows, bool)
             shown[:, at] = np.where(seen, ord(symbol), ord(filler))
             started = started | (symbol == ".")

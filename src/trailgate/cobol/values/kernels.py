@@ -68,9 +68,8 @@ def narrow_numbers(
     factor = 10**zeros
     first = 1 if sign_at == 0 else 0
     stop = size - 1 if sign_at > 0 else size
-    # The word ends with the last digit byte, so the load may start before this row's first byte;
-    # ``used`` keeps only the row's own bytes. Example: 3-byte steps do not matter, only that at
-    # least eight bytes precede the end. XOR with the zone turns zoned F1 F2 into 01 02.
+    # The eight bytes that end with the last digit byte are loaded at once. They may start before the
+    # row, so ``used`` masks the bytes of other rows. XOR with the zones turns F1 F2 into 01 02.
     in_word = zone >= 0 and first == 0 and _LEAST <= stop <= _EIGHT
     unused = np.uint64(8 * (_EIGHT - stop)) if in_word else np.uint64(0)
     used = (_ALL >> unused) << unused
@@ -82,12 +81,15 @@ def narrow_numbers(
         number = sign = 0
         if in_word and row * step + stop >= _EIGHT:
             word = (load8(data, row * step + stop - _EIGHT) & used) ^ zones
+            # Packed: subtracting 6 times the high nibble from each byte turns BCD into binary.
             if base == 100:
                 # A nibble is above 9 if its bit 8 is set together with bit 4 or bit 2.
                 two, four = word >> np.uint64(1), word >> np.uint64(2)
                 wrong |= word >> np.uint64(3) & (two | four) & _LOW_BITS != 0
                 word -= (word >> np.uint64(4) & _NIBBLES) * _SIX  # per byte: 0x42 becomes 42
             else:
+                # Zoned: a byte above 9 gets its top bit set by adding 0x76, unless the bit is set
+                # already.
                 wrong |= ((word & ~_TOP_BITS) + _ABOVE_NINE | word) & _TOP_BITS != 0
             number = _join(word, base)
         else:
@@ -152,6 +154,7 @@ def wide_numbers(
     """
     first = 1 if sign_at == 0 else 0
     stop = size - 1 if sign_at > 0 else size
+    # Row by row: read the sign, then the digits in chunks, then append the zeros, then negate.
     chunk = 4 if base == 100 else 8  # bytes with eight digits: below 10**8, so they fit 32 bits
     full_power, last_power = base**chunk, base ** ((stop - first) % chunk)
     bad_count = 0
@@ -160,6 +163,7 @@ def wide_numbers(
         sign = signs[data[at + np.uint64(sign_at)]] if sign_at >= 0 else 0
         wrong = data[at] > most_first or sign >= WRONG
         high, low = np.uint64(0), np.uint64(0 if sign_at else sign & _DIGITS)
+        # The last chunk may be shorter: the number is then multiplied by a smaller power.
         for begin in range(first, stop, chunk):
             part, end = 0, min(begin + chunk, stop)
             for offset in range(begin, end):
@@ -220,6 +224,7 @@ def replace_padding(
                     padding += 1
                 elif not every:
                     break
+            # Only if there is some padding, and also something else.
             if 0 < padding < end - begin:
                 for at in range(begin, end):
                     if pads[data[at]]:
@@ -247,6 +252,7 @@ def _move_right(
     For example, with a separate leading sign ``" -12 "`` becomes ``"-0012"``: low and high limit
     all bytes of the number, and begin and end those for digits.
     """
+    # Find the number between the padding: first its sign and digits, then the digits alone.
     low = begin - 1 if separate and sign_at == 0 else begin
     high = end + 1 if separate and sign_at > 0 else end
     start, stop = low, high
@@ -269,12 +275,15 @@ def _move_right(
     count = stop - start
     if count < 1 or count == end - begin:
         return False
+    # The first digit carries the sign, which must move to the first byte of the field: replace it
+    # by the plain digit here, and write the sign with a zero there.
     if sign_at == 0 and not separate:
         sign_code = signs[data[start]]
         if sign_code >= WRONG:
             return False
         data[start] = zero + (sign_code & _DIGITS)
         sign = _sign_byte(signs, sign_code & MINUS)
+    # Copy from the right, as source and target overlap.
     for step in range(1, count + 1):
         data[end - step] = data[stop - step]
     for at in range(begin, end - count):

@@ -60,6 +60,8 @@ def national(codec: ValueCodec) -> ValueCodec:
         first = options.national is Endian.LITTLE
 
         def decode_pairs(matrix: Octets) -> Decoded:
+            # If a high byte is not zero, the character is not ASCII, and NO_DIGIT makes the codec
+            # refuse it.
             high, low = matrix[:, first::2], matrix[:, 1 - first :: 2]
             return decode(np.where(high == 0, low, NO_DIGIT).astype(np.uint8))
 

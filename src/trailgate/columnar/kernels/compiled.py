@@ -33,6 +33,8 @@ _LOG: Final = logging.getLogger(__name__)
 KEPT: Final = "kept for the next time"
 NOT_KEPT: Final = f"not kept, since neither {__file__.rpartition('/columnar/')[0]} nor the user's cache folder can be written. Set NUMBA_CACHE_DIR to a folder that can"
 
+_MARK: Final = "_is_instruction"
+
 
 class _Array(NamedTuple):
     """The contract of an array argument."""
@@ -109,9 +111,6 @@ def instruction(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-_MARK: Final = "_is_instruction"
-
-
 @cache
 def _compiled_inner(function: Callable[..., Any]) -> Any:
     import numba  # noqa: PLC0415  as above
@@ -157,12 +156,14 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """Call the function. Raises TypeError for arguments that break the contract."""
+        # Few bytes so far: run the Python function.
         if self.interpreted <= INTERPRETED:
             checked = self._check(arguments)
             self.interpreted += sum(getattr(value, "nbytes", 0) for value in checked)
             if self.interpreted <= INTERPRETED:
                 return self._as_written(checked)
             return self.compiled(*checked)
+        # numba would convert a float to an int without an error, so check the types of numbers here.
         for place, kind in self._numbers:
             if place >= len(arguments) or type(arguments[place]) is not kind:
                 return self.compiled(*self._check(arguments))

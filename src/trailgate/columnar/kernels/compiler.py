@@ -31,6 +31,10 @@ _KERNELS: Final = "trailgate.columnar.kernels"
 _COMPILER: Final = ("compiled.py", "compiler.py")
 _CONSTANTS: Final = (bool, int, float, str, bytes, tuple)
 
+_NAMES: Final = ("unsigned", "index")
+
+_WORD: Final = ir.IntType(64)
+
 
 def fingerprint(function: Callable[..., Any], mark: str) -> str:
     """Return a digest of everything that a kernel is compiled from.
@@ -81,7 +85,6 @@ def _unsigned(_typing: Any, index: Any) -> Any:
 
 
 UNSIGNED: Final = intrinsic(_unsigned)
-_NAMES: Final = ("unsigned", "index")
 
 
 @register_pass(mutates_CFG=False, analysis_only=False)
@@ -126,9 +129,6 @@ class KernelCompiler(CompilerBase):  # type: ignore[misc]  # numba has no types
         passes.passes.insert(at, (UnsignedIndexes, UnsignedIndexes.__doc__))
         passes.finalize()
         return [passes]
-
-
-_WORD: Final = ir.IntType(64)
 
 
 def _loading(_typing: Any, data: Any, at: Any) -> Any:

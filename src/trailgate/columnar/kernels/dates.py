@@ -19,44 +19,6 @@ ZERO: Final = ord("0")
 MINUS: Final = ord("-")
 MOST_DIGITS: Final = 18  # any number of 18 digits fits in 64 bits
 
-
-@kernel(writes=("numbers",))
-def read_integers(
-    data: Octets, offsets: Offsets, valid: Octets, low: int, high: int, numbers: Longs
-) -> int:
-    """Parse strings of at most a minus sign and 1 to 18 digits.
-
-    ``valid`` is empty or has Arrow's validity bits; a null becomes 0. Returns the first row that is
-    another text or outside ``low`` to ``high``, or -1.
-    """
-    rows = len(offsets) - 1
-    if len(numbers) < rows or 0 < 8 * len(valid) < rows:
-        return 0
-    for row in range(rows):
-        begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
-        if begin < 0 or end > len(data):
-            return row
-        numbers[row] = 0
-        if len(valid) and not (valid[row >> 3] >> np.uint8(row & 7)) & 1:
-            continue
-        minus = begin < end and data[begin] == MINUS
-        if minus:
-            begin += 1
-        if begin >= end or end - begin > MOST_DIGITS:
-            return row
-        number, wrong = np.int64(0), False
-        for at in range(begin, end):
-            digit = np.int64(data[at]) - ZERO
-            wrong |= (digit < 0) | (digit > 9)
-            number = 10 * number + digit
-        if minus:
-            number = -number
-        if wrong or number < low or number > high:
-            return row
-        numbers[row] = number
-    return -1
-
-
 # The parts of a time, as numbered in the fields of a layout. A fraction is in units of 10^-12.
 YEAR, MONTH, DAY, HOUR, MINUTE, SECOND, FRACTION = range(7)
 CUT: Final = 7  # after the parts: the first row with digits beyond microseconds, or -1
@@ -83,6 +45,45 @@ ONE, NOUGHT = np.uint64(0x3130), np.uint64(0x3030)
 DATE_MARKS: Final = np.uint64(0x2D00002D00000000)
 TIME_MARKS: Final = np.uint64(0x00003A0000200000)
 LAST_MARKS: Final = np.uint64(0x303030302E00003A)
+
+
+@kernel(writes=("numbers",))
+def read_integers(
+    data: Octets, offsets: Offsets, valid: Octets, low: int, high: int, numbers: Longs
+) -> int:
+    """Parse strings of at most a minus sign and 1 to 18 digits.
+
+    ``valid`` is empty or has Arrow's validity bits; a null becomes 0. Returns the first row that is
+    another text or outside ``low`` to ``high``, or -1.
+    """
+    # Example: "-12" is -(10 * 1 + 2). The loop over the digits has no branch: wrong characters are only recorded,
+    # and the number that they result in is discarded. 18 digits cannot overflow.
+    rows = len(offsets) - 1
+    if len(numbers) < rows or 0 < 8 * len(valid) < rows:
+        return 0
+    for row in range(rows):
+        begin, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        if begin < 0 or end > len(data):
+            return row
+        numbers[row] = 0
+        if len(valid) and not (valid[row >> 3] >> np.uint8(row & 7)) & 1:
+            continue
+        minus = begin < end and data[begin] == MINUS
+        if minus:
+            begin += 1
+        if begin >= end or end - begin > MOST_DIGITS:
+            return row
+        number, wrong = np.int64(0), False
+        for at in range(begin, end):
+            digit = np.int64(data[at]) - ZERO
+            wrong |= (digit < 0) | (digit > 9)
+            number = 10 * number + digit
+        if minus:
+            number = -number
+        if wrong or number < low or number > high:
+            return row
+        numbers[row] = number
+    return -1
 
 
 @kernel(writes=("part", "micros", "iso"))
@@ -130,23 +131,23 @@ def read_times(
             begin += 1
         while end > begin and is_blank(data[end - 1]):
             end -= 1
-        found = paired = False
+        matches = paired = False
         which = 0
         for at in range(0, len(layouts), LAYOUT):
             if layouts[at] == end - begin:
                 which, shape = at + STARTS, at // LAYOUT * SHAPE
                 paired = shapes[shape] != 0 and begin + SHAPED + 8 <= len(data)
                 if paired:
-                    found = has_shape(data, begin, shapes, shape) and has_literals(
+                    matches = has_shape(data, begin, shapes, shape) and has_literals(
                         data, begin, literals, layouts[at + 3], layouts[at + 5]
                     )
                 else:
-                    found = has_literals(
+                    matches = has_literals(
                         data, begin, literals, layouts[at + 3], layouts[at + 4]
                     ) and read_parts(data, begin, layouts, at, fields, months, part)
-                if found:
+                if matches:
                     break
-        if not found:
+        if not matches:
             return row
         if paired:
             century = pair_at(data, begin, layouts[which + YEAR], NINETEEN)
@@ -300,6 +301,8 @@ def read_parts(
     part: Longs,
 ) -> bool:
     """Write the parts of a value. Return whether they are digits and names of months."""
+    # Example: the fields of DD.MM.YY are (DAY, 0, 2), (MONTH, 3, 2), (YEAR, 6, 2), so "03.02.24" gives day 3,
+    # month 2 and, with the pivot, year 2024. A fraction 123 of three digits becomes 123 * 10^9.
     part[YEAR], part[MONTH], part[DAY] = 1970, 1, 1
     part[HOUR] = part[MINUTE] = part[SECOND] = part[FRACTION] = 0
     for at in range(layouts[row + 1], layouts[row + 2]):
@@ -314,8 +317,8 @@ def read_parts(
             first, second = data[start] - DIGIT, data[start + width - 1] - DIGIT
             good = first < 10 and second < 10
             number = np.int64(first)
-            for place in range(start + 1, start + width - 1):
-                digit = data[place] - DIGIT
+            for digit_at in range(start + 1, start + width - 1):
+                digit = data[digit_at] - DIGIT
                 good = good and digit < 10
                 number = np.int64(number * 10 + digit)
             if width > 1:

@@ -74,7 +74,7 @@ def scan(
     # Example: the body 1,"a,b"\n2, has the fields [0, 1) [2, 7) [8, 9) [10, 10), first = 0, 2, 4, and the
     # second field is QUOTED. At its quote the loop searches only for quotes, so the comma at 4 is data.
     # ``delimiters`` and ``quotes`` are the marks of the 64 bytes from ``base`` on. Shifted right by
-    # place - base, their lowest bit is the next match at or after ``place``.
+    # offset - base, their lowest bit is the next match at or after ``offset``.
     fields = records = wrong = last = 0
     room, records_room = len(starts) - 1, len(first) - 1
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
@@ -100,7 +100,7 @@ def scan(
         while more:
             if fields >= room or records >= records_room:
                 return FULL, 0, 0
-            place = at
+            offset = at
             flag = UNQUOTED
             kind = NO_DELIMITER
             skipped_return = 0
@@ -113,78 +113,80 @@ def scan(
                 # Find the end of the quoted value: the first quote that is not escaped.
                 flag = QUOTED
                 trouble = UNCLOSED
-                place += quote_size
-                while place < end:
-                    if place - base >= WINDOW:
-                        base = place
+                offset += quote_size
+                while offset < end:
+                    if offset - base >= WINDOW:
+                        base = offset
                         delimiters = marks(data, base, delimiter_bytes)
                         quotes = marks(data, base, quote_bytes)
-                    left = quotes >> np.uint64(place - base)
+                    left = quotes >> np.uint64(offset - base)
                     if left == 0:
-                        place = base + WINDOW
+                        offset = base + WINDOW
                         continue
-                    place += first_mark(left)
-                    if place >= end:
+                    offset += first_mark(left)
+                    if offset >= end:
                         break
                     if is_token(
-                        data, place, end, escaped, escaped_end, escaped_size, tokens, escaped_at
+                        data, offset, end, escaped, escaped_end, escaped_size, tokens, escaped_at
                     ):
                         flag = QUOTED | ESCAPES
-                        place += escaped_size
-                    elif is_token(data, place, end, quote, quote_end, quote_size, tokens, quote_at):
+                        offset += escaped_size
+                    elif is_token(
+                        data, offset, end, quote, quote_end, quote_size, tokens, quote_at
+                    ):
                         trouble = NONE
                         break
                     else:
-                        place += 1
+                        offset += 1
                 if trouble:
                     broken_at[wrong] = at
                     break
-                place += quote_size
-                if place < end:
-                    kind = np.int64(kinds[data[place]])
+                offset += quote_size
+                if offset < end:
+                    kind = np.int64(kinds[data[offset]])
                     if kind == SEVERAL:
-                        kind = delimiter(data, place, end, tokens, bounds)
-                    if returns and kind == NO_DELIMITER and is_crlf(data, place, end):
+                        kind = delimiter(data, offset, end, tokens, bounds)
+                    if returns and kind == NO_DELIMITER and is_crlf(data, offset, end):
                         kind, skipped_return = LINE_DELIMITER, 1
                     if kind == NO_DELIMITER:
                         trouble = TRAILING
-                        broken_at[wrong] = place - quote_size
+                        broken_at[wrong] = offset - quote_size
                         break
             else:
                 # Find the next delimiter that is not part of an escape.
-                while place < end:
-                    if place - base >= WINDOW:
-                        base = place
+                while offset < end:
+                    if offset - base >= WINDOW:
+                        base = offset
                         delimiters = marks(data, base, delimiter_bytes)
                         if quoted:
                             quotes = marks(data, base, quote_bytes)
-                    left = delimiters >> np.uint64(place - base)
+                    left = delimiters >> np.uint64(offset - base)
                     if left == 0:
-                        place = base + WINDOW
+                        offset = base + WINDOW
                         continue
-                    place += first_mark(left)
-                    if place >= end:
+                    offset += first_mark(left)
+                    if offset >= end:
                         break
-                    kind = np.int64(kinds[data[place]])
+                    kind = np.int64(kinds[data[offset]])
                     if kind != SEVERAL:
                         break
-                    skipped = escape(data, place, end, tokens, bounds)
+                    skipped = escape(data, offset, end, tokens, bounds)
                     kind = NO_DELIMITER
                     if skipped == 0:
-                        kind = delimiter(data, place, end, tokens, bounds)
+                        kind = delimiter(data, offset, end, tokens, bounds)
                         if kind != NO_DELIMITER:
                             break
-                    place += max(skipped, 1)
-                place = min(place, end)
-            starts[fields], ends[fields], flags[fields] = at, place, flag
+                    offset += max(skipped, 1)
+                offset = min(offset, end)
+            starts[fields], ends[fields], flags[fields] = at, offset, flag
             fields += 1
             if kind == FIELD_DELIMITER:
-                at = place + field_size
+                at = offset + field_size
             else:
                 first[records], body[records] = begin, number
                 records += 1
                 begin = fields
-                at = place + skipped_return + line_size
+                at = offset + skipped_return + line_size
                 more = kind == LINE_DELIMITER and at < end
         if trouble:
             broken[wrong], problem[wrong] = number, trouble
@@ -209,6 +211,8 @@ def drop_returns(
     After a quoted field the return is already outside the field. Returns ``OUTSIDE`` for a field or
     body that does not exist.
     """
+    # Example: the record a,b\r\n has the last field [2, 4), "b\r", and a line feed at 4: its end becomes 3.
+    # The end of a quoted field is its closing quote, so there the return is at the end, not before it.
     count = 0
     for record in range(len(first) - 1):
         last = first[record + 1] - 1
@@ -230,15 +234,15 @@ def drop_returns(
 
 
 @inner
-def is_crlf(data: Octets, place: int, end: int) -> bool:
+def is_crlf(data: Octets, offset: int, end: int) -> bool:
     """Return whether a carriage return and a line feed are at an offset."""
-    return bool(place + 1 < end and data[place] == 13 and data[place + 1] == 10)
+    return bool(offset + 1 < end and data[offset] == 13 and data[offset + 1] == 10)
 
 
 @inner
 def is_token(
     data: Octets,
-    place: int,
+    offset: int,
     end: int,
     first: np.uint8,
     last: np.uint8,
@@ -248,42 +252,42 @@ def is_token(
 ) -> bool:
     """Return whether a token begins at an offset and ends before ``end``. Most have one or two bytes."""
     return bool(
-        data[place] == first
-        and place + size <= end
-        and data[place + size - 1] == last
-        and (size <= 2 or is_there(data, place, end, tokens, token, size))
+        data[offset] == first
+        and offset + size <= end
+        and data[offset + size - 1] == last
+        and (size <= 2 or is_there(data, offset, end, tokens, token, size))
     )
 
 
 @inner
-def is_there(data: Octets, place: int, end: int, tokens: Octets, token: int, size: int) -> bool:
+def is_there(data: Octets, offset: int, end: int, tokens: Octets, token: int, size: int) -> bool:
     """Return whether the token tokens[token:token + size] begins at an offset and ends before ``end``."""
-    if place + size > end:
+    if offset + size > end:
         return False
     for at in range(size):
-        if data[place + at] != tokens[token + at]:
+        if data[offset + at] != tokens[token + at]:
             return False
     return True
 
 
 @inner
-def delimiter(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) -> int:
+def delimiter(data: Octets, offset: int, end: int, tokens: Octets, bounds: Longs) -> int:
     """Return the type of the delimiter that begins at an offset. If both do, the longer one counts."""
     field_size, line_size = bounds[1] - bounds[0], bounds[2] - bounds[1]
-    is_field = is_there(data, place, end, tokens, bounds[FIELD], field_size)
+    is_field = is_there(data, offset, end, tokens, bounds[FIELD], field_size)
     if is_field and line_size <= field_size:
         return FIELD_DELIMITER
-    if is_there(data, place, end, tokens, bounds[LINE], line_size):
+    if is_there(data, offset, end, tokens, bounds[LINE], line_size):
         return LINE_DELIMITER
     return FIELD_DELIMITER if is_field else NO_DELIMITER
 
 
 @inner
-def escape(data: Octets, place: int, end: int, tokens: Octets, bounds: Longs) -> int:
+def escape(data: Octets, offset: int, end: int, tokens: Octets, bounds: Longs) -> int:
     """Return the length of the escaped delimiter that begins at an offset, or 0."""
     for row in range(OTHERS, len(bounds) - 1):
         size = bounds[row + 1] - bounds[row]
-        if is_there(data, place, end, tokens, bounds[row], size):
+        if is_there(data, offset, end, tokens, bounds[row], size):
             return size
     return 0
 
@@ -294,10 +298,10 @@ def marks(data: Octets, base: int, wanted: Octets) -> np.uint64:
     # Near the end of the data, compare its last 64 bytes and shift out those before ``base``.
     beyond = max(0, base + 64 - len(data))
     start = base - beyond
-    found = marks64(data, start, wanted[0]) | marks64(data, start, wanted[len(wanted) - 1])
+    result = marks64(data, start, wanted[0]) | marks64(data, start, wanted[len(wanted) - 1])
     for which in range(1, len(wanted) - 1):
-        found |= marks64(data, start, wanted[which])
-    return found >> np.uint64(beyond)
+        result |= marks64(data, start, wanted[which])
+    return result >> np.uint64(beyond)
 
 
 @kernel(writes=("offsets", "begins", "nulls", "seen"))
@@ -307,7 +311,7 @@ def measure_fields(
     ends: Offsets,
     flags: Octets,
     first: Longs,
-    places: Longs,
+    columns: Longs,
     quote: Octets,
     escaped: Octets,
     null: Octets,
@@ -316,7 +320,7 @@ def measure_fields(
     nulls: Mask,
     seen: Octets,
 ) -> int:
-    """Write the Arrow offsets of the fields first[row] + place without quotes and escapes; one column per place.
+    """Write the Arrow offsets of the fields first[row] + column without quotes and escapes, for each of some columns.
 
     ``offsets`` has the offsets of the first column, then of the second, and so on. So has
     ``begins``: where each value begins after its quote, or ~offset (negative) if it has escapes.
@@ -325,21 +329,23 @@ def measure_fields(
     the next one, so that what is known of its fields stays in cache. Returns the number of nulls,
     or -1 for a field that does not exist.
     """
+    # Example: 3 rows and 2 columns. ``offsets`` has 4 items per column, so the second column's begin at 4;
+    # ``begins`` has 3 per column, so the second column's begin at 3.
     count = 0
     rows, nullable = len(first), len(nulls) > 0
-    for number in range(len(places)):
+    for number in range(len(columns)):
         offsets[number * (rows + 1)] = 0
     for block in range(0, rows, BLOCK):
         records = first[block : block + BLOCK]
-        for number in range(len(places)):
+        for number in range(len(columns)):
             slot, value = number * (rows + 1) + block, number * rows + block
-            found, every = measure_part(
+            null_count, every = measure_part(
                 data,
                 starts,
                 ends,
                 flags,
                 records,
-                places[number],
+                columns[number],
                 quote,
                 escaped,
                 null,
@@ -347,9 +353,9 @@ def measure_fields(
                 begins[value : value + len(records)],
                 nulls[value : value + len(records)] if nullable else nulls,
             )
-            if found < 0:
+            if null_count < 0:
                 return -1
-            count += found
+            count += null_count
             seen[number] |= every
     return count
 
@@ -361,7 +367,7 @@ def measure_part(
     ends: Offsets,
     flags: Octets,
     first: Longs,
-    place: int,
+    column: int,
     quote: Octets,
     escaped: Octets,
     null: Octets,
@@ -381,7 +387,7 @@ def measure_part(
     around, nullable = len(quote), len(nulls) > 0
     total, every = np.int64(offsets[0]), np.uint8(0)
     for row in range(len(first)):
-        field = first[row] + place
+        field = first[row] + column
         if field < 0 or field >= len(starts):
             return -1, every
         begin, flag = np.int64(starts[field]), flags[field]
@@ -412,7 +418,7 @@ def copy_fields(
     data: Octets,
     ends: Offsets,
     first: Longs,
-    places: Longs,
+    columns: Longs,
     quote: Octets,
     escaped: Octets,
     offsets: Offsets,
@@ -424,16 +430,17 @@ def copy_fields(
 
     ``SPARE`` bytes follow each column.
     """
+    # ``offsets`` has rows + 1 items per column, and ``begins`` has rows, as in ``measure_fields``.
     rows = len(first)
     for block in range(0, rows, BLOCK):
         records = first[block : block + BLOCK]
-        for number in range(len(places)):
+        for number in range(len(columns)):
             slot, value = number * (rows + 1) + block, number * rows + block
             copy_part(
                 data,
                 ends,
                 records,
-                places[number],
+                columns[number],
                 quote,
                 escaped,
                 offsets[slot : slot + len(records) + 1],
@@ -447,7 +454,7 @@ def copy_part(
     data: Octets,
     ends: Offsets,
     first: Longs,
-    place: int,
+    column: int,
     quote: Octets,
     escaped: Octets,
     offsets: Offsets,
@@ -468,7 +475,7 @@ def copy_part(
             left += 1
         at = end
     if left:
-        copy_rest(data, ends, first, place, quote, escaped, offsets, begins, out)
+        copy_rest(data, ends, first, column, quote, escaped, offsets, begins, out)
 
 
 @inner
@@ -476,7 +483,7 @@ def copy_rest(
     data: Octets,
     ends: Offsets,
     first: Longs,
-    place: int,
+    column: int,
     quote: Octets,
     escaped: Octets,
     offsets: Offsets,
@@ -487,7 +494,7 @@ def copy_rest(
     for row in range(len(first)):
         at, end, begin = np.int64(offsets[row]), np.int64(offsets[row + 1]), np.int64(begins[row])
         if begin < 0:
-            stop = ends[first[row] + place] - len(quote)
+            stop = ends[first[row] + column] - len(quote)
             unescape(data, ~begin, stop, quote, escaped, out, at)
         elif begin > len(data) - SPARE - (end - at):
             for byte in range(end - at):
@@ -531,14 +538,14 @@ def code_fields(
     starts: Offsets,
     ends: Offsets,
     first: Longs,
-    place: int,
+    column: int,
     codes: Longs,
     known: Longs,
     recent: Longs,
     recent_words: Words,
     recent_sizes: Longs,
 ) -> int:
-    """Write a code for the text of each field first[row] + place: distinct texts are numbered in order of appearance.
+    """Write a code for the text of each field first[row] + column: distinct texts are numbered in order of appearance.
 
     ``known`` gets one row of each text. ``recent`` has ``RECENT`` items, all -1 at first: the code
     of the last text whose first bytes selected that item. ``recent_words`` and ``recent_sizes`` are
@@ -552,7 +559,7 @@ def code_fields(
     if min(len(recent), len(recent_words), len(recent_sizes)) < RECENT:
         return OUTSIDE
     for row in range(len(first)):
-        field = first[row] + place
+        field = first[row] + column
         if field < 0 or field >= len(starts):
             return OUTSIDE
         begin = np.int64(starts[field])
@@ -564,11 +571,11 @@ def code_fields(
             code < 0
             or recent_words[choice] != word
             or recent_sizes[choice] != size
-            or (size > 8 and not same_text(data, starts, ends, field, first[known[code]] + place))
+            or (size > 8 and not same_text(data, starts, ends, field, first[known[code]] + column))
         ):
             code = 0
             while code < count and not same_text(
-                data, starts, ends, field, first[known[code]] + place
+                data, starts, ends, field, first[known[code]] + column
             ):
                 code += 1
             if code == count:
@@ -632,25 +639,25 @@ def find(data: Octets, size: int, token: Octets, places: Longs) -> int:
     if len(data) < max(size, WINDOW):
         return OUTSIDE
     count = 0
-    place = 0
+    offset = 0
     begins = token[:1]
-    while place + len(token) <= size:
+    while offset + len(token) <= size:
         # ``free`` is the end of the last match; marks before it would overlap with it.
-        left = marks(data, place, begins)
-        base, free = place, place
+        left = marks(data, offset, begins)
+        base, free = offset, offset
         while left != 0:
-            place = base + first_mark(left)
+            offset = base + first_mark(left)
             left &= left - np.uint64(1)
-            if place < free or place + len(token) > size:
+            if offset < free or offset + len(token) > size:
                 continue
             same = True
             for at in range(1, len(token)):
-                same = same and data[place + at] == token[at]
+                same = same and data[offset + at] == token[at]
             if same:
                 if count == len(places):
                     return FULL
-                places[count] = place
+                places[count] = offset
                 count += 1
-                free = place + len(token)
-        place = max(base + WINDOW, free)
+                free = offset + len(token)
+        offset = max(base + WINDOW, free)
     return count

@@ -117,6 +117,7 @@ def pair_values(
 
     ``placed`` has one item more than rows. ``out`` has ``SPARE`` more bytes than the result.
     """
+    # Example: (a, b) and (1, 2) with ":" become a:1 b:2 with the offsets 0, 3, 6.
     to = np.int64(0)
     placed[0] = 0
     for row in range(len(placed) - 1):
@@ -147,6 +148,7 @@ def interleave(
     each value, row by row, whether it is copied. ``placed`` becomes the Arrow offsets, with one
     item more than copied values. ``out`` has ``SPARE`` more bytes than all values.
     """
+    # Example: the columns (a, b) and (1, 2) are stored as a b 1 2 and written as a 1 b 2.
     rows = (len(offsets) - 1) // columns
     to = np.int64(0)
     at = 0

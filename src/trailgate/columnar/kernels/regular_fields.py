@@ -123,10 +123,10 @@ def scan_regular(
                     after >> np.uint64(bit) & ONE
                 )  # QUOTED (1) if the delimiter follows a closing quote
                 if escaped or escapes:
-                    mine = escapes & first_bits(bit)
-                    if escaped or mine:
+                    escapes_before = escapes & first_bits(bit)
+                    if escaped or escapes_before:
                         flag |= np.uint64(ESCAPES)
-                        escapes ^= mine
+                        escapes ^= escapes_before
                         escaped = False
                 starts[fields], ends[fields], flags[fields] = at, base + bit, flag
                 fields += ONE

@@ -10,6 +10,11 @@ from typing import Final
 from trailgate.arrays import Longs, Mask, Octets, Offsets
 from trailgate.columnar.kernels.compiled import inner, kernel
 
+FULL: Final = -1
+
+PRIME = 2147483647  # 2^31 - 1, so that products with FACTOR stay within 64 bits
+FACTOR = 16777619
+
 
 @kernel()
 def first_other(offsets: Offsets, data: Octets, rows: Longs) -> int:
@@ -64,9 +69,6 @@ def alike(
     return True
 
 
-FULL: Final = -1
-
-
 @kernel(writes=("codes", "known", "sizes"))
 def code_keys(keys: Longs, codes: Longs, known: Longs, sizes: Longs) -> int:
     """Write a code for each row's key: distinct keys are numbered in order of appearance. Count the rows of each.
@@ -96,10 +98,6 @@ def order_rows(codes: Longs, next_place: Longs, rows: Longs) -> None:
         code = codes[row]
         rows[next_place[code]] = row
         next_place[code] += 1
-
-
-PRIME = 2147483647  # 2^31 - 1, so that products with FACTOR stay within 64 bits
-FACTOR = 16777619
 
 
 @kernel(writes=("found",))

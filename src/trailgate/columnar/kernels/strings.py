@@ -22,6 +22,24 @@ _MOST: Final = 4  # bytes of a character in UTF-8
 NO_CHARACTER, NO_ROOM = -1, -2
 JOINED, SPACED, BROKEN = 0, 1, 2  # before a string: nothing, a gap, or a line break
 
+HALF: Final = (
+    5  # digits per half of a number: 32-bit divisions are several times as fast as 64-bit ones
+)
+DIGITS: Final = 2 * HALF
+LIMIT: Final = 10**HALF
+ZERO: Final = ord("0")
+POINT: Final = ord(".")
+OUTSIDE: Final = -1
+MOST: Final = 2**31 - 1  # Arrow's string offsets are int32
+TEN: Final = np.uint32(10)
+
+SECOND: Final = 1_000_000
+DAY: Final = 86_400 * SECOND
+YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
+WHOLE: Final = 19  # characters up to the seconds
+LONGEST: Final = 26  # with a point and six digits
+DATE, CLOCK = 7, 12  # characters of YYYYDDD and HHMMSSffffff
+
 
 @kernel(writes=("offsets", "out"))
 def translate_rows(
@@ -97,7 +115,7 @@ def translate_rows(
 
 @kernel(writes=("sizes",))
 def measure_ascii(data: Octets, offsets: Offsets, sizes: Longs) -> int:
-    """Write the width of each text in columns, or -1 if it is not printable ASCII. Return the number of the latter."""
+    """Write the width of each text in columns, or -1 if it is not printable ASCII. Return the number of those."""
     others = 0
     for row in range(len(sizes)):
         size = offsets[row + 1] - offsets[row]
@@ -157,18 +175,6 @@ def flow_strings(
     return wrong
 
 
-HALF: Final = (
-    5  # digits per half of a number: 32-bit divisions are several times as fast as 64-bit ones
-)
-DIGITS: Final = 2 * HALF
-LIMIT: Final = 10**HALF
-ZERO: Final = ord("0")
-POINT: Final = ord(".")
-OUTSIDE: Final = -1
-MOST: Final = 2**31 - 1  # Arrow's string offsets are int32
-TEN: Final = np.uint32(10)
-
-
 @inner
 def _write_number(number: int, strings: Octets, place: int) -> None:
     """Write a number as ten digits."""
@@ -223,14 +229,6 @@ def append_numbers(
         to = last
         placed[row + 1] = to
     return int(to)
-
-
-SECOND: Final = 1_000_000
-DAY: Final = 86_400 * SECOND
-YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
-WHOLE: Final = 19  # characters up to the seconds
-LONGEST: Final = 26  # with a point and six digits
-DATE, CLOCK = 7, 12  # characters of YYYYDDD and HHMMSSffffff
 
 
 @kernel(writes=("offsets", "out"))
@@ -318,9 +316,9 @@ def digits(number: int, out: Octets, to: int, width: int) -> None:
     """Write a number with ``width`` digits."""
     rest = np.uint32(number)
     for place in range(width - 1, -1, -1):
-        whole = rest // np.uint32(10)
-        out[to + place] = ZERO + rest - whole * np.uint32(10)
-        rest = whole
+        quotient = rest // np.uint32(10)
+        out[to + place] = ZERO + rest - quotient * np.uint32(10)
+        rest = quotient
 
 
 @inner

@@ -176,12 +176,12 @@ def growth(data: Octets, start: int, end: int, special: Octets, grown: Octets) -
     for at in range(start, end, WINDOW):
         marks = marks_of(data, at, end, special)
         while marks:
-            place = at + first_mark(marks)
-            size = np.int64(grown[data[place]])
+            offset = at + first_mark(marks)
+            size = np.int64(grown[data[offset]])
             if size == FORBIDDEN:
                 return -1
             if size == PERHAPS:
-                if place + 2 < end and data[place + 1] == 0xBF and data[place + 2] >= 0xBE:
+                if offset + 2 < end and data[offset + 1] == 0xBF and data[offset + 2] >= 0xBE:
                     return -1
             elif size != PLAIN:
                 more += size - 1
@@ -203,6 +203,8 @@ def write_escaped(
     limit: int,
 ) -> int:
     """Write a value with its replacements. Return its end, or ``OUTSIDE`` if that is beyond the limit."""
+    # Example: a"b in JSON. The first mark is at the quote: copy "a", write its replacement \", and continue
+    # after it with "b". A marked byte without a replacement (such as a tab in XML) is copied as it is.
     while start < end:
         marks = marks_of(data, start, end, special)
         size = min(WINDOW, end - start)

@@ -66,28 +66,28 @@ def move32(out: Any, to: int, data: Any, at: int) -> None:
 def marks64(data: Any, at: int, byte: int) -> Any:
     """Return a bit for each of the 64 bytes at an offset that equals ``byte``."""
     marks = np.uint64(0)
-    for place in range(64):
-        if data[at + place] == byte:
-            marks |= np.uint64(1) << np.uint64(place)
+    for index in range(64):
+        if data[at + index] == byte:
+            marks |= np.uint64(1) << np.uint64(index)
     return marks
 
 
 @instruction
 def first_mark(word: Any) -> int:
     """Return the index of the lowest bit that is set. There must be one."""
-    place = 0
-    while not (word >> np.uint64(place)) & np.uint64(1):
-        place += 1
-    return place
+    index = 0
+    while not (word >> np.uint64(index)) & np.uint64(1):
+        index += 1
+    return index
 
 
 @instruction
 def last_mark(word: Any) -> int:
     """Return the index of the highest bit that is set. There must be one."""
-    place = 63
-    while not (word >> np.uint64(place)) & np.uint64(1):
-        place -= 1
-    return place
+    index = 63
+    while not (word >> np.uint64(index)) & np.uint64(1):
+        index -= 1
+    return index
 
 
 @instruction
@@ -97,12 +97,12 @@ def text_marks(data: Any, at: int) -> Any:
     The lower 32 bits mark ``<``, the upper 32 bits ``&``, ``>`` and CR.
     """
     marks = np.uint64(0)
-    for place in range(32):
-        byte = data[at + place]
+    for index in range(32):
+        byte = data[at + index]
         if byte == 0x3C:
-            marks |= np.uint64(1) << np.uint64(place)
+            marks |= np.uint64(1) << np.uint64(index)
         if byte == 0x26 or byte == 0x3E or byte == 0x0D:
-            marks |= np.uint64(1) << np.uint64(32 + place)
+            marks |= np.uint64(1) << np.uint64(32 + index)
     return marks
 
 
@@ -113,12 +113,12 @@ def value_marks(data: Any, at: int, quote: Any) -> Any:
     The lower 32 bits mark the quote, the upper 32 bits ``&``, ``<`` and controls.
     """
     marks = np.uint64(0)
-    for place in range(32):
-        byte = data[at + place]
+    for index in range(32):
+        byte = data[at + index]
         if byte == quote:
-            marks |= np.uint64(1) << np.uint64(place)
+            marks |= np.uint64(1) << np.uint64(index)
         if byte == 0x26 or byte == 0x3C or byte < 0x20:
-            marks |= np.uint64(1) << np.uint64(32 + place)
+            marks |= np.uint64(1) << np.uint64(32 + index)
     return marks
 
 
@@ -126,10 +126,10 @@ def value_marks(data: Any, at: int, quote: Any) -> Any:
 def name_end_marks(data: Any, at: int) -> Any:
     """Return a bit for each of 16 bytes that ends a name in an XML tag: ``/``, ``>``, ``=``, blanks and controls."""
     marks = np.uint64(0)
-    for place in range(16):
-        byte = data[at + place]
+    for index in range(16):
+        byte = data[at + index]
         if byte == 0x2F or byte == 0x3E or byte == 0x3D or byte <= 0x20:
-            marks |= np.uint64(1) << np.uint64(place)
+            marks |= np.uint64(1) << np.uint64(index)
     return marks
 
 
@@ -137,10 +137,10 @@ def name_end_marks(data: Any, at: int) -> Any:
 def control_marks64(data: Any, at: int) -> Any:
     """Return a bit for each of 64 bytes that is a control other than tab, LF and CR."""
     marks = np.uint64(0)
-    for place in range(64):
-        byte = data[at + place]
+    for index in range(64):
+        byte = data[at + index]
         if byte < 0x20 and byte != 0x09 and byte != 0x0A and byte != 0x0D:
-            marks |= np.uint64(1) << np.uint64(place)
+            marks |= np.uint64(1) << np.uint64(index)
     return marks
 
 
@@ -148,9 +148,9 @@ def control_marks64(data: Any, at: int) -> Any:
 def high_marks64(data: Any, at: int) -> Any:
     """Return a bit for each of 64 bytes that is not ASCII."""
     marks = np.uint64(0)
-    for place in range(64):
-        if data[at + place] >= 0x80:
-            marks |= np.uint64(1) << np.uint64(place)
+    for index in range(64):
+        if data[at + index] >= 0x80:
+            marks |= np.uint64(1) << np.uint64(index)
     return marks
 
 
@@ -161,12 +161,12 @@ def string_marks(data: Any, at: int) -> Any:
     The lower 32 bits mark the quote, the upper 32 bits the backslash and controls.
     """
     marks = np.uint64(0)
-    for place in range(32):
-        byte = data[at + place]
+    for index in range(32):
+        byte = data[at + index]
         if byte == 0x22:
-            marks |= np.uint64(1) << np.uint64(place)
+            marks |= np.uint64(1) << np.uint64(index)
         if byte == 0x5C or byte < 0x20:
-            marks |= np.uint64(1) << np.uint64(32 + place)
+            marks |= np.uint64(1) << np.uint64(32 + index)
     return marks
 
 
@@ -176,10 +176,10 @@ def escape_marks(
 ) -> Any:
     """Return a bit for each of 32 bytes that is a control or one of five bytes."""
     marks = np.uint64(0)
-    for place in range(32):
-        byte = data[at + place]
+    for index in range(32):
+        byte = data[at + index]
         if byte < 0x20 or byte in (first, second, third, fourth, fifth):
-            marks |= np.uint64(1) << np.uint64(place)
+            marks |= np.uint64(1) << np.uint64(index)
     return marks
 
 

@@ -63,6 +63,7 @@ def bit_strings(length: int) -> Callable[[Values], pa.Array]:
             sizes = np.diff(text_view(dense)[0])
             strings = [row[: 8 * size][::-1] for row, size in zip(digits, sizes, strict=True)]
             return pa.array(["".join(map(str, row.tolist())) for row in strings], pa.string())
+        # Bits above the declared length must be zero.
         beyond = digits[:, length:].any(axis=1)
         if beyond.any():
             problem = f"more bits than the {length} of the column's type"

@@ -42,7 +42,7 @@ def decimal_strings(values: pa.BinaryArray, scale: int) -> pa.StringArray:
 
 
 def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]] | None:
-    """Read numbers of one to eight bytes. None if a value has more bytes, or none."""
+    """Read numbers of one to eight bytes. None if a value has more bytes, or no bytes."""
     offsets = np.frombuffer(values.buffers()[1], np.int32)[values.offset :][: len(values) + 1]
     sizes = np.diff(offsets)
     if not len(sizes) or sizes.min() < 1 or sizes.max() > _WORD:
@@ -58,6 +58,8 @@ def _small(values: pa.BinaryArray) -> np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 def _scale(numbers: np.ndarray[tuple[int], np.dtype[np.int64]], scale: int) -> pa.StringArray:
+    # A decimal128 is two 64-bit words, low word first. The high word is the sign: number >> 63 is 0
+    # or -1.
     pairs = np.empty((len(numbers), 2), np.int64)
     pairs[:, 0], pairs[:, 1] = numbers, numbers >> 63
     kind = pa.decimal128(19, scale)
@@ -92,6 +94,8 @@ def variable_decimals(values: Values) -> pa.Array:
         raise row_error("not a scale", values.strings, row)
     numbers = from_base64(nodes.strings(value))
     decimals = pc.if_else(pa.array(kinds == OBJECT), pa.scalar(None, pa.string()), values.strings)
+    # One pass per distinct scale: numbers of other scales are null in it, and coalesce merges the
+    # passes.
     for each in pc.unique(scales.drop_null()).to_pylist():
         mine = pc.fill_null(pc.equal(scales, each), False)
         unscaled = pc.if_else(mine, numbers, pa.scalar(None, pa.binary()))

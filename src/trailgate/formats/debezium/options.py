@@ -25,7 +25,7 @@ PARSER: Final = "debezium"
 OPERATIONS: Final = Lookup(((b"c", "I"), (b"r", "I"), (b"u", "U"), (b"d", "D"), (b"t", "T")))
 
 _UNDEFINED: Final = (
-    "Give definitions (debezium.sourcedefs or debezium.userdefs.tables). A capture of files into a trail needs none where events are "
+    "Give definitions (debezium.sourcedefs or debezium.userdefs.tables). A capture of files into a trail needs none if events are "
     "written with their schemas (value.converter.schemas.enable=true)"
 )
 
@@ -39,6 +39,12 @@ ROW_MEMBERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "txid": ("transaction_id", "txId", "source_txId", "gtid", "source_gtid"),
     }
 )
+
+
+# Debezium, connector properties: a placeholder that begins with "hex:" is written in hex digits.
+_HEX: Final = "hex:"
+PLACEHOLDER: Final = "placeholder"
+ERROR: Final = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,10 +144,6 @@ def debezium_options(properties: Properties) -> DebeziumOptions:
     )
 
 
-# Debezium, connector properties: a placeholder that begins with "hex:" is written in hex digits.
-_HEX: Final = "hex:"
-
-
 def _placeholder(read: PropertyReader) -> bytes:
     """Return the bytes of the placeholder for columns that were not logged."""
     text = read.text("unavailable.value.placeholder")
@@ -152,10 +154,6 @@ def _placeholder(read: PropertyReader) -> bytes:
     except ValueError:
         name = "unavailable.value.placeholder"
         raise read.error(f"debezium.{name} is {text}, which is not hexadecimal", name) from None
-
-
-PLACEHOLDER: Final = "placeholder"
-ERROR: Final = "error"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,6 +65,17 @@ LOGICAL: Final = "messages of logical decoding (op m) change no table: they were
 BOUNDARIES: Final = "BEGIN and END events are not operations: transactions are known by their ids"
 
 
+ROW_HINT: Final = (
+    "Rows of ExtractNewRecordState have only the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
+    "adds {0}op, {0}table and {0}source_ts_ms. Or set debezium.table, schema or timestamp"
+)
+_FLATTENED: Final = frozenset({"__op", "__table", "__deleted", "__source_ts_ms", "__ts_ms"})
+_LEVELS: Final = 4  # payload, its members, columns in images, and members of numbers with a scale
+_SCHEMA: Final = "schema"
+_KEPT: Final = 256  # schemas that are remembered
+_NO_SCHEMA: Final = b""
+
+
 @dataclass(frozen=True, slots=True)
 class DebeziumRecords(JsonRecords):
     """Events as records. `schema` is the node of each event's schema, or `NO_NODE`."""
@@ -79,6 +90,7 @@ class DebeziumRecords(JsonRecords):
         return self.passed_over
 
     def _text(self, name: str) -> pa.Array:
+        # `a|b` means the first of the members that is present.
         first, *others = name.split(ALTERNATIVES)
         values = JsonRecords._text(self, first)  # noqa: SLF001  super() does not work in classes with slots
         for other in others:
@@ -109,6 +121,8 @@ class DebeziumRecords(JsonRecords):
             member = f"{prefix}snapshot|{prefix}source_snapshot"
         snapshot = self.text(member)
         alone = ids.is_null()
+        # source.snapshot is "false" or missing for changes, and "true", "first", "last" ... for
+        # snapshots.
         if snapshot.null_count < len(snapshot):
             changed = pc.is_in(snapshot.fill_null("false"), pa.array(["false"]))
             alone = pc.or_(alone, pc.invert(changed))
@@ -118,15 +132,15 @@ class DebeziumRecords(JsonRecords):
         own = format_positions(batch.files[self.message], batch.offsets[self.message] + self.offset)
         return pc.if_else(alone, own, ids)
 
-    def lacking(self, name: str, what: str) -> tuple[str, str]:
+    def missing_problem(self, name: str, what: str) -> tuple[str, str]:
         """Return the problem and the hint for an event that lacks a required member."""
         if what == "table" and self.text("source.collection").null_count < len(self.message):
             return _MONGODB, "Capture a topic whose events are flattened to rows by the connector"
         assert self.options is not None
         if self.options.rows:
-            problem = JsonRecords.lacking(self, name, what)[0]
+            problem = JsonRecords.missing_problem(self, name, what)[0]
             return problem, ROW_HINT.format(self.options.prefix)
-        return JsonRecords.lacking(self, name, what)
+        return JsonRecords.missing_problem(self, name, what)
 
     def times(self) -> Longs | None:
         """Return each event's commit time in microseconds since 1970 UTC.
@@ -140,6 +154,7 @@ class DebeziumRecords(JsonRecords):
             members = exact_name, rough_name
         if source.kind is not SourceKind.FIELD or source.name != members[1]:
             return None
+        # Microseconds if the event has them, otherwise milliseconds.
         exact, rough = map(self.text, members)
         if len(exact) and not exact.null_count:
             return self._micros(exact, 1)
@@ -184,12 +199,6 @@ class DebeziumRecords(JsonRecords):
         return integers
 
 
-ROW_HINT: Final = (
-    "Rows of ExtractNewRecordState have the metadata that are added to them: add.fields=op,table,source.ts_ms (and schema or db) "
-    "adds {0}op, {0}table and {0}source_ts_ms. Or set debezium.table, schema or timestamp"
-)
-
-
 def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
     """Find the rows among documents. Raises BadMessagesError if a document is not an object."""
     nodes = documents.nodes
@@ -198,6 +207,7 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
     holder = np.where(wrapped, payload, documents.document)
     kinds = nodes.kinds(holder)
     empty = documents.messages.starts == documents.messages.ends
+    # A JSON null is a tombstone written by a converter.
     rows = np.flatnonzero(kinds != NULL)
     tombstones = bool(empty.any()) or len(rows) < len(kinds)
     records = DebeziumRecords(
@@ -215,9 +225,6 @@ def row_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRec
     return records
 
 
-_FLATTENED: Final = frozenset({"__op", "__table", "__deleted", "__source_ts_ms", "__ts_ms"})
-
-
 def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumRecords:
     """Find the change events among documents. BEGIN and END events and tombstones are skipped.
 
@@ -228,6 +235,7 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
     holder = np.where(payload >= 0, payload, documents.document)
     kinds = nodes.kinds(holder)
     op, status, identifier = nodes.members(holder, ["op", "status", "id"])
+    # BEGIN and END events have the members status and id instead of op.
     is_event = (kinds == OBJECT) & (op >= 0)
     boundary = ~is_event & (status >= 0) & (identifier >= 0)
     boundary &= np.asarray(pc.is_in(nodes.strings(status), pa.array(["BEGIN", "END"])))
@@ -267,12 +275,6 @@ def event_records(documents: JsonRecords, options: DebeziumOptions) -> DebeziumR
     )
 
 
-_LEVELS: Final = 4  # payload, its members, columns in images, and members of numbers with a scale
-_SCHEMA: Final = "schema"
-_KEPT: Final = 256  # schemas that are remembered
-_NO_SCHEMA: Final = b""
-
-
 class DebeziumFormat(MessageFormat[DebeziumRecords]):
     """Reads change events with one set of options. Schemas and converters are remembered."""
 
@@ -304,6 +306,8 @@ class DebeziumFormat(MessageFormat[DebeziumRecords]):
         starts = np.where(has, nodes.start[schema], 0)
         lengths = np.where(has, nodes.length[schema], -1)
         codes, known = np.empty(len(schema), np.int64), np.empty(_KEPT, np.int64)
+        # Few distinct schemas are compared as bytes. If there are more than _KEPT, Arrow's
+        # dictionary takes over.
         if code_strings(nodes.text, starts, lengths, codes, known) != MANY:
             return codes
         strings = nodes.strings(schema).dictionary_encode("encode")
@@ -406,6 +410,8 @@ class InferredTables:
         if not len(rows):
             return
         layouts = self._format.layouts(records, (), codes)
+        # The first record of each combination of table and schema describes it; the others repeat
+        # it.
         pairs = np.stack([codes[rows], layouts[rows]])
         firsts = np.sort(np.unique(pairs, axis=1, return_index=True)[1])
         for row in rows[firsts].tolist():

@@ -27,6 +27,20 @@ Decode = Callable[[Values], pa.Array]
 DAY: Final = 86_400_000_000  # microseconds
 
 
+_HOUR: Final = 3_600_000  # milliseconds
+# MySQL's TIME may be a span from -838:59:59 to 838:59:59 (MySQL reference, the TIME type).
+_MOST_HOURS: Final = 838
+_RANGE: Final = "The range is -838:59:59 to 838:59:59, that of MySQL's TIME"
+
+# The zone offset at the end of an ISO time written by Java: +05:30, -11:00, +01:02:03.
+_OFFSET: Final = (
+    r"(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?:?(?P<seconds>[0-9]{2})?$"
+)
+_ZONED: Final = r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?P<fraction>\.[0-9]+)?" + _OFFSET  # fmt: skip
+_MOST_OFFSET: Final = 18 * 3600  # seconds: the largest offset in Java
+_SECOND: Final = 1_000_000
+
+
 def dates(values: Values) -> pa.Array:
     """Convert days since 1970 to ISO dates."""
     values.refuse_others(NUMBER)
@@ -51,6 +65,7 @@ def timestamps(units: int) -> Decode:
 def _times(values: Values, micros: Callable[[pa.Array], pa.Array], width: int) -> pa.Array:
     def convert(dense: pa.Array) -> pa.Array:
         numbers = parse_integers(dense, 0, 8, signed=True).to_numpy()
+        # The product may overflow 64 bits; `numbers` itself is checked against the range too.
         with np.errstate(over="ignore"):
             microseconds = micros(numbers)
         bad = (
@@ -70,12 +85,6 @@ def _nanoseconds(values: Values) -> pa.Array:
         return pc.cast(numbers.view(pa.timestamp("ns")), pa.string())
 
     return over_nulls(convert, values.strings)
-
-
-_HOUR: Final = 3_600_000  # milliseconds
-# MySQL's TIME may be a span from -838:59:59 to 838:59:59 (MySQL reference, the TIME type).
-_MOST_HOURS: Final = 838
-_RANGE: Final = "The range is -838:59:59 to 838:59:59, that of MySQL's TIME"
 
 
 def times_of_day(units: int) -> Decode:
@@ -103,6 +112,7 @@ def times_of_day(units: int) -> Decode:
         size = np.abs(numbers)
         hours = pc.utf8_lpad(pc.cast(pa.array(size // hour), pa.string()), 2, "0")
         signs = pc.if_else(pa.array(numbers < 0), "-", "")
+        # Replace the two digits of the hour, as `_clock` formats only the time within the hour.
         rest = pc.utf8_slice_codeunits(_clock(size % hour, units), 2)
         return pc.binary_join_element_wise(signs, hours, rest, "")
 
@@ -114,15 +124,6 @@ def _clock(numbers: Longs, units: int) -> pa.Array:
     kind = pa.time64("ns") if units > 1000 else pa.time64("us")
     scaled = numbers if units >= 1000 else numbers * (1000 // units)
     return pc.cast(pa.array(scaled).view(kind), pa.string())
-
-
-# The zone offset at the end of an ISO time written by Java: +05:30, -11:00, +01:02:03.
-_OFFSET: Final = (
-    r"(?P<sign>[+-])(?P<hours>[0-9]{2}):?(?P<minutes>[0-9]{2})?:?(?P<seconds>[0-9]{2})?$"
-)
-_ZONED: Final = r"^(?P<time>[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?)(?P<fraction>\.[0-9]+)?" + _OFFSET  # fmt: skip
-_MOST_OFFSET: Final = 18 * 3600  # seconds: the largest offset in Java
-_SECOND: Final = 1_000_000
 
 
 def iso_strings(values: Values) -> pa.Array:
@@ -164,7 +165,7 @@ def _in_utc(values: pa.StringArray, rows: Longs) -> pa.StringArray:
     bad = (offset > _MOST_OFFSET) | (minutes > 59) | (seconds > 59)
     bad |= (micros < YEAR_1) | (micros >= YEAR_10000)
     if bad.any():
-        problem = "not a time with the offset of a zone, in the years 1 to 9999"
+        problem = "not a time with a zone offset in the years 1 to 9999"
         raise row_error(problem, values, int(rows[np.argmax(bad)]))
     shifted = pc.cast(pa.array(micros).view(pa.timestamp("us")), pa.string())
     return pc.binary_join_element_wise(

@@ -42,6 +42,27 @@ from trailgate.model.values import parser_for
 Members = Mapping[str, Any]
 
 
+CONNECT: Final = "org.apache.kafka.connect.data."
+TIME: Final = "io.debezium.time."
+DATA: Final = "io.debezium.data."
+_MOST: Final = 65535  # the largest length in the two length bytes of a text column
+_INTEGER_DIGITS: Final = 18  # digits that always fit into 64 bits
+_DIGITS: Final = 50  # characters of a number of unknown precision, as in Defgen
+_SIGN_AND_POINT: Final = 2
+_TIME_OF_DAY: Final = 18
+_LONG_TIME_OF_DAY: Final = 20  # -838:59:59.999999999
+_DAY_WIDTH: Final = 10  # of a date
+_SECONDS: Final = 19  # of a date time without a fraction
+_NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT, Family.FLOAT})
+_SCHEMA_HINT: Final = (
+    "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
+)
+_SCALE_HINT: Final = (
+    "Without a schema, text of decimal.handling.mode=precise needs it. Write the messages with their schemas "
+    "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class FieldType:
     """A column's type in the schema: Connect's type and the semantic name, if any.
@@ -70,6 +91,7 @@ def read_schema(text: bytes, *, rows: bool = False) -> Schema:
         raise DecodeError(f"the schema of the event cannot be read: {error}") from None
     if rows:
         return {kind.column.casefold(): kind for kind in map(_type, _fields(schema))}
+    # An envelope's schema describes both images by the same columns; the first one found is enough.
     for row in _fields(schema):
         if row.get("field") in ("after", "before"):
             types = map(_type, _fields(row))
@@ -92,10 +114,6 @@ def _type(column: Members) -> FieldType:
 Decode = Callable[[Values], pa.Array]
 Encoding = Callable[[FieldType, Column], Decode]
 MakeColumn = Callable[[FieldType], Column]
-
-CONNECT: Final = "org.apache.kafka.connect.data."
-TIME: Final = "io.debezium.time."
-DATA: Final = "io.debezium.data."
 
 
 def as_text(values: Values) -> pa.Array:
@@ -231,13 +249,7 @@ def _iso(_: FieldType, column: Column) -> Decode:
 _TEXT, _BIN16, _BIN32, _BIN64 = 64, 130, 132, 134
 _REAL, _DOUBLE, _DATETIME = 142, 143, 192
 _NUMBER_TEXT, _BINARY_TEXT = 2, 4  # sub types (capture properties §9.4)
-_MOST: Final = 65535  # the largest length in the two length bytes of a text column
-_INTEGER_DIGITS: Final = 18  # digits that always fit into 64 bits
-_DIGITS: Final = 50  # characters of a number of unknown precision, as in Defgen
-_SIGN_AND_POINT: Final = 2
 _DATE, _MILLIS, _MICROS, _NANOS = 10, 23, 26, 29  # characters
-_TIME_OF_DAY: Final = 18
-_LONG_TIME_OF_DAY: Final = 20  # -838:59:59.999999999
 
 
 def _column(code: int, length: int, sub_type: int = 0) -> MakeColumn:
@@ -353,18 +365,6 @@ def column_of(kind: FieldType) -> Column:
     return replace((make or _TEXT_COLUMN)(kind), name=kind.column)
 
 
-_DAY_WIDTH: Final = 10  # of a date
-_SECONDS: Final = 19  # of a date time without a fraction
-_NUMBERS: Final = frozenset({Family.INTEGER, Family.UNSIGNED, Family.NUMBER_TEXT, Family.FLOAT})
-_SCHEMA_HINT: Final = (
-    "Write the messages with their schemas (value.converter.schemas.enable=true), or set debezium."
-)
-_SCALE_HINT: Final = (
-    "Without a schema, texts of decimal.handling.mode=precise need it. Write the messages with their schemas "
-    "(value.converter.schemas.enable=true), or let the connector write decimal.handling.mode=string"
-)
-
-
 def converter_for(column: Column, schema: Schema | None, options: DebeziumOptions) -> ConvertValues:
     """Create the converter of a column's values, including the detection of the placeholder."""
     kind = None if schema is None else schema.get(column.name.casefold())
@@ -437,6 +437,8 @@ def _bare_time(column: Column, options: DebeziumOptions) -> Decode:
 def _bare_numbers(column: Column, mode: str) -> Decode:
     fraction = column.external_length - _SECONDS - 1
     units = {"connect": 1, "microseconds": 1000, "nanoseconds": 1_000_000}.get(mode)
+    # Adaptive modes choose the unit by the column's fraction: milliseconds up to 3 digits,
+    # microseconds up to 6, then nanoseconds.
     if mode.startswith("adaptive"):
         units = 1 if fraction <= 3 else 1000 if fraction <= 6 else 1_000_000
     if not mode or mode == "isostring":
@@ -452,6 +454,7 @@ def _bare_decimal(column: Column, options: DebeziumOptions) -> Decode:
         "the meaning of text in a number column is unknown",
         f"{_SCHEMA_HINT}decimal.handling.mode",
     )
+    # Unscaled bytes mean nothing without a scale.
     if options.decimals == "precise" and not column.scale and column.family is Family.NUMBER_TEXT:
         strings = _refusing("the definitions do not state the scale of this column", _SCALE_HINT)
     elif options.decimals == "precise":

@@ -62,6 +62,16 @@ from trailgate.model.types import Family
 _MILLI: Final = 1000  # microseconds
 
 
+_DATE: Final = 10  # characters
+_TIME: Final = "io.debezium.time."
+# Connect's integer types by size in bytes; an unsigned number needs the next larger one.
+_SIGNED: Final = {2: "int16", 4: "int32", 8: "int64"}
+_UNSIGNED: Final = {2: "int32", 4: "int64"}
+LETTERS: Final[Mapping[int, str]] = MappingProxyType(
+    {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
+)
+
+
 @dataclass(slots=True)
 class OpenTransaction:
     """The number of operations of the open transaction so far, by table."""
@@ -103,6 +113,7 @@ def bounds_of(batch: ChangeBatch, open_one: OpenTransaction) -> Bounds:
     for block in batch.blocks:
         times[block.order] = block.op_ts
     names, of_table, every = _count_tables(batch, number, open_one)
+    # Transactions whose last operation is in this batch.
     ended = np.isin(every[0], number[ends])
     if batch.rows:
         left = every[:, (every[0] == number[-1]) & ~ended]
@@ -201,13 +212,6 @@ def _head(bounds: Bounds, rows: Longs, status: bytes) -> list[Member]:
 
 def _digits(numbers: Longs) -> pa.Array:
     return pa.array(numbers).cast(pa.string())
-
-
-_DATE: Final = 10  # characters
-_TIME: Final = "io.debezium.time."
-# Connect's integer types by size in bytes; an unsigned number needs the next larger one.
-_SIGNED: Final = {2: "int16", 4: "int32", 8: "int64"}
-_UNSIGNED: Final = {2: "int32", 4: "int64"}
 
 
 class EventColumn(NamedTuple):
@@ -345,11 +349,6 @@ def _member(block: ChangeBlock, number: int) -> Member:
     return Member(written.literal, written.format(values), written.kind)
 
 
-LETTERS: Final[Mapping[int, str]] = MappingProxyType(
-    {INSERT: "c", UPDATE: "u", KEY_UPDATE: "u", DELETE: "d", TRUNCATE: "t"}
-)
-
-
 class DebeziumWriter:
     """Writes change events, one per operation, with BEGIN and END events around transactions."""
 
@@ -434,6 +433,8 @@ class DebeziumWriter:
         if not wanted:
             refuse_image(block, image, name.decode())
         missing = [state.is_missing(rows) for state in image]
+        # Rows whose image is written as null: all rows if the type has no such image, or updates in
+        # which every before value is missing.
         nothing: Mask = np.ones(rows, bool)
         if wanted:
             nothing = np.logical_and.reduce(missing) if missing else nothing

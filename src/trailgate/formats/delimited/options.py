@@ -53,6 +53,7 @@ def delimited_options(properties: Properties) -> DelimitedOptions:
     """Read the options of the delimited parser. Raises OptionError that names line and property."""
     read = PropertyReader(properties, "delim")
     names = read.given("header", parse_names)
+    # From here on, metadata properties may name the header's fields.
     read = replace(read, header=HeaderFields(names, "delim.header"))
     rest: dict[str, Any] = {**metadata(read), **_tokens(read), **_switches(read)}
     table = read.source("table")
@@ -97,6 +98,7 @@ def _sourcedefs(read: PropertyReader) -> str:
     entry = read.entry("sourcedefs")
     if entry is not None:
         return entry.value
+    # One of the two must define the tables.
     if read.entry("userdefs.tables") is None:
         hint = "Or define the tables here: delim.userdefs.tables"
         raise read.error("delim.sourcedefs is required", "sourcedefs", hint)
@@ -132,6 +134,7 @@ def _date_formats(
     tables, columns = [], []
     for entry in properties.entries:
         if entry.name.startswith(prefix):
+            # SCHEMA.TABLE or SCHEMA.TABLE.COLUMN; names may be quoted.
             parts = [part.strip('"') for part in _PART.findall(entry.name[len(prefix) :])]
             form, table = configured_format(properties, entry), ".".join(parts[:2])
             if len(parts) == 2:

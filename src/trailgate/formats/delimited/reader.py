@@ -47,6 +47,9 @@ from trailgate.model.changes import ABSENT, TRUNCATE, Image, StateColumn
 from trailgate.model.tables import Column, Table
 from trailgate.model.values import Convert, parser_for
 
+INSERT: Final = ord("I")
+DELETE: Final = ord("D")
+
 
 class FieldValues:
     """Copies field values out of a batch's bytes, a column at a time."""
@@ -77,7 +80,11 @@ class FieldValues:
         self.checked = True
 
     def text(self, first: Longs, place: int) -> pa.Array:
-        """Return the fields `first + place` as text, without quotes and with escapes undone."""
+        """Return one field of each record as text, without quotes and with escapes undone.
+
+        `first` is the number of each record's first field, and `place` the field's position in the
+        record.
+        """
         return self.columns(first, [place], nullable=False)[0]
 
     def codes(self, first: Longs, place: int) -> tuple[Longs, list[str]]:
@@ -87,6 +94,7 @@ class FieldValues:
             return distinct(self.text(first, place))
         strings = self.text(first[known], place).to_pylist()
         numbers = {text: number for number, text in enumerate(dict.fromkeys(strings))}
+        # `numbers` maps each text to its code; map the codes of byte strings through it.
         if len(numbers) < len(known):  # the same text, once quoted and once not
             codes = np.array([numbers[text] for text in strings])[codes]
         return codes, list(numbers)
@@ -116,6 +124,7 @@ class FieldValues:
         """
         fields, options, rows = self.fields, self.options, len(first)
         quote = options.quote or b""
+        # Without an escaped form, a quote inside a quoted value is doubled.
         escaped = options.quote_escaped or quote * 2
         offsets = np.empty((len(places), rows + 1), np.int32)
         begins = np.empty(len(places) * rows, np.int32)
@@ -170,6 +179,7 @@ class FieldValues:
         if options.nullindicator_escaped and options.nullindicator:
             literal = pc.equal(plain, options.nullindicator_escaped.decode())
             plain = pc.if_else(literal, options.nullindicator.decode(), plain)
+        # With a quote property, only quoted values have escapes: keep the others as they were.
         if plain is values or not options.quote:
             return plain
         quoted = self.fields.flags[first + place] & kernels.QUOTED > 0
@@ -264,10 +274,6 @@ class DelimitedRecords(Records):
         return DecodeError(error.problem, where=where, hint=error.hint)
 
 
-INSERT: Final = ord("I")
-DELETE: Final = ord("D")
-
-
 class ImageReader:
     """Reads the images of delimited records. Converters are created once per table.
 
@@ -296,6 +302,7 @@ class ImageReader:
         _check_names(group, pairing)
 
         converters = self._converters_of(table)[: pairing.columns]
+        # An insert has no before image. A delete's only value may be written as its after value.
         wanted = [pairing.before, pairing.after]
         if kind == INSERT:
             wanted[0] = None
@@ -323,6 +330,7 @@ class ImageReader:
         options, table = self.options, group.table
         bounds, row = group.records.fields.bounds, group.rows[0]
         given = int(bounds[row + 1] - bounds[row]) - len(options.header)
+        # The fields of one column: its value, and if configured its name and before value.
         parts = 1 + options.hasbefores + options.hasnames
         columns, left = divmod(given, parts)
         if left:
@@ -333,13 +341,13 @@ class ImageReader:
         if columns > len(table.columns) or (self.whole and columns < len(table.columns)):
             group.refuse(
                 f"{columns} columns, but the table has {len(table.columns)}",
-                "Is the definitions file the right one, or a delimiter not escaped?",
+                "Is this the right definitions file, or is a delimiter not escaped?",
             )
             return None
         for number in table.keys:
             if number >= columns:
                 name = table.columns[number].name
-                hint = "Only columns without key may be missing at the end of a record"
+                hint = "Only columns that are not keys may be missing at the end of a record"
                 if not table.marked_keys:
                     hint += "; the definitions mark no key of this table, so all its columns are the key"
                 group.refuse(f"key column {name} is missing", hint, name)

@@ -33,6 +33,13 @@ _PLACES: Final = (
 )
 
 
+_SCHEMA_TYPE: Final = "schematype"
+_WIDEST: Final = (
+    3  # UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16
+)
+_NO_DATABASE: Final = Database()
+
+
 @dataclass(frozen=True, slots=True)
 class Slot:
     """A column and the field with its value. The field starts at `offset` in the record."""
@@ -79,6 +86,7 @@ def from_copybook(layout: Layout, name: str, *, redefines: bool, text_bytes: int
 
     In the trail, a text of n characters has room for n times `text_bytes` bytes.
     """
+    # Removing a field does not move others: offsets are already computed.
     root = layout.root if redefines else _without_redefinitions(layout.root)
     flat = flat_columns(replace(layout, root=root))
     slots = tuple(Slot(_column(column, text_bytes), column.field, column.offset) for column in flat)
@@ -89,6 +97,7 @@ def _column(flat: FlatColumn, text_bytes: int) -> Column:
     column = column_of(flat)
     if flat.field.usage is not Usage.TEXT or column.family is not Family.TEXT or text_bytes == 1:
         return column
+    # Characters stay `external_length`, but need more bytes in the trail.
     return replace(column, internal_length=text_bytes * column.external_length)
 
 
@@ -104,11 +113,12 @@ def from_table(table: Table) -> RecordLayout:
     """
     slots = tuple(_slot(column, column.fetch_offset) for column in table.columns)
     by_place = sorted(slots, key=lambda slot: slot.offset)
+    # Each column must end before the next one begins; `after` is None for the last column.
     for slot, after in zip_longest(by_place, by_place[1:]):
         limit = table.record_length if after is None else after.offset
         if slot.end > limit:
             begins = "the record ends" if after is None else f"column {after.column.name} begins"
-            problem = f"the column ends at {slot.end}, and {begins} at {limit}"
+            problem = f"the column ends at {slot.end}, but {begins} at {limit}"
             where = Where(table=table.name, field=slot.column.name)
             raise DefinitionError(problem, where=where, hint=_PLACES)
     return RecordLayout(table.name, slots, table.record_length, table)
@@ -123,8 +133,8 @@ def placement_note(layout: RecordLayout) -> str | None:
     if fault.column is not None:
         what = f"the offset of {layout.defined.columns[fault.column].name}"
     return (
-        f"{layout.name}: {what} is {fault.stated} in the definitions, where Defgen would have "
-        f"{fault.computed}; columns are taken where the definitions state them"
+        f"{layout.name}: {what} is {fault.stated} in the definitions, but Defgen would have "
+        f"{fault.computed}; columns are read where the definitions place them"
     )
 
 
@@ -138,13 +148,6 @@ def in_a_row(table: Table) -> RecordLayout:
 def _slot(column: Column, offset: int) -> Slot:
     field = Field(column.name, Usage.TEXT, offset, column.external_length)
     return Slot(column, field, offset)
-
-
-_SCHEMA_TYPE: Final = "schematype"
-_WIDEST: Final = (
-    3  # UTF-8 bytes of a character in multi-byte code pages, such as Shift-JIS or UTF-16
-)
-_NO_DATABASE: Final = Database()
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +194,9 @@ def _of_copybook(read: PropertyReader, files: DefinitionFiles, dialect: Dialect)
     else:
         header = _from_copybook(read, layouts.pop(name), name, width)
     if not layouts:
-        raise read.error(f"{entry.value} has no record beside the header", "copybook")
+        raise read.error(f"{entry.value} has no record besides the header", "copybook")
     schema = read.text("schema").strip('"')
+    # Tables are named SCHEMA.RECORD, the header only by its record.
     prefix = f"{schema}." if schema else ""
     records = (_from_copybook(read, layouts[name], prefix + name, width) for name in layouts)
     return Schema(header, tuple(records), binds=name in userdefs)
@@ -226,6 +230,8 @@ def _text_bytes(read: PropertyReader, name: str) -> int:
         return int(given)
     if page.name == "utf-8":
         return 1
+    # Decode each of the 256 bytes by itself: the longest result decides. In multi-byte pages none
+    # may be valid.
     characters = page.decode(np.arange(256, dtype=np.uint8)[:, None]).values
     widest: int | None = pc.max(pc.binary_length(characters)).as_py()
     return widest or _WIDEST
@@ -252,7 +258,7 @@ def _of_sourcedefs(read: PropertyReader, files: DefinitionFiles, _: Dialect) -> 
     header = in_a_row(definitions.table(name))
     rest = [table for table in definitions if table.name != name]
     if not rest:
-        raise read.error("no table is defined beside the header", "header")
+        raise read.error("no table is defined besides the header", "header")
     try:
         records = tuple(_records(rest, userdefs))
     except DefinitionError as error:

@@ -80,6 +80,7 @@ def fixed_width_setup(
     read = PropertyReader(properties, "fixed")
     values = _values(read)
     schema = read_schema(read, files, values.dialect)
+    # Fail for an unreadable field before the first message, not at it.
     for layout in (schema.header, *schema.records):
         _check_readable(layout, values)
     options = _options(read, schema, values)
@@ -91,6 +92,7 @@ def _options(read: PropertyReader, schema: Schema, values: ValueOptions) -> Fixe
     header = schema.header
     names = tuple(slot.column.name for slot in header.slots)
     fields = HeaderFields(names, f"the header {header.name}")
+    # Metadata properties name fields of the header, or bind to them by name.
     read = replace(read, header=fields, binding=schema.binds)
     options = metadata(read, lambda name: _code(read, name, values.dialect.code_page))
     options |= {"schemaandtable": None, "table": _table(read), "schema": _schema(read)}
@@ -155,12 +157,13 @@ def _framing(read: PropertyReader) -> Framing | None:
     entry = read.entry("recordlength")
     length = 0 if entry is None else read.parse(entry, _length)
     kind = read.text("records").casefold() or ("length" if length else "line")
+    # Exactly one of both is set.
     if (kind == "length") != bool(length):
-        problem = "fixed.recordlength goes with fixed.records=length, and with it alone"
+        problem = "fixed.recordlength and fixed.records=length must be set together"
         raise read.error(problem, "records")
     delimiter = read.token("linedelim")
     if delimiter is not None and kind != "line":
-        raise read.error("fixed.linedelim goes with fixed.records=line alone", "linedelim")
+        raise read.error("fixed.linedelim needs fixed.records=line", "linedelim")
     if kind == "message":
         return None
     if kind == "length":
@@ -177,6 +180,7 @@ def _length(value: str) -> int:
 def _code(read: PropertyReader, name: str, page: str) -> bytes:
     r"""Return an operation code or indicator value as UTF-8. `\xHH` is a byte of the code page."""
     value, entry = read.needed_token(name), read.entry(name)
+    # Literal text is compared in UTF-8, but \xHH is in the code page of the messages.
     if entry is not None and "\\x" in entry.value:
         row = np.frombuffer(value, np.uint8)[None, :]
         text = code_page(page).decode(row).values[0].as_py()
@@ -208,6 +212,7 @@ def _timestamp_format(options: dict[str, object], header: RecordLayout) -> DateF
     assert isinstance(source, ValueSource)
     if given or source.kind is not SourceKind.FIELD:
         return given
+    # A DATEFORMAT comment in the copybook.
     commented = header.slot(source.name).field.date_format
     if not commented:
         return None

@@ -52,6 +52,13 @@ _RETURN: Final = ord("\r")
 Refuse = Callable[[Longs, Callable[[int], TrailgateError]], object]
 
 
+_CUT = "A shorter record ends after a complete column"
+_KEY = "Only columns that are not keys may be missing at the end of a record"
+_LONG = "Is it another table's record, or are several records read as one (fixed.records)?"
+ASCII_BLANK: Final = ord(" ")
+_SHORT = "Is the header the right one, or is the record cut off?"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedWidthRecords(Records):
     """Records measured in bytes or characters. Each has its complete header."""
@@ -66,6 +73,7 @@ class FixedWidthRecords(Records):
     def notes(self) -> frozenset[str]:
         """Warnings that a run reports once about such records."""
         units = self.units.units
+        # A record may end at the very end of the data, where no byte follows.
         inside = self.ends[self.ends < len(units)] if self.returns else self.ends[:0]
         return frozenset({RETURNS} if (units[inside] == _RETURN).any() else ())
 
@@ -96,11 +104,13 @@ class FixedWidthRecords(Records):
         values, bad, _ = reader.decode(
             self.units.rows(self.starts[rows] + slot.offset, slot.field.size)
         )
+        # Bytes that are not a value, for example a packed number with a bad nibble.
         if bad is not None:
             refuse(rows[bad], lambda row: self._unreadable(row, reader))
         try:
             return reader.convert(values)
         except DecodeError as error:
+            # The values are valid, but do not fit the column.
             errors = errors_by_row(reader.convert, values, error)
         by_row = {int(rows[at]): errors[at] for at in errors}
         wrong = rows[np.fromiter(errors, np.int64, len(errors))]
@@ -141,11 +151,6 @@ class FixedWidthRecords(Records):
         return int(places[0]), int(places[1])
 
 
-_CUT = "A shorter record ends after a complete column"
-_KEY = "Only columns without key may be missing at the end of a record"
-_LONG = "Is it another table's record, or are several records read as one (fixed.records)?"
-
-
 @dataclass(frozen=True, slots=True)
 class RecordPlan:
     """The field readers of a table's columns: first those carried by the header, then the record's own.
@@ -160,6 +165,7 @@ class RecordPlan:
 
     def complete(self, lengths: Longs) -> Longs:
         """Return the number of complete columns in records of these lengths."""
+        # `ends` ascend, so the number of ends up to the length is the number of complete columns.
         counts: Longs = np.searchsorted(self.ends, lengths, side="right")
         return counts + self.carried
 
@@ -169,6 +175,7 @@ def plan_records(layout: RecordLayout, options: FixedWidthOptions) -> RecordPlan
     begin, carried = options.header.size, options.carried
     slots = [slot.move(begin) for slot in layout.slots]
     readers = tuple(field_reader(slot, options.values) for slot in (*carried, *slots))
+    # maximum.accumulate: with REDEFINES a column may end before the one preceding it.
     ends = np.array([slot.end for slot in slots], np.int64)
     return RecordPlan(readers, len(carried), np.maximum.accumulate(ends), begin + layout.size)
 
@@ -191,7 +198,7 @@ def check_ends(
 def _refuse_parts(group: RecordGroup[FixedWidthRecords], slot: Slot) -> None:
     """Add an error to records that end within a column."""
     records, table, name = group.records, group.table.name, slot.column.name
-    problem = f"the record ends within {name}, which has {slot.field.size}"
+    problem = f"the record ends within {name}, which has a length of {slot.field.size}"
 
     def error(row: int) -> DecodeError:
         return records.error(row, problem, _CUT, table=table, field=name)
@@ -208,7 +215,7 @@ def _refuse_trailing(group: RecordGroup[FixedWidthRecords], size: int, blank: in
     long = long[_not_blank(records.units, records.starts[long] + size, records.ends[long], blank)]
 
     def error(row: int) -> DecodeError:
-        problem = f"more than blanks after the {size} of header and record"
+        problem = f"more than blanks after header and record, which have a length of {size}"
         return records.error(row, problem, _LONG, table=table)
 
     group.add(long, error)
@@ -222,10 +229,6 @@ def _not_blank(units: MessageUnits, starts: Longs, ends: Longs, blank: int) -> M
     edges = np.stack([starts, ends], axis=1).ravel()
     not_blank: Mask = np.logical_or.reduceat(marked, edges)[::2]
     return not_blank
-
-
-ASCII_BLANK: Final = ord(" ")
-_SHORT = "Is the header the right one, or is the record cut off?"
 
 
 class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
@@ -299,6 +302,8 @@ class FixedWidthFormat(MessageFormat[FixedWidthRecords]):
             return absent, absent
         plan = self._plan(table)
         group = RecordGroup(records, table, rows, errors)
+        # All records of the group have the same number of complete columns: `layouts` grouped them
+        # by it.
         count = int(plan.complete(records.lengths[rows[:1]])[0])
         check_ends(group, plan, count, self._blank)
         columns = [_column(group, reader) for reader in plan.readers[:count]]

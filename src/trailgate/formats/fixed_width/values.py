@@ -39,6 +39,18 @@ _BETWEEN: Final = b"\n"  # any ASCII character
 _NOT_UTF8: Final = "Name the code page of the messages: fixed.codepage"
 
 
+# Usages in which each byte is a printed character, except for a sign overpunched on a digit.
+_PRINTED: Final = frozenset({Usage.TEXT, Usage.EDITED, Usage.ZONED})
+_TEXTUAL: Final = frozenset({Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS})
+_BINARY_NUMBERS: Final = frozenset(
+    {Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE}
+)
+# Usages whose bytes are not characters.
+BINARY: Final = frozenset(set(Usage) - _PRINTED - {Usage.GROUP})
+_SURE_DIGITS: Final = 17  # with more digits, a binary field may exceed its picture and 64 bits
+_SUBSTITUTE: Final = 0x1A  # replaces non-ASCII characters in fields that need bytes
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageUnits:
     """The bodies of a batch in units: bytes, or code points if the text is not all ASCII.
@@ -77,6 +89,7 @@ class MessageUnits:
         """
         full = np.flatnonzero(self.messages.ends > self.messages.starts)
         starts, ends = self.messages.starts[full], self.messages.ends[full]
+        # Delimiters are searched in bytes, but lengths count units.
         if framing is not None and framing.kind is FrameKind.LINE:
             run, starts, ends = frames_in(self.data, starts, ends, framing)
             return RunFrames(full[run], self.of_bytes(starts), self.of_bytes(ends))
@@ -107,16 +120,6 @@ def units_of(messages: MessageBatch, *, characters: bool) -> MessageUnits:
 
 
 Decode = Callable[[UnitMatrix], Decoded]
-# Usages in which each byte is a printed character, except for a sign overpunched on a digit.
-_PRINTED: Final = frozenset({Usage.TEXT, Usage.EDITED, Usage.ZONED})
-_TEXTUAL: Final = frozenset({Usage.TEXT, Usage.NATIONAL, Usage.UTF8, Usage.DBCS})
-_BINARY_NUMBERS: Final = frozenset(
-    {Usage.BINARY, Usage.NATIVE, Usage.SHORT, Usage.NATIVE_SHORT, Usage.LITTLE}
-)
-# Usages whose bytes are not characters.
-BINARY: Final = frozenset(set(Usage) - _PRINTED - {Usage.GROUP})
-_SURE_DIGITS: Final = 17  # with more digits, a binary field may exceed its picture and 64 bits
-_SUBSTITUTE: Final = 0x1A  # replaces non-ASCII characters in fields that need bytes
 
 
 class FieldReader(NamedTuple):
@@ -232,6 +235,7 @@ def _cast_to(kind: pa.DataType) -> Convert:
         try:
             return convert(values)
         except pa.ArrowInvalid:
+            # Arrow's error does not name the row: find it.
             row = failing_row(convert, values)
         raise row_error(f"the number does not fit {kind}", _as_text(values), row)
 

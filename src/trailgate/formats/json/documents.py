@@ -76,6 +76,36 @@ from trailgate.messages.records import BadMessagesError, Records, check_utf8, re
 CONTAINERS: Final = (OBJECT, ARRAY)
 
 
+# The deepest nesting. Real messages have about a dozen levels, and each level costs memory.
+DEPTH: Final = 256
+_NAMES: Final = 512  # names that the first table has room for
+_MOST_NAMES: Final = 1 << 14  # with more names than this, the next batch starts a new table
+_NODE: Final = 16  # estimated bytes of text per node
+_SHOWN: Final = 8  # bytes shown before and after a fault
+
+# The faults of RFC 8259, and of two things that it leaves open: nesting depth and repeated names.
+PROBLEMS: Final = {
+    ENDED: ("the JSON text ends too early", "Is the message cut off?"),
+    NO_VALUE: ("expected a JSON value", ""),
+    NO_NAME: ("expected the name of a member in quotes", ""),
+    NO_COLON: ("expected a colon after the name of a member", ""),
+    NO_COMMA: ("expected a comma or the end of an object or array", ""),
+    BAD_NUMBER: ("not a JSON number", ""),
+    BAD_LITERAL: ("expected true, false or null", "Text is in double quotes"),
+    CONTROL: ("a control character in a string", "Write it with an escape, such as \\n or \\u0007"),
+    BAD_ESCAPE: ("an escape that JSON does not have", 'There are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'),
+    LONE_SURROGATE: ("half of a surrogate pair, which is not a character", ""),
+    OPEN_STRING: ("a string has no closing quote", "Is the message cut off?"),
+    TOO_DEEP: (f"more than {DEPTH} levels of nested values", ""),
+    TWICE: ("the name of a member occurs twice in an object", "It is unclear which of its values is meant"),
+}  # fmt: skip
+SHOWN = 4096  # bytes of a record that an error keeps
+KINDS = {
+    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
+    TRUE: "true", FALSE: "false", NULL: "null",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Nodes:
     """The values of a batch of messages, as parallel arrays; the module docstring has an example.
@@ -103,6 +133,7 @@ class Nodes:
         """
         if not any(name in self.names for name in names):
             return [np.full(len(parents), NO_NODE)] * len(names)
+        # The output column of each name, -1 for names that are not wanted.
         slot = np.full(len(self.names), -1, np.int64)
         for number, name in enumerate(names):
             if name in self.names:
@@ -160,31 +191,6 @@ class Nodes:
         return self.text[begin : begin + int(self.length[node])].tobytes()
 
 
-# The deepest nesting. Real messages have about a dozen levels, and each level costs memory.
-DEPTH: Final = 256
-_NAMES: Final = 512  # names that the first table has room for
-_MOST_NAMES: Final = 1 << 14  # with more names than this, the next batch starts a new table
-_NODE: Final = 16  # estimated bytes of text per node
-_SHOWN: Final = 8  # bytes shown before and after a fault
-
-# The faults of RFC 8259, and of two things that it leaves open: nesting depth and repeated names.
-PROBLEMS: Final = {
-    ENDED: ("the JSON text ends too early", "Is the message cut off?"),
-    NO_VALUE: ("expected a JSON value", ""),
-    NO_NAME: ("expected the name of a member in quotes", ""),
-    NO_COLON: ("expected a colon after the name of a member", ""),
-    NO_COMMA: ("expected a comma or the end of an object or array", ""),
-    BAD_NUMBER: ("not a JSON number", ""),
-    BAD_LITERAL: ("expected true, false or null", "Text is in double quotes"),
-    CONTROL: ("a control character in a string", "Write it with an escape, such as \\n or \\u0007"),
-    BAD_ESCAPE: ("an escape that JSON does not have", 'There are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX'),
-    LONE_SURROGATE: ("half of a surrogate pair, which is not a character", ""),
-    OPEN_STRING: ("a string has no closing quote", "Is the message cut off?"),
-    TOO_DEEP: (f"more than {DEPTH} levels of nested values", ""),
-    TWICE: ("the name of a member occurs twice in an object", "Which of its values is meant is not known"),
-}  # fmt: skip
-
-
 class Scanner:
     """Scans batches of messages. The names seen in one batch are known in the next.
 
@@ -206,6 +212,7 @@ class Scanner:
 
     def _number(self, name: str) -> int:
         """Return the number of a name, by scanning a document that contains it."""
+        # The same layout as in `scan`: text, SPARE zeros, room for decoded strings.
         text = np.zeros(2 * (len(name) + 7) + 3 * SPARE, np.uint8)
         document = f'{{"{name}":0}}'.encode()
         text[: len(document)] = octets(document)
@@ -234,6 +241,7 @@ class Scanner:
         Raises BadMessagesError for messages that are not JSON or not UTF-8.
         """
         check_utf8(messages)
+        # Messages with data in their member names would otherwise let the table grow forever.
         if self.used[NAMES] > _MOST_NAMES:
             self._start_over()
         first, last = (int(messages.starts[0]), int(messages.ends[-1])) if len(messages) else (0, 0)
@@ -327,19 +335,13 @@ def _errors(
 def _error(body: bytes, at: int, code: int) -> DecodeError:
     problem, hint = PROBLEMS[code]
     hint = registry_hint(body) or hint
+    # Columns count characters, offsets count bytes.
     before = body[:at].decode(errors="replace")
     line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
     decoded = body.decode(errors="replace")
     shown = caret_below(decoded, len(before))
     where = Where(line=line, column=column, offset=at, raw=body[max(0, at - _SHOWN) : at + _SHOWN])
     return DecodeError(problem, where=where, hint=f"{hint or 'Here'}:{shown}")
-
-
-SHOWN = 4096  # bytes of a record that an error keeps
-KINDS = {
-    OBJECT: "an object", ARRAY: "an array", STRING: "a string", NUMBER: "a number",
-    TRUE: "true", FALSE: "false", NULL: "null",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,5 +461,5 @@ def text_maps(records: JsonRecords, name: str) -> pa.Array | None:
 
 
 def _not_text(records: JsonRecords, row: int, name: str, kind: int) -> DecodeError:
-    problem = f"expected an object of texts as {name}, found {KINDS[kind]}"
-    return records.error(row, problem, "Tokens are names with texts", field=name)
+    problem = f"expected an object of strings as {name}, found {KINDS[kind]}"
+    return records.error(row, problem, "Tokens are names with strings", field=name)

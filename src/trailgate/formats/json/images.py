@@ -34,6 +34,10 @@ from trailgate.model.values import parser_for
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
 
+IS_MISSING: Final = "_isMissing"
+_BINARY_HINT = "Set json.binary to hex or base64"
+
+
 def _digits() -> Octets:
     table = np.full(256, kernels.INVALID, np.uint8)
     table[octets(_ALPHABET)] = np.arange(64)
@@ -75,9 +79,6 @@ def to_base64(values: pa.BinaryArray) -> pa.StringArray:
         return column(ends, out, NO_NULLS, text=True)
 
     return over_nulls(convert, values)
-
-
-IS_MISSING: Final = "_isMissing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         begins = np.zeros(size, np.int64)
         unknown, again = np.full(rows, NO_NODE), np.full(rows, NO_NODE)
         numbers = self._columns_of(nodes.names, passed_over, prefix)
+        # One pass over all objects finds every column's value. A size of NO_NODE (-1) stays null.
         bad, nested = place_cells(
             np.ascontiguousarray(parents), nodes.name, nodes.kind, nodes.start, nodes.length, nodes.last,
             numbers, len(columns), cells, begins, sizes, unknown, again,
@@ -191,12 +193,13 @@ class JsonImages(RecordGroup[JsonRecords]):
         """Add an error to each record that lacks an image, or has one although none is `wanted`."""
         kinds = self.records.nodes.kinds(parents)
         nothing = (kinds == 0) | (kinds == NULL)
+        # A wanted image must be an object; an unwanted one must be absent or null.
         bad = kinds != OBJECT if wanted else ~nothing
         for kind in np.unique(kinds[bad]).tolist():
             type_name = KINDS.get(kind, "nothing")
             problem = f"expected an object as {what}, found {type_name}"
             if not wanted:
-                problem = f"such an operation has no {what}, found {type_name}"
+                problem = f"an operation of this type has no {what}, found {type_name}"
             self._refuse(np.flatnonzero(bad & (kinds == kind)), problem, what, hint)
 
     def refuse_prefixed(self, parents: Longs, what: str, prefix: str) -> None:
@@ -205,7 +208,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         for name in nodes.names:
             if name.casefold().startswith(prefix.casefold()):
                 kinds = nodes.kinds(nodes.members(parents, [name])[0])
-                problem = f"such an operation has no {what}, found the member {name}"
+                problem = f"an operation of this type has no {what}, found the member {name}"
                 self._refuse(np.flatnonzero((kinds != 0) & (kinds != NULL)), problem, what)
 
     def _columns_of(
@@ -219,6 +222,7 @@ class JsonImages(RecordGroup[JsonRecords]):
         known = {column.name.casefold(): i for i, column in enumerate(self.table.columns)}
         flags = {f"{name}{IS_MISSING}".casefold(): count + i for name, i in known.items()}
         others = dict.fromkeys((name.casefold() for name in passed_over), PASSED_OVER)
+        # Later entries win: a column named like a metadata member is a column.
         meaning: Mapping[str, int] = {**others, **flags, **known}
         if prefix:
             start, folded = prefix.casefold(), [name.casefold() for name in names]
@@ -242,6 +246,7 @@ class JsonImages(RecordGroup[JsonRecords]):
             self._refuse(np.array([at]), f"column {name} is found twice", name)
 
     def _column(self, i: int, values: Values, convert: ConvertValues) -> StateColumn:
+        # A member that is not there is missing; one that is null is NULL.
         missing: Mask = values.cells == NO_NODE
         if missing.all():
             return ABSENT
@@ -276,9 +281,6 @@ class JsonImages(RecordGroup[JsonRecords]):
             return self.records.error(row, problem, hint, table=self.table.name, field=name)
 
         self.add(self.rows[at], error)
-
-
-_BINARY_HINT = "Set json.binary to hex or base64"
 
 
 def converter_for(column: Column, binary: str) -> ConvertValues:

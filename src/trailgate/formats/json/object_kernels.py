@@ -17,6 +17,10 @@ UNKNOWN: Final = -1
 PASSED_OVER: Final = -2
 
 
+INVALID: Final = 0xFF
+PADDING: Final = 0x3D
+
+
 @kernel(writes=("found",))
 def pick_members(
     parents: Longs, name: Offsets, kind: Octets, last: Offsets, slot: Longs, found: Longs
@@ -155,10 +159,6 @@ def mark_numbers(data: Octets, offsets: Offsets, found: Mask) -> int:
         found[row] = start < stop and number_end(data, start, stop) == stop
         others += not found[row]
     return others
-
-
-INVALID: Final = 0xFF
-PADDING: Final = 0x3D
 
 
 @kernel(writes=("ends", "out"))

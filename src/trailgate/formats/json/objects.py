@@ -36,6 +36,17 @@ ESCAPES: Final = Escapes.of({**{byte: b"\\u%04x" % byte for byte in range(32)}, 
 COMMA, OPENING = b",", b"{"
 
 
+# How values of each type family are written. Integers are JSON numbers as they are. Other numbers
+# may have a notation that JSON lacks, and are in quotes then. All others need escapes.
+KINDS: Final = {
+    Family.INTEGER: BARE,
+    Family.UNSIGNED: BARE,
+    Family.NUMBER_TEXT: NUMBER,
+    Family.FLOAT: NUMBER,
+    Family.BYTES: PLAIN,
+}
+
+
 class Member(NamedTuple):
     """A literal, followed in each row by a value.
 
@@ -63,6 +74,8 @@ def measure(members: Sequence[Member], rows: int) -> MeasuredRows:
     fresh = np.zeros(rows, bool)  # rows in which nothing follows the opening brace yet
     some = False
     for member in members:
+        # Does this member come directly after an opening brace in some rows? Then it needs two
+        # forms.
         opened = some and member.literal.startswith(COMMA) and bool(fresh.any())
         pieces.append(_piece(member, fresh if opened else None, rows))
         begins = member.kind == NOTHING and member.literal.endswith(OPENING)
@@ -128,6 +141,7 @@ def map_members(maps: pa.MapArray) -> pa.Array:
     members = joined_members(entries, offsets - first)
     if not maps.null_count:
         return members
+    # Null maps were dropped: the index of each remaining map among the members.
     places = np.cumsum(np.asarray(maps.is_valid())) - 1
     return members.take(pa.array(places, mask=np.asarray(maps.is_null())))
 
@@ -150,17 +164,6 @@ def joined_members(entries: Sequence[Member], offsets: Longs) -> pa.Array:
     return pa.Array.from_buffers(
         pa.large_string(), len(offsets) - 1, [None, pa.py_buffer(bounds), pa.py_buffer(out)]
     )
-
-
-# How values of each type family are written. Integers are JSON numbers as they are. Other numbers
-# may have a notation that JSON lacks, and are in quotes then. All others need escapes.
-KINDS: Final = {
-    Family.INTEGER: BARE,
-    Family.UNSIGNED: BARE,
-    Family.NUMBER_TEXT: NUMBER,
-    Family.FLOAT: NUMBER,
-    Family.BYTES: PLAIN,
-}
 
 
 class WrittenColumn(NamedTuple):

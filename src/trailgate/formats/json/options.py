@@ -25,15 +25,6 @@ from trailgate.model.tables import Definitions
 _NEEDED: Final = "The messages contain neither the types and lengths of columns nor the keys"
 
 
-@dataclass(frozen=True, slots=True)
-class MemberPaths(HeaderFields):
-    """Accepts every name as a header field, because the members are known only from the messages."""
-
-    def found(self, name: str) -> str | None:
-        """Return the name itself."""
-        return name
-
-
 PARSER: Final = "json"
 ROW_MODEL: Final = "row"
 FLAT_MODEL: Final = "flat"
@@ -44,6 +35,15 @@ _LEAST_LEVELS: Final = 2  # a message's members, and the members of its images a
 METADATA: Final = frozenset(
     {"table", "op_type", "op_ts", "current_ts", "pos", "primary_keys", "tokens"}
 )
+
+
+@dataclass(frozen=True, slots=True)
+class MemberPaths(HeaderFields):
+    """Accepts every name as a header field, because the members are known only from the messages."""
+
+    def found(self, name: str) -> str | None:
+        """Return the name itself."""
+        return name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +105,15 @@ def json_options(properties: Properties) -> JsonOptions:
     if before == after:
         raise read.error(f"json.before and json.after are both {after}", "after")
     if row and model != ROW_MODEL:
-        raise read.error(f"json.row is for json.model=row, and the model is {model}", "row")
+        raise read.error(f"json.row is for json.model=row, but the model is {model}", "row")
     if read.entry("delimiter") is not None and model != FLAT_MODEL:
         raise read.error(
-            f"json.delimiter is for json.model=flat, and the model is {model}", "delimiter"
+            f"json.delimiter is for json.model=flat, but the model is {model}", "delimiter"
         )
     images = {"op": (before, after), ROW_MODEL: (row,), FLAT_MODEL: ()}[model]
     paths = {*named, *images, tokens}
     within = f"{row}." if row else ""
+    # With row=payload, the member payload.op is "op" beside the columns.
     beside = {name.removeprefix(within).partition(".")[0] for name in {*named, tokens}}
     return JsonOptions(
         **common,

@@ -30,6 +30,12 @@ from trailgate.model.tables import Table
 ROW_MEMBERS: Final = frozenset({"__op", "__deleted"})
 
 
+_ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
+_FLAT_HINT: Final = "The message has members such as {}: set json.model=flat"
+_PATH_HINT: Final = "The message has the member payload: set paths, such as json.after=payload.after and json.optype=payload.op_type"
+_EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parser.type=debezium and debezium.model=row"
+
+
 @dataclass(frozen=True, slots=True)
 class JsonOperations(JsonRecords):
     """Messages as records. `token_member` is the member with their tokens."""
@@ -42,12 +48,6 @@ class JsonOperations(JsonRecords):
         Raises BadMessagesError if the member is not an object of strings.
         """
         return text_maps(self, self.token_member)
-
-
-_ROW_HINT: Final = "json.model=row reads messages whose columns are beside the metadata"
-_FLAT_HINT: Final = "The message has members such as {}: set json.model=flat"
-_PATH_HINT: Final = "The message has the member payload: give paths, as json.after=payload.after and json.optype=payload.op_type"
-_EVENT_HINT: Final = "It is a row of Debezium's ExtractNewRecordState: set parser.type=debezium and debezium.model=row"
 
 
 class JsonFormat(MessageFormat[JsonOperations]):
@@ -87,6 +87,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
         if options.model == ROW_MODEL:
             if kind == TRUNCATE:
                 return absent, absent
+            # Columns are in the object at json.row, or in the message itself.
             holders = records.node_at(options.row)[rows] if options.row else records.holder[rows]
             if options.row:
                 group.check_images(holders, options.row, wanted=True)
@@ -102,6 +103,8 @@ class JsonFormat(MessageFormat[JsonOperations]):
     ) -> tuple[Image, Image]:
         """Read the images of members named like `before.ID` and `after.ID`."""
         holders, delimiter = group.records.holder[group.rows], self.options.delimiter
+        # For each image: its name, whether the operation type has it, and whether its keys are
+        # required.
         parts = (
             (self.options.before, kind not in (INSERT, TRUNCATE), kind == DELETE),
             (self.options.after, kind not in (DELETE, TRUNCATE), True),
@@ -125,6 +128,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
         for name in names:
             if name.startswith(f"{self.options.after}."):
                 return _FLAT_HINT.format(name)
+        # Members of flattened Debezium rows.
         if not ROW_MEMBERS.isdisjoint(names):
             return _EVENT_HINT
         return _PATH_HINT if "payload" in names else _ROW_HINT
@@ -138,6 +142,7 @@ class JsonFormat(MessageFormat[JsonOperations]):
     ) -> tuple[Image, Image]:
         images: list[Image] = []
         options = self.options
+        # `wanted`: the operation type may have this image. `needed`: it must.
         for nodes, name, wanted, needed in (
             (parents[0], options.before, kind not in (INSERT, TRUNCATE), kind == DELETE),
             (parents[1], options.after, kind not in (DELETE, TRUNCATE), True),

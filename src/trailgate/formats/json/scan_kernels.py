@@ -91,6 +91,14 @@ EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
 FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 
 
+QUOTE: Final = 0x22
+ESCAPE: Final = 0x5C
+LOWER: Final = np.uint64(0xFFFFFFFF)
+UPPER: Final = np.uint64(32)
+ONE: Final = np.uint64(1)
+MANY: Final = -1
+
+
 @inner
 def is_name(text: Octets, at: int, number: int, info: Longs, pool: Octets) -> bool:
     """Return whether the name `number` and its closing quote are at an offset.
@@ -128,6 +136,8 @@ def name_number(
                 return number
         place = (place + 1) & (len(table) - 1)
     number, pooled = used[NAMES], used[POOL]
+    # Keep the hash table at most half full. Nine more bytes: the quote, and eight for reads of
+    # words.
     if 2 * number >= len(table) or (number + 1) * INFO > len(info) or pooled + size + 9 > len(pool):
         return NO_ROOM
     for byte in range(size):
@@ -147,6 +157,7 @@ def hash_name(text: Octets, at: int, size: int) -> int:
     mixed = np.uint64(size)
     for byte in range(size):
         mixed = (mixed ^ np.uint64(text[at + byte])) * FACTOR
+        # Spread the high bits down, since the table index uses the low bits of the result.
         mixed ^= mixed >> np.uint64(29)
     return np.int64(mixed >> np.uint64(24))
 
@@ -161,13 +172,6 @@ def fill_table(info: Longs, pool: Octets, names: int, table: Offsets) -> int:
             place = (place + 1) & (len(table) - 1)
         table[place] = number
     return names
-
-
-QUOTE: Final = 0x22
-ESCAPE: Final = 0x5C
-LOWER: Final = np.uint64(0xFFFFFFFF)
-UPPER: Final = np.uint64(32)
-ONE: Final = np.uint64(1)
 
 
 @inner
@@ -362,6 +366,7 @@ def scan(
         code = GOOD
         depth = wrapped = 0
         member = False
+        # A UTF-8 byte order mark.
         if end - at >= 3 and text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
             at += 3
         while True:
@@ -378,6 +383,7 @@ def scan(
                     break
                 at += 1
                 parent = stack[frame + NODE]
+                # A member that is not a node: only check that its name is a string.
                 if parent == HIDDEN:
                     stop = special_byte(text, at, end)
                     if stop < end and text[stop] == ESCAPE:
@@ -426,6 +432,8 @@ def scan(
                             info[link] = word
                         at = stop + 1
                     stack[frame + LAST] = word
+                    # One stamp per level and name. The serial number of the open object shows
+                    # whether it had this name.
                     stamp = (depth - wrapped) * names + word
                     if seen[stamp] == stack[frame + CLOSING] >> 8:
                         at, code = at - 1, TWICE
@@ -436,6 +444,7 @@ def scan(
                 if at >= end:
                     code = ENDED
                     break
+                # A colon.
                 if text[at] != 0x3A:
                     code = NO_COLON
                     break
@@ -448,6 +457,7 @@ def scan(
             # A value begins here.
             byte = text[at]
             top = depth == wrapped
+            # `[` at the top: the records are the elements of this array.
             if top and depth == 0 and byte == 0x5B:
                 wrapped = 1
                 stack[NODE], stack[LAST], stack[CLOSING] = WRAPPED, -1, 0x5D
@@ -461,6 +471,7 @@ def scan(
                     at += 1
                 continue
             node = np.int64(-1)
+            # A record, or a member of an object whose members are nodes.
             if top or (member and stack[frame + NODE] >= 0):
                 if nodes + 1 >= len(name) or records + 1 >= len(record_node):
                     return number, MORE_NODES
@@ -490,6 +501,7 @@ def scan(
                 at = stop + 1
                 if node >= 0:
                     kind[node], start[node], length[node], last[node] = STRING, begin, bytes_, nodes
+            # An object or an array.
             elif byte == 0x7B or byte == 0x5B:
                 begin = at
                 own = used[SCHEMA_SIZE]
@@ -524,6 +536,7 @@ def scan(
                         at += 1
                     if at >= end or text[at] != closing:
                         continue
+            # A minus sign or a digit.
             elif byte == 0x2D or 48 <= byte <= 57:
                 begin, at = at, number_end(text, at, end)
                 if at < 0:
@@ -669,9 +682,6 @@ def literal(text: Octets, at: int, end: int) -> int:
     return 0
 
 
-MANY: Final = -1
-
-
 @kernel(writes=("codes", "known"))
 def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, known: Longs) -> int:
     """Write the number of each row's string; 0 is a string of negative length.
@@ -692,6 +702,7 @@ def code_strings(text: Octets, starts: Longs, lengths: Longs, codes: Longs, know
         at = starts[row]
         if at < 0 or at + size > len(text):
             return MANY
+        # Most strings equal the one before them.
         code = last
         if (
             code == 0

@@ -71,6 +71,8 @@ class JsonWriter:
         alike = measured_alike(batch, self._measure, self.options.max_message_bytes)
         bodies = written(((block.order, objects) for block, objects in alike), batch.rows)
         names = pa.array([block.table.name for block in batch.blocks], pa.string())
+        # Messages are keyed by table name, so that a partitioned log keeps each table's operations
+        # in order.
         keys = names.take(pa.array(table_numbers(batch)))
         return Messages(bodies, np.arange(batch.rows), keys=keys)
 
@@ -120,6 +122,7 @@ class JsonWriter:
                 (block.before, b',"before":{', kind == DELETE),
                 (block.after, b',"after":{', True),
             ]
+            # An insert has only the second image, a delete only the first.
             for image, name, needed in images[kind == INSERT : 1 if kind == DELETE else 2]:
                 if needed or is_there(image):
                     yield Member(name)
@@ -131,6 +134,7 @@ class JsonWriter:
         if kind == KEY_UPDATE:
             problem = "a key update has two images, but a message of the row model has only one"
             raise operation_error(block, 0, problem, "Publish with model=op")
+        # Names that the row model uses for metadata beside the columns.
         used = METADATA | (_TRANSACTION if self.options.transactions else frozenset())
         for column in block.table.columns:
             if column.name.casefold() in used:

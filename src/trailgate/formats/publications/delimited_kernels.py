@@ -24,6 +24,7 @@ def first_unusual(
         field = first[row]
         if field < 0 or field + last >= len(starts) or last < 1:
             return row
+        # The first field and the field `last` must be numbers.
         for number in range(2):
             at_field = field + number * last
             begin, end = np.int64(starts[at_field]), np.int64(ends[at_field])
@@ -45,15 +46,16 @@ def first_unusual(
 def before_ids(
     data: Octets, offsets: Offsets, ids: Octets, id_offsets: Offsets, point: int, ends: Longs
 ) -> None:
-    """Write the end of each string without its suffix, a point and the row's id.
+    """Write for each string the offset at which it ends without its suffix: a point and the row's id.
 
-    A string without this suffix ends where it ends. Example: the CSN "0A1.tx7" with the id "tx7"
-    ends after "0A1".
+    For a string without this suffix, it is the end of the string. Example: the CSN "0A1.tx7" with
+    the id "tx7" ends after "0A1".
     """
     for row in range(len(ends)):
         start, end = offsets[row], offsets[row + 1]
         begin = id_offsets[row]
         size = id_offsets[row + 1] - begin
+        # Where the point before the id must be.
         cut = end - size - 1
         same = (
             size > 0 and begin >= 0 and begin + size <= len(ids) and start >= 0 and end <= len(data)
@@ -72,6 +74,7 @@ def mark_borders(data: Octets, offsets: Offsets, message: Longs, marks: Mask) ->
         if message[row] == message[row - 1]:
             continue
         beside, at, end = offsets[row - 1], offsets[row], offsets[row + 1]
+        # Ids of different lengths are different. `beside` is the start of the id before.
         if end - at != at - beside or beside < 0 or end > len(data):
             continue
         same = True

@@ -6,7 +6,7 @@
 - Numbers may have another decimal point; before values of large objects are always NULL and mean
   nothing.
 - Messages of one transaction are numbered, so that missing and redelivered ones can be detected
-  (`borders`).
+  (`boundaries`).
 """
 
 from __future__ import annotations
@@ -56,6 +56,31 @@ _HEADER_HINT: Final = "Is event_publishing.codepage the code page of the message
 _HINT: Final = f"{_HEADER_HINT} event_publishing.undecodable=missing or replace accepts such values"
 
 
+_DIGITS: Final = 9  # the most digits of a message's number
+PLAN_NAME: Final = "plan_name"
+IDENTIFIER: Final = "identifier"
+TYPE: Final = "type"
+SEGMENT: Final = "segment_number"
+_TYPE_HINT: Final = "Are the delimiters those of the messages?"
+_NAMES: Final = ("table_owner", "table_name", "operation")  # adjacent header fields
+_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
+_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
+_SIDES: Final = {
+    INSERT: (0, "an insert has a before value"),
+    DELETE: (1, "a delete has an after value"),
+}
+_KEY_HINT: Final = "A key column cannot be missing: without it the row cannot be found"
+_FLAG_HINT: Final = "Classic CDC names the first column with malformed data; event_publishing.takeflagged=true accepts such records"
+# IBM, format of delimited messages: PUBBDCOMPAT.
+_FLAGS: Final = (
+    IDENTIFIER,
+    lambda text: text.encode() == PROGRAM,
+    f"the record has the error flag {{!r}} instead of {PROGRAM.decode()}",
+    _FLAG_HINT,
+)
+
+
 class PageValues(FieldValues):
     """Copies field values and decodes them from a code page.
 
@@ -101,6 +126,7 @@ class PageValues(FieldValues):
         Raises DecodeError with the row as its record and the field position as its column.
         """
         raw = values.view(pa.binary())
+        # In UTF-8, Arrow's cast validates and does not copy.
         if not isinstance(self.page, SingleBytePage):
             try:
                 return raw.cast(pa.string())
@@ -150,24 +176,6 @@ def _replace(page: str, raw: pa.Array, text: pa.Array, bad: Mask) -> pa.Array:
     return pa.array(strings, pa.string())
 
 
-_DIGITS: Final = 9  # the most digits of a message's number
-PLAN_NAME: Final = "plan_name"
-IDENTIFIER: Final = "identifier"
-TYPE: Final = "type"
-SEGMENT: Final = "segment_number"
-_TYPE_HINT: Final = "Are the delimiters those of the messages?"
-_NAMES: Final = ("table_owner", "table_name", "operation")  # adjacent header fields
-_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
-_NO_IDS: Final = "the record has neither a commit LSN nor a transaction identifier"
-_ALWAYS_NULL: Final = "Before values of inserts and after values of deletes are always null. Are delimiters and definitions those of the messages?"
-_SIDES: Final = {
-    INSERT: (0, "an insert has a before value"),
-    DELETE: (1, "a delete has an after value"),
-}
-_KEY_HINT: Final = "A key column cannot be missing: without it the row cannot be found"
-_FLAG_HINT: Final = "Classic CDC names the first column with malformed data; event_publishing.takeflagged=true accepts such records"
-
-
 @dataclass(frozen=True, slots=True)
 class PublicationRecords(DelimitedRecords):
     """Records of delimited publications.
@@ -211,7 +219,7 @@ class PublicationRecords(DelimitedRecords):
             self.refuse(none, lambda row: self.error(row, _NO_IDS, field="commit_lsn"))
         return ids
 
-    def borders(self, ids: pa.Array) -> Borders:
+    def boundaries(self, ids: pa.Array) -> Borders:
         """Return the message numbers around each boundary inside a transaction.
 
         The first and the last record are included, because the transaction may continue in other
@@ -233,7 +241,9 @@ class PublicationRecords(DelimitedRecords):
         follow = rows < count - 1
         alone[follow] &= self.message[rows[follow] + 1] != self.message[rows[follow]]
         digests = np.zeros(len(rows), np.int64)
-        for at in np.flatnonzero(alone & (_beside(numbers) | (rows == 0) | (rows == count - 1))):
+        for at in np.flatnonzero(
+            alone & (_equals_neighbour(numbers) | (rows == 0) | (rows == count - 1))
+        ):
             digests[at] = hash(self._content_of(int(rows[at]))) or 1
         return Borders(self.content, rows, numbers, digests)
 
@@ -263,6 +273,7 @@ class PublicationRecords(DelimitedRecords):
             if not self.names:
                 self.names.update(self._names())
         except DecodeError:
+            # Read the fields one by one, so that the error names its field.
             for each in (name, *_NAMES):
                 self.text(each)  # raises an error with record and field
             raise
@@ -316,6 +327,8 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         fields = records.fields
         places = fields.starts, fields.ends, fields.first
         if (
+            # One kernel call checks the usual header of all records. Only if one is unusual are its
+            # fields examined.
             delimited_kernels.first_unusual(
                 records.values.data, *places, len(HEADER) - 1, *self._usual
             )
@@ -352,17 +365,20 @@ class DelimitedPublications(MessageFormat[PublicationRecords]):
         before = _without_lobs(table, before)
         values = records.values
         if isinstance(values, PageValues) and values.undecodable:
+            # The fields of all columns: half of them are before values.
             given = int(records.fields.count[rows[0]]) - len(HEADER)
             pairing = ColumnPairing.of(self.options.delimited, given // 2)
             assert pairing.before is not None
             _refuse_keys(RecordGroup(records, table, rows, errors), pairing, values.undecodable)
             wanted = None if kind == INSERT else pairing.before
             before = tuple(
-                column if wanted is None else _unless(column, values.undecodable.get(wanted(i)))
+                column
+                if wanted is None
+                else _mark_missing(column, values.undecodable.get(wanted(i)))
                 for i, column in enumerate(before)
             )
             after = tuple(
-                _unless(column, values.undecodable.get(pairing.after(i)))
+                _mark_missing(column, values.undecodable.get(pairing.after(i)))
                 for i, column in enumerate(after)
             )
         return before, after
@@ -395,7 +411,7 @@ class _PublicationImages(ImageReader):
         return pointed
 
 
-def _beside(numbers: Longs) -> Mask:
+def _equals_neighbour(numbers: Longs) -> Mask:
     """Return the mask of numbers that equal the number before or after them."""
     same = np.zeros(len(numbers) + 1, bool)
     same[1:-1] = numbers[1:] == numbers[:-1]
@@ -414,13 +430,6 @@ _SEGMENTS: Final = (
     lambda text: _is_number(text) and len(text) <= _DIGITS,
     f"the number of the message is {{!r}}, not one of up to {_DIGITS} digits",
     _TYPE_HINT,
-)
-# IBM, format of delimited messages: PUBBDCOMPAT.
-_FLAGS: Final = (
-    IDENTIFIER,
-    lambda text: text.encode() == PROGRAM,
-    f"the record has the error flag {{!r}} instead of {PROGRAM.decode()}",
-    _FLAG_HINT,
 )
 
 
@@ -495,10 +504,10 @@ def _known(column: StateColumn) -> StateColumn:
     """Return a column in which nulls are missing values."""
     if column.values is None or not column.values.null_count:
         return column
-    return _unless(column, column.values.is_null().to_numpy(zero_copy_only=False))
+    return _mark_missing(column, column.values.is_null().to_numpy(zero_copy_only=False))
 
 
-def _unless(column: StateColumn, missing: Mask | None) -> StateColumn:
+def _mark_missing(column: StateColumn, missing: Mask | None) -> StateColumn:
     """Return a column in which the given rows are missing too."""
     if missing is None or column.values is None:
         return column

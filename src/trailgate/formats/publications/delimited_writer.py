@@ -50,6 +50,14 @@ from trailgate.model.transactions import begins_of, ends_of
 from trailgate.model.types import Family
 from trailgate.model.values import Convert, formatter_for
 
+TYPE: Final = b"10"  # the value that Q Capture writes; its meaning is internal to IBM
+SEGMENT: Final = 7  # the index of the segment number's piece
+SEGMENT_DIGITS: Final = 4
+_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
+_WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
+MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
+_NOTHING: Final = np.zeros(0, np.uint8)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelimitedPublishOptions(PublishOptions):
@@ -80,13 +88,6 @@ class DelimitedPublishOptions(PublishOptions):
         """The delimiters as bytes. Raises OptionError."""
         given = {name: getattr(self, name) for name in DEFAULTS}
         return Delimiters.of(given, code_page("utf-8"))
-
-
-TYPE: Final = b"10"  # the value that Q Capture writes; its meaning is internal to IBM
-SEGMENT: Final = 7  # the index of the segment number's piece
-SEGMENT_DIGITS: Final = 4
-_NUMBERS: Final = frozenset({Family.NUMBER_TEXT, Family.INTEGER, Family.UNSIGNED, Family.FLOAT})
-_WORDS: Final = {INSERT: b"ISRT", UPDATE: b"REPL", KEY_UPDATE: b"REPL", DELETE: b"DLET"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +142,7 @@ class RecordPieces:
         changes = ~(inserts | deletes)
         afters = []
         for column, before, after in zip(columns, block.before, block.after, strict=True):
+            # Before values of large objects are always NULL (IBM, structure of delimited messages).
             lob = column.column.lob_type > 0
             yield self._piece(block, column, StateColumn(None) if lob else before, inserts, lob=lob)
             afters.append((column, _fill(before, after, changes)))
@@ -276,10 +278,6 @@ def _error(block: ChangeBlock, row: int, problem: str, hint: str = "") -> Encode
     return EncodeError(where, hint=hint).with_place(table=block.table.name)
 
 
-MOST_SEGMENTS: Final = 10**SEGMENT_DIGITS
-_NOTHING: Final = np.zeros(0, np.uint8)
-
-
 class DelimitedWriter:
     """Writes delimited publications.
 
@@ -320,7 +318,7 @@ class DelimitedWriter:
         for order, rows in measured:
             rows.write(starts[order], out)
         ended = self.options.content == ROW or bool(ends_of(marks[-1:])[0])
-        return self._taken(out, cut, starts, ended=ended)
+        return self._split_messages(out, cut, starts, ended=ended)
 
     def finish(self) -> Messages:
         """Return the message that was held back."""
@@ -347,12 +345,13 @@ class DelimitedWriter:
         if int(numbers.max()) >= MOST_SEGMENTS:
             problem = f"a transaction has more than {MOST_SEGMENTS} messages, whose numbers have {SEGMENT_DIGITS} digits"
             raise EncodeError(problem, hint="Set a higher max-message-bytes")
+        # Digits of each number, most significant first: 12 becomes 0, 0, 1, 2.
         powers = 10 ** np.arange(SEGMENT_DIGITS - 1, -1, -1)
         digits = (numbers[:, None] // powers % 10 + ord("0")).astype(np.uint8)
         for order, of_block in measured:
             of_block.fixed(SEGMENT, SEGMENT_DIGITS)[:] = digits[order]
 
-    def _taken(self, out: Octets, cut: Cut, starts: Longs, *, ended: bool) -> Messages:
+    def _split_messages(self, out: Octets, cut: Cut, starts: Longs, *, ended: bool) -> Messages:
         """Return the complete messages. The last one is held back if its transaction continues."""
         held = len(self._held) > 0
         begins = np.append(starts[cut.first], len(out))

@@ -30,12 +30,28 @@ _VERSION: Final = 2
 _LENGTH_AT, _SET_AT = 8, 16
 
 
+DELIMITED: Final = "delimited"
+XML: Final = "xml"
+_BLANKS: Final = b" \t\r\n\x25\x40"  # those of EBCDIC too
+# A delimited record begins with a digit, an XML message with "<" or a byte order mark; in ASCII or EBCDIC.
+_FIRST: Final = {
+    DELIMITED: b"0123456789\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9",
+    XML: b"<\x4c\xfe\xff",
+}
+_KINDS: Final = tuple(_FIRST)
+_MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
+_WIDE: Final = "<".encode("utf-16-be")  # UTF-16 without a byte order mark
+_SHOWN: Final = 24
+_HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are only for Q Apply"
+
+
 def without_headers(body: bytes) -> tuple[int, int | None]:
     """Return the offset of a message's data, and their character set (CCSID) if a header has one.
 
     Raises DecodeError if a header is incomplete.
     """
     at, character_set = 0, None
+    # Headers may be chained; the last valid character set counts.
     while body[at : at + 4] in STRUCTURE_IDS:
         order = _byte_order(body, at)
         if order is None:
@@ -64,22 +80,6 @@ def _broken(problem: str, body: bytes, at: int) -> DecodeError:
     return DecodeError(problem, where=where, hint="Is the message cut off?")
 
 
-DELIMITED: Final = "delimited"
-XML: Final = "xml"
-
-_BLANKS: Final = b" \t\r\n\x25\x40"  # those of EBCDIC too
-# A delimited record begins with a digit, an XML message with "<" or a byte order mark; in ASCII or EBCDIC.
-_FIRST: Final = {
-    DELIMITED: b"0123456789\xf0\xf1\xf2\xf3\xf4\xf5\xf6\xf7\xf8\xf9",
-    XML: b"<\x4c\xfe\xff",
-}
-_KINDS: Final = tuple(_FIRST)
-_MARKS: Final = (0xFE, 0xFF)  # first bytes of the byte order marks of UTF-16
-_WIDE: Final = "<".encode("utf-16-be")  # UTF-16 without a byte order mark
-_SHOWN: Final = 24
-_HINT: Final = "Publications are delimited (MESSAGE_FORMAT D) or XML (X, J); compact messages (C) are for Q Apply alone"
-
-
 def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:
     """Return the messages without MQRFH2 headers, and their format: that of the first message.
 
@@ -90,6 +90,7 @@ def kind_of(messages: MessageBatch) -> tuple[MessageBatch, str]:
     filled = np.flatnonzero(messages.ends > messages.starts)
     codes = _codes(data, messages, filled)
     known = codes[codes < len(_KINDS)]
+    # The first message that is recognized decides for all.
     kind = int(known[0]) if len(known) else 0
     wrong = np.flatnonzero(codes != kind)
     if len(wrong):
@@ -127,6 +128,7 @@ def _codes(data: Octets, messages: MessageBatch, rows: Longs) -> Octets:
     for at in np.flatnonzero(codes == len(_KINDS)).tolist():
         body = data[messages.starts[rows[at]] : messages.ends[rows[at]]].tobytes()
         first = body.lstrip(_BLANKS)[:1]
+        # UTF-16 without a mark begins with a zero byte.
         if body[:2] == _WIDE:
             first = _WIDE[1:]
         if first:

@@ -42,6 +42,29 @@ _WORDS: Final[Mapping[str, str]] = MappingProxyType({"LF": "\n", "NEL": "\x85"})
 _HEX: Final = re.compile(r"(?:\\x([0-9a-f]{2})|x'([0-9a-f]{2})')", re.IGNORECASE)
 
 
+PROGRAM: Final = b"IBM"  # the identifier of a record without an error flag
+HEADER: Final = (
+    "type",
+    "identifier",
+    "date",
+    "time",
+    "table_owner",
+    "table_name",
+    "operation",
+    "transaction_identifier",
+    "commit_lsn",
+    "commit_time",
+    "plan_name",
+    "segment_number",
+)
+
+# The header fields that metadata comes from, in both formats.
+TRANSACTION: Final = "transaction"  # an id that all records of a transaction share
+AUTHORIZATION: Final = "authorization_id"  # only in XML messages
+UTF_8: Final = "utf-8"
+OPERATIONS: Final = (("insert", "I"), ("update", "U"), ("delete", "D"))
+
+
 @dataclass(frozen=True, slots=True)
 class Delimiters:
     """The bytes between columns, after records, around strings, and the decimal point of numbers.
@@ -117,23 +140,6 @@ def _bytes(character: str, page: CodePage) -> bytes:
     return raw
 
 
-PROGRAM: Final = b"IBM"  # the identifier of a record without an error flag
-HEADER: Final = (
-    "type",
-    "identifier",
-    "date",
-    "time",
-    "table_owner",
-    "table_name",
-    "operation",
-    "transaction_identifier",
-    "commit_lsn",
-    "commit_time",
-    "plan_name",
-    "segment_number",
-)
-
-
 def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> DelimitedOptions:
     """Return the options of the delimited engine for publications."""
     return DelimitedOptions(
@@ -158,14 +164,8 @@ def engine_options(delimiters: Delimiters, metadata: Mapping[str, Any]) -> Delim
     )
 
 
-# The header fields that metadata comes from, in both formats.
-TRANSACTION: Final = "transaction"  # an id that all records of a transaction share
 TIME, IDENTIFIER, PLAN = "commit_time", "transaction_identifier", "plan_name"
 OPERATION, OWNER, NAME_OF_TABLE = "operation", "table_owner", "table_name"
-AUTHORIZATION: Final = "authorization_id"  # only in XML messages
-
-UTF_8: Final = "utf-8"
-OPERATIONS: Final = (("insert", "I"), ("update", "U"), ("delete", "D"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,11 @@ READERS: Final[Mapping[str, Callable[[EventPublishingOptions], MessageFormat[Any
 )
 
 
+TEXT: Final = 64  # the type code of text of varying length
+MOST: Final = 4000  # the length of an inferred column
+_HINT: Final = "Without definitions, columns are numbered: set event_publishing.sourcedefs"
+
+
 class EventPublishingFormat(MessageFormat[Records]):
     """Reads publications with one set of options. All messages of a run have the same format."""
 
@@ -110,6 +115,7 @@ class EventPublishingFormat(MessageFormat[Records]):
 
         Undecodable messages become empty.
         """
+        # Repeat without the bad messages until all remaining ones can be decoded.
         while not looks_delimited(messages):
             try:
                 _, kind = kind_of(messages)
@@ -125,11 +131,6 @@ class EventPublishingFormat(MessageFormat[Records]):
         for kind in READERS:
             notes = self._of(kind).warnings(notes)
         return notes
-
-
-TEXT: Final = 64  # the type code of text of varying length
-MOST: Final = 4000  # the length of an inferred column
-_HINT: Final = "Without definitions, columns are numbered: set event_publishing.sourcedefs"
 
 
 class InferredTables:
@@ -167,7 +168,7 @@ class InferredTables:
             table = f"{owner_names[owner]}.{table_names[name]}"
             known = self._columns.setdefault(table, columns)
             if known != columns:
-                problem = f"records of {table} have {known} columns, and others {columns}"
+                problem = f"some records of {table} have {known} columns, and others {columns}"
                 raise DefinitionError(problem, where=Where(table=table), hint=_HINT)
 
     def definitions(self) -> Definitions:

@@ -48,6 +48,29 @@ _HINT: Final = "Set event_publishing.codepage to the CCSID of the messages"
 _AROUND: Final = " \t\r\n\x85"  # XML white space, and NEL, the line end of EBCDIC
 
 
+_NAMES: Final[Mapping[str, str]] = {
+    "last": "isLast",
+    "segment": "segmentNum",
+    "commit": "cmitLSN",
+    "time": "cmitTime",
+    "schema": "srcOwner",
+    "table": "srcName",
+    "row": "rowNum",
+    "column": "colName",
+    "total": "totalDataLen",
+    "size": "dataLen",
+}
+# The attributes that each message type must have, among those that are read (event publishing §3).
+_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
+    TRANSACTION: ("last", "segment", "commit", "time"),
+    ROW: ("commit", "time"),
+    LARGE_OBJECT: ("last", "schema", "table", "row", "column", "total", "size"),
+}
+_NOT_PUBLICATIONS: Final = (
+    "An XML publication is a msg element with one of " + ", ".join(KINDS) + " in it"
+)
+
+
 def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
     """Return the messages with their documents in UTF-8.
 
@@ -70,6 +93,7 @@ def as_utf8(messages: MessageBatch, page: str | None = None) -> MessageBatch:
     if errors:
         raise BadMessagesError(errors)
     lengths = np.array([len(body) for body in bodies], np.int64)
+    # Bodies are joined by line feeds, so each end is one before the next start.
     ends: Longs = np.cumsum(lengths + 1) - 1
     data = pa.py_buffer(b"\n".join(bodies))
     return replace(messages, data=data, starts=ends - lengths, ends=ends)
@@ -86,6 +110,7 @@ def _plain(messages: MessageBatch) -> bool:
 def _document(body: bytes, page: str | None) -> bytes:
     at, character_set = without_headers(body)
     document = body[at:]
+    # An MQRFH2 header names another character set than UTF-8.
     if page is None and character_set not in (None, _CCSID_UTF_8):
         page = _UNICODE.get(character_set, str(character_set))
     if page is None and document.lstrip(_EBCDIC_BLANKS)[:1] == bytes([_EBCDIC_LESS]):
@@ -124,29 +149,6 @@ def _without_declaration(text: str) -> str:
     return _DECLARATION.sub("", text, count=1).lstrip(_AROUND) if text.startswith("<?xml") else text
 
 
-_NAMES: Final[Mapping[str, str]] = {
-    "last": "isLast",
-    "segment": "segmentNum",
-    "commit": "cmitLSN",
-    "time": "cmitTime",
-    "schema": "srcOwner",
-    "table": "srcName",
-    "row": "rowNum",
-    "column": "colName",
-    "total": "totalDataLen",
-    "size": "dataLen",
-}
-# The attributes that each message type must have, among those that are read (event publishing §3).
-_REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
-    TRANSACTION: ("last", "segment", "commit", "time"),
-    ROW: ("commit", "time"),
-    LARGE_OBJECT: ("last", "schema", "table", "row", "column", "total", "size"),
-}
-_NOT_PUBLICATIONS: Final = (
-    "An XML publication is a msg element with one of " + ", ".join(KINDS) + " in it"
-)
-
-
 @dataclass(frozen=True, slots=True)
 class Envelopes:
     """The element below the root of each message: its type and attributes.
@@ -166,7 +168,7 @@ class Envelopes:
     def strings(self, name: str, which: Longs | None = None) -> pa.Array:
         """Return an attribute of envelopes without surrounding blanks, null if it is missing."""
         places = self.values[name]
-        found = (places if which is None else places.taken(which)).text(self.text)
+        found = (places if which is None else places.take(which)).text(self.text)
         return pc.utf8_trim(found, " \t\r\n")
 
     def of(self, *kinds: str) -> Mask:
@@ -186,6 +188,7 @@ def envelopes_of(
     count = np.bincount(message, minlength=len(messages))
     codes, words = values.words(text, "kind")
     numbers = [KINDS.index(word) if word in KINDS else -1 for word in words]
+    # The appended -1 is selected by code -1, an envelope without a name.
     kind = np.array([*numbers, -1], np.int64)[codes]
     place = np.full(len(messages), -1)
     place[message] = np.arange(len(message))
@@ -280,6 +283,7 @@ def _booleans(
         problem = f"{name} is {shown}, not 0, 1, true or false"
         add_errors(errors, message[[bad]], _always(problem), name)
         lengths = lengths.copy()
+        # Mark the value as missing, so that the next pass continues after it.
         lengths[bad] = -1
 
 
@@ -298,11 +302,13 @@ def whole_numbers(
 ) -> Longs:
     """Parse numeric attributes, 0 if one is missing. Errors are added to `errors`."""
     values = pc.utf8_trim(places.text(text), " \t\r\n")
+    # Missing attributes are null, and count as good. At most 18 digits fit into 64 bits.
     good = np.asarray(pc.fill_null(pc.match_substring_regex(values, "^[0-9]{1,18}$"), True))
     numbers = pc.if_else(pa.array(good), values, None).cast(pa.int64())
     filled: Longs = pc.fill_null(numbers, 0).to_numpy()
     given = np.asarray(values.is_valid())
     bad = np.flatnonzero(~good | (given & (filled < least)))
+    # Errors are created by message: remember a bad row of each.
     row_of = dict(zip(message[bad].tolist(), bad.tolist(), strict=True))
     add_errors(
         errors,

@@ -47,6 +47,12 @@ INSERT: Final = 73
 DELETE: Final = 68
 
 
+WINDOW: Final = 64
+RARE: Final = 5  # index of the rare letter B in "hasLOBCols"
+LETTER: Final = 0x42  # B
+ONE: Final = np.uint64(1)
+
+
 @inner
 def blank_until(text: Octets, at: int, end: int) -> int:
     """Return the offset after blanks."""
@@ -156,6 +162,7 @@ def put(
         return UNCONVERTED_RAW
     place = record + fields[which]
     start, length = np.int64(records[place]), np.int64(records[place + 1])
+    # NULL, unless the element has text nevertheless.
     if nil:
         if blank_until(text, start, start + length) < start + length:
             return NIL_WITH_VALUE
@@ -214,6 +221,8 @@ def place_images(
         letter = letters[operation[cell]]
         before_start[cell] = after_start[cell] = 0
         before_length[cell] = after_length[cell] = MISSING
+        # Which of the three values the cell has: in the type element itself, in beforeVal, in
+        # afterVal.
         own = size_of(records, record, fields, OWN, len(text)) >= 0
         old = size_of(records, record, fields, OLD, len(text)) >= 0
         new = size_of(records, record, fields, NEW, len(text)) >= 0
@@ -232,6 +241,7 @@ def place_images(
                 if old or new
                 else put(text, records, record, fields, OWN, cell, before_start, before_length)
             )
+        # An insert, or an update in which the column has only an after value.
         elif not (old or new):
             problem = put(text, records, record, fields, OWN, cell, after_start, after_length)
         elif letter == INSERT:
@@ -289,17 +299,12 @@ def scatter(
             if lengths[cell] == MISSING:
                 continue
             place = begin + column * len(rows) + row
+            # Two cells of the row have the same column.
             if placed_lengths[place] != MISSING:
                 refused += 1
                 continue
             placed_starts[place], placed_lengths[place] = starts[cell], lengths[cell]
     return refused
-
-
-WINDOW: Final = 64
-RARE: Final = 5  # index of the rare letter B in "hasLOBCols"
-LETTER: Final = 0x42  # B
-ONE: Final = np.uint64(1)
 
 
 @kernel()
@@ -335,6 +340,7 @@ def is_set_at(data: Octets, at: int, start: int, end: int, word: Octets) -> bool
         if data[at + place] != word[place]:
             return False
     at += len(word)
+    # Skip `="` and blanks between the name and the value.
     while at < end and (
         is_blank(data[at]) or data[at] == 0x3D or data[at] == 0x22 or data[at] == 0x27
     ):

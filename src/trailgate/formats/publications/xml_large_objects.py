@@ -44,6 +44,14 @@ _HINT: Final = "lob messages follow the message of their row"
 Errors = dict[int, TrailgateError]
 
 
+_FLAG: Final = octets(b"hasLOBCols")
+_HEAD: Final = 1 << 16  # bytes at the start of a message in which its envelope must be
+_OTHERS: Final = [kind for kind in KINDS if kind not in OF_ROWS]
+_COMMIT: Final = re.compile(rb"cmitLSN\s*=\s*[\"']([^\"']*)")
+_LAST: Final = re.compile(rb"isLast\s*=\s*[\"']\s*(?:1|true)\b")
+_ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
+
+
 @dataclass(frozen=True, slots=True)
 class Rows:
     """The facts about rows that large objects need.
@@ -86,12 +94,14 @@ def with_large_objects(
     lobs = np.flatnonzero(envelopes.of(LARGE_OBJECT))
     if not len(lobs) and not rows.large.any():
         return text, cells
+    # The order of messages decides which row a part belongs to.
     lobs = lobs[np.argsort(envelopes.message[lobs], kind="stable")]
     found = _Gathered(text, envelopes, rows, errors).gather_objects(lobs)
     _check_whole(found, envelopes, errors, refuse)
     awaited = _find_awaited(rows, cells)
     _check_awaited(awaited, found, rows, cells, refuse)
     made = _Cells(text, envelopes, found)
+    # Empty cells that a large object replaces.
     dropped = np.array([cell for (row, name), cell in awaited.items() if (row, name) in found], int)
     return made.text(), made.add_to(cells, dropped)
 
@@ -164,6 +174,7 @@ class _Gathered:
         events = [
             *zip(
                 envelopes.message[of_rows].tolist(),
+                # Row -1 sorts before the rows of its message, and announces the transaction.
                 [-1] * len(of_rows),
                 of_rows.tolist(),
                 strict=True,
@@ -176,6 +187,7 @@ class _Gathered:
 
     def _put(self, lob: int, name: str, table: tuple[str, str], row: int | None) -> None:
         message = int(self.envelopes.message[lob])
+        # There is no such row, or it is in another table.
         if row is None or self.rows.table[self.rows.which[row]] != table:
             detail = f"a part of large object {name} of {'.'.join(table)} has no row before it"
             self._refuse(message, detail, _HINT)
@@ -211,9 +223,9 @@ def _check_whole(
     for (row, name), own in found.items():
         present, wanted = int(size[own.parts].sum()), int(total[own.parts[0]])
         if not own.ended:
-            detail = f"the last part of large object {name} is missing: there are {present} of {wanted} bytes"
+            detail = f"the last part of large object {name} is missing: the parts have a length of {present}, not {wanted}"
         elif (total[own.parts] != wanted).any() or present != wanted:
-            detail = f"the parts of large object {name} have {present} bytes, but totalDataLen is {wanted}"
+            detail = f"the parts of large object {name} have a length of {present}, but totalDataLen is {wanted}"
         else:
             continue
         refuse(row, detail, "")
@@ -222,6 +234,7 @@ def _check_whole(
 
 def _find_awaited(rows: Rows, cells: Cells) -> dict[tuple[int, str], int]:
     """Return the empty cells with a large type, by (row, column), in rows with large objects."""
+    # In the row, a value that follows in lob messages is an empty element.
     empty = (cells.after.lengths == 0) & (cells.types >= 0)
     candidates = np.flatnonzero(empty)
     candidates = candidates[
@@ -243,12 +256,12 @@ def _check_awaited(
     """Refuse rows whose large objects did not come."""
     for row, name in awaited:
         if (row, name) not in found:
-            refuse(row, f"no lob message brings the large object {name}", _HINT)
+            refuse(row, f"no lob message has the large object {name}", _HINT)
     given = {row for row, _ in found}
     inline = set(cells.operation[_LARGE[cells.types] & (cells.types >= 0)].tolist())
     for row in np.flatnonzero(rows.large).tolist():
         if row not in given and row not in inline:
-            refuse(row, "no lob message brings a large object of the row (hasLOBCols)", _HINT)
+            refuse(row, "no lob message has a large object of the row (hasLOBCols)", _HINT)
 
 
 class _Cells:
@@ -275,6 +288,7 @@ class _Cells:
                 if size >= 0:
                     kind = next(i for i, row in enumerate(TYPES) if row.name == name)
                     parts.append((int(values[name].starts[part]), size))
+        # A single part is used where it is, without copying.
         if len(parts) == 1:
             return kind, *parts[0]
         start = len(self.kept) + len(self.made)
@@ -298,6 +312,7 @@ class _Cells:
         rows = np.array([row for row, _ in self.found], np.int64)
         names = [name for _, name in self.found]
         operation = np.concatenate([cells.operation, rows])
+        # The cells of large objects are appended, then sorted to the cells of their rows.
         order = np.argsort(operation, kind="stable")
         none = Side.empty(len(rows))
         after = cells.after.starts, lengths
@@ -313,20 +328,12 @@ class _Cells:
         )
 
 
-_FLAG: Final = octets(b"hasLOBCols")
-_HEAD: Final = 1 << 16  # bytes at the start of a message in which its envelope must be
-_OTHERS: Final = [kind for kind in KINDS if kind not in OF_ROWS]
-_COMMIT: Final = re.compile(rb"cmitLSN\s*=\s*[\"']([^\"']*)")
-_LAST: Final = re.compile(rb"isLast\s*=\s*[\"']\s*(?:1|true)\b")
-
-
 def _envelope(*kinds: str) -> re.Pattern[bytes]:
     return re.compile(rb"<%b\b[^<]*<(?:%b)\b([^>]*)>" % (ROOT.encode(), "|".join(kinds).encode()))
 
 
 _OF_ROWS: Final = _envelope(*OF_ROWS)
 _OF_OTHERS: Final = _envelope(*_OTHERS)
-_ROWS: Final = re.compile(rb"<(?:%b)\b" % "|".join(OF_ROWS).encode())
 
 
 def complete(messages: MessageBatch) -> Complete:

@@ -57,11 +57,12 @@ class _Found:
         self.messages, self.findings, self.envelopes = messages, findings, envelopes
         self.errors = errors
         self.numbers, self.letters = self._rows()
+        # Elements of other messages are dropped; mostly there are none.
         rows = np.flatnonzero(self.numbers >= 0)
         self.message, self.around = findings.message[rows], findings.around[rows]
         self.start, self.end = findings.start[rows], findings.end[rows]
         whole = len(rows) == len(findings.message)
-        self.values = Values(findings.operations if whole else findings.operations.taken(rows))
+        self.values = Values(findings.operations if whole else findings.operations.take(rows))
 
     def _rows(self) -> tuple[Longs, Octets]:
         """Find the elements that are rows.
@@ -73,6 +74,7 @@ class _Found:
         findings = self.findings
         of_rows = self.envelopes.of(*OF_ROWS)
         codes, words = Values(findings.operations).words(findings.text, "operation")
+        # Unknown row elements get "?", but only count in messages of rows.
         letters = np.array([ord(OPERATIONS.get(word, "?")) for word in words] or [0], np.uint8)
         op_types: Octets = letters[codes]
         rows = of_rows[findings.around] if len(of_rows) else np.zeros(len(op_types), bool)
@@ -139,9 +141,10 @@ class _Found:
     def _cells(self) -> Cells:
         found, operation = self.findings.columns, self.findings.operation
         if len(self.message) < len(self.numbers):
+            # Cells refer to elements: renumber them to rows, and drop those of other elements.
             operation = self.numbers[operation]
             kept = np.flatnonzero(operation >= 0)
-            found, operation = found.taken(kept), operation[kept]
+            found, operation = found.take(kept), operation[kept]
 
         def refuse(cells: Longs, problem: Callable[[int], tuple[str, str]]) -> None:
             for cell in cells.tolist():
@@ -171,6 +174,7 @@ class _Found:
     def _tables(self) -> tuple[list[tuple[str, str]], Longs]:
         text = self.findings.text
         (a, owners), (b, names) = (self.values.words(text, n) for n in ("schema", "table"))
+        # Every combination of owner and name; the appended "" stands for a missing attribute.
         pairs = [(owner.strip(), name.strip()) for owner in (*owners, "") for name in (*names, "")]
         return pairs, np.where(a < 0, len(owners), a) * (len(names) + 1) + np.where(
             b < 0, len(names), b
@@ -196,6 +200,7 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
     def records(self, messages: MessageBatch) -> XmlPublicationRecords:
         """Read the rows of the messages. Raises BadMessagesError."""
         messages = as_utf8(messages, self._page)
+        # Two levels of matches: the element below the root, then its rows and their columns.
         findings, _ = self._rules.findings(messages)
         errors: dict[int, TrailgateError] = {}
         envelopes = envelopes_of(messages, findings, errors)
@@ -220,7 +225,7 @@ class XmlPublications(MessageFormat[XmlPublicationRecords]):
         Errors are added to `errors`.
         """
         group = PublicationGroup(records, table, rows, errors)
-        placed = group.placed(SIDES.get(kind, (0, 2)))
+        placed = group.place_values(SIDES.get(kind, (0, 2)))
         return self._images.images(group, placed, records.buffer, kind)
 
     def warnings(self, notes: frozenset[str]) -> frozenset[str]:

@@ -82,6 +82,15 @@ _PROBLEMS: Final[Mapping[int, tuple[str, str]]] = MappingProxyType(
 Refuse = Callable[[Longs, Callable[[int], tuple[str, str]]], None]
 
 
+_OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
+_OF_ENVELOPES: Final = MappingProxyType(
+    {TRANSACTION: "commit", IDENTIFIER: "commit", TIME: "time", AUTHORIZATION: "owner"}
+)
+_BLANKS: Final = " \t\r\n"
+# Types whose parsers do not accept surrounding blanks, which XML schemas allow.
+_COLLAPSED: Final = (Family.BYTES, Family.FLOAT)
+
+
 class Side(NamedTuple):
     """The spans of one image's values, one per cell. A length may be NULL or MISSING."""
 
@@ -129,6 +138,7 @@ def cells_of(
     """
     count = len(operation)
     values = Values(found)
+    # Names and types are coded: few distinct strings for many cells.
     names, words = values.words(text, "name")
     types, elements = values.words(text, "type")
     fields = np.array([found.fields.get(name, -1) for name in CELL_VALUES], np.int64)
@@ -167,12 +177,6 @@ def _word(text: Octets, found: Found, cell: int) -> str:
     return text[start : start + size].tobytes().decode()
 
 
-_OF_ROWS: Final = MappingProxyType({OWNER: "schema", NAME_OF_TABLE: "table"})
-_OF_ENVELOPES: Final = MappingProxyType(
-    {TRANSACTION: "commit", IDENTIFIER: "commit", TIME: "time", AUTHORIZATION: "owner"}
-)
-
-
 @dataclass(frozen=True, slots=True)
 class XmlPublicationRecords(Records):
     """Rows as records. `buffer` has the text of all values.
@@ -203,6 +207,7 @@ class XmlPublicationRecords(Records):
             codes, words = self.codes(name)
             return pa.array(words, pa.string()).take(pa.array(codes))
         if name == PLAN:
+            # The plan name, or else the correlation id.
             given = self.envelopes.strings("plan"), self.envelopes.strings("correlation")
             return take_text(pc.coalesce(*given), self.around)
         values = self.envelopes.strings(_OF_ENVELOPES[name])
@@ -238,15 +243,10 @@ class XmlPublicationRecords(Records):
         return element_bytes(self.messages, self.message[row], self.offset[row], self.end[row])
 
 
-_BLANKS: Final = " \t\r\n"
-# Types whose parsers do not accept surrounding blanks, which XML schemas allow.
-_COLLAPSED: Final = (Family.BYTES, Family.FLOAT)
-
-
 class PublicationGroup(CellGroup[XmlPublicationRecords]):
     """Rows of one table and type."""
 
-    def placed(self, sides: tuple[int, int]) -> Placed:
+    def place_values(self, sides: tuple[int, int]) -> Placed:
         """Return the spans of an image's columns, column by column.
 
         Errors are added for unknown and repeated columns.
@@ -257,6 +257,7 @@ class PublicationGroup(CellGroup[XmlPublicationRecords]):
         known = columns_by_name(self.table)
         columns = np.array([known.get(word.casefold(), -1) for word in cells.words], np.int64)
         refused = 0
+        # Each image fills its own part of the arrays, `size` elements long.
         for number, side in enumerate((cells.before, cells.after)[slice(*sides)]):
             refused += scatter(
                 self.rows, cells.bounds, cells.names, columns, *side, number * size, size, *spans

@@ -45,6 +45,23 @@ _DECFLOAT: Final = 43  # -d.(33 digits)E+dddd
 _TRUE: Final = ("1", "true")
 
 
+_STRINGS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
+_INTEGERS: Final = MappingProxyType({_BIN16: "smallint", _BIN32: "integer", _BIN64: "bigint"})
+_DATE: Final = 10
+_SHORT: Final = MappingProxyType({13: "varchar", 16: "varchar"})  # date times without seconds
+
+# The start of a note that counts heartbeats. XML text cannot contain the character NUL.
+_BEATS: Final = "\0heartbeat\0"
+_LAST_COMMIT: Final = ("lastCmitTime", "lastcmitTime")  # both spellings occur (§3.1)
+_MEANINGS: Final = {
+    DEACTIVATED: "publishing of {table} was deactivated ({state})",
+    LOADED: "the load of {table} is done ({state})",
+    ERROR: "Q Capture reports an error of {table}: {error}",
+}
+_WORDS: Final = tuple(word.encode() for word in DEFINING)
+_LIMITS: Final = Limits(settable=False)
+
+
 class _Schema(NamedTuple):
     """A column's type and lengths in a schema message."""
 
@@ -64,11 +81,13 @@ def _text(own: _Schema) -> Column:
 
 
 def _graphic(own: _Schema) -> Column:
+    # A graphic character of two bytes may need three bytes in UTF-8.
     characters = own.length or _MOST_TEXT // _WIDE
     return Column("", _VARCHAR, min(_WIDE * characters, _MOST_TEXT), character_length=characters)
 
 
 def _bytes(own: _Schema) -> Column:
+    # Bytes are stored as hex digits, two per byte.
     length = min(own.length or _MOST_TEXT // 2, _MOST_TEXT // 2)
     return Column("", _VARCHAR, 2 * length, sub_type=_BINARY)
 
@@ -88,6 +107,7 @@ def _large(own: _Schema) -> Column:
 
 def _decimal(own: _Schema) -> Column:
     precision = own.precision or own.length
+    # A scaled 64-bit integer; otherwise text with a sign and a point.
     if precision <= INTEGER_DIGITS:
         return Column("", _BIN64, precision, scale=own.scale)
     length = precision + 1 + (own.scale > 0)
@@ -95,6 +115,7 @@ def _decimal(own: _Schema) -> Column:
 
 
 def _timestamp(own: _Schema) -> Column:
+    # Db2's default is six digits of fraction.
     digits = own.scale or own.precision or 6
     return Column("", _DATETIME, min(_TO_SECONDS + 1 + digits, _NANOSECONDS))
 
@@ -189,10 +210,6 @@ def differences(table: Table, described: Iterable[Column]) -> tuple[str, ...]:
     return tuple(found)
 
 
-_STRINGS: Final = MappingProxyType({0: "char", 1: "char", 2: "graphic", 66: "vargraphic"})
-_INTEGERS: Final = MappingProxyType({_BIN16: "smallint", _BIN32: "integer", _BIN64: "bigint"})
-
-
 def type_of(column: Column) -> str:
     """Return the name of the element for a column's type (event publishing §3)."""
     return _OF_FAMILIES[column.family](column)
@@ -220,8 +237,6 @@ def _of_datetime(column: Column) -> str:
     )
 
 
-_DATE: Final = 10
-_SHORT: Final = MappingProxyType({13: "varchar", 16: "varchar"})  # date times without seconds
 _OF_FAMILIES: Final[Mapping[Family, Callable[[Column], str]]] = MappingProxyType(
     {
         Family.TEXT: _of_text,
@@ -256,16 +271,6 @@ def _schema_column(column: Column) -> bytes:
         given["len"] = str(column.external_length)
     written = "".join(f' {name}="{escape(value).decode()}"' for name, value in given.items())
     return f"<{COLUMN}{written}/>".encode()
-
-
-# The start of a note that counts heartbeats. XML text cannot contain the character NUL.
-_BEATS: Final = "\0heartbeat\0"
-_LAST_COMMIT: Final = ("lastCmitTime", "lastcmitTime")  # both spellings occur (§3.1)
-_MEANINGS: Final = {
-    DEACTIVATED: "publishing of {table} was deactivated ({state})",
-    LOADED: "the load of {table} is done ({state})",
-    ERROR: "Q Capture reports an error of {table}: {error}",
-}
 
 
 class Controls:
@@ -332,6 +337,7 @@ class Controls:
             return
         defined = self.definitions.get(described.name)
         if defined is None:
+            # A table that is not captured may be published: only a note.
             yield f"{kind} of {described.name}, which is not in the definitions: {place}"
             return
         known = {column.name.casefold() for column in defined.columns}
@@ -366,10 +372,6 @@ def warnings(notes: Iterable[str]) -> frozenset[str]:
     return frozenset(texts)
 
 
-_WORDS: Final = tuple(word.encode() for word in DEFINING)
-_LIMITS: Final = Limits(settable=False)
-
-
 def described_tables(messages: MessageBatch, page: str | None) -> Iterator[Table]:
     """Yield the tables of schema messages; an addColumn gives a table with one column.
 
@@ -394,6 +396,7 @@ def _with_words(messages: MessageBatch, page: str | None) -> Iterator[bytes]:
         messages = as_utf8(messages, page)
     except BadMessagesError as bad:
         kept = [number for number in range(len(messages)) if number not in bad.errors]
+        # One bad message must not hide the schemas in the others: look at each of them alone.
         if kept and len(kept) < len(messages):
             for number in kept:
                 yield from _with_words(messages.slice(number, number + 1), page)

@@ -32,6 +32,21 @@ OPERATIONS: Final[Mapping[str, str]] = MappingProxyType(
 LARGE_OBJECTS: Final = ("blob", "clob", "dbclob", "dblob")
 
 
+_ROW: Final[Mapping[str, str | Path]] = {
+    "operation": "name()",
+    "schema": "@srcOwner",
+    "table": "@srcName",
+    "row": "@rowNum",
+    "large": "@hasLOBCols",
+}
+
+# The references for text and attributes, also for line ends and tabs, which parsers would change.
+REFERENCES: Final = MappingProxyType(
+    {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;"}
+    | {ord(sign): f"&#{ord(sign)};" for sign in "\r\n\t"}
+)
+
+
 class ValueType(NamedTuple):
     """A type element.
 
@@ -108,13 +123,6 @@ _MESSAGE: Final[Mapping[str, str | Path]] = {
     "size": "@dataLen",
     **{name: _exact(f"./{name}") for name in LARGE_OBJECTS},
 }
-_ROW: Final[Mapping[str, str | Path]] = {
-    "operation": "name()",
-    "schema": "@srcOwner",
-    "table": "@srcName",
-    "row": "@rowNum",
-    "large": "@hasLOBCols",
-}
 _COLUMN: Final[Mapping[str, str | Path]] = {
     "element": "name()",
     "name": "@name",
@@ -142,12 +150,6 @@ _OF_OPERATIONS: Final = _rule(
     1, "row", RuleType.OPERATION, match="./*", below=(_OF_COLUMNS,)
 )  # fmt: skip
 RULES: Final = (_rule(0, ROOT, RuleType.TRANSACTION, match=f"/{ROOT}/*", below=(_OF_OPERATIONS,)),)
-
-# The references for text and attributes, also for line ends and tabs, which parsers would change.
-REFERENCES: Final = MappingProxyType(
-    {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;"}
-    | {ord(sign): f"&#{ord(sign)};" for sign in "\r\n\t"}
-)
 
 
 def escape(text: str) -> bytes:

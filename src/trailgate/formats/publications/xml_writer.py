@@ -73,6 +73,17 @@ INLINE: Final = "inline"
 MESSAGES: Final = "messages"
 
 
+ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}
+_MOST_EXPONENT = 6144  # the largest of a DECFLOAT with 34 digits
+_NIL = b' xsi:nil="1"/>'
+_HINT = "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or publish in the format json"
+_LONGEST: Final = 6  # bytes of the longest reference, such as &quot;
+_SERVER: Final = 'dbServerType="QDB2" dbRelease="" dbInstance="" capRelease=""'
+NAMESPACE: Final = b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
+_DIGITS: Final = 20  # the most digits of a segment number
+_TIME: Final = 26
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class XmlPublishOptions(PublishOptions):
     """How XML publications are written."""
@@ -85,12 +96,6 @@ class XmlPublishOptions(PublishOptions):
     lobs: Annotated[
         Literal["inline", "messages"], "large objects: in their rows, or in messages of their own"
     ] = INLINE
-
-
-ROWS = {INSERT: b"insertRow", UPDATE: b"updateRow", KEY_UPDATE: b"updateRow", DELETE: b"deleteRow"}
-_MOST_EXPONENT = 6144  # the largest of a DECFLOAT with 34 digits
-_NIL = b' xsi:nil="1"/>'
-_HINT = "Capture with all columns and their befores (NOCOMPRESSUPDATES, GETUPDATEBEFORES, NOCOMPRESSDELETES), or publish in the format json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,7 @@ def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, 
         state = after[i]
         if not column.column.lob_type or state.values is None:
             continue
+        # Only non-null values move to lob messages; NULL stays in the row.
         states = _states(state, len(block))
         rows: Mask = states == VALUE
         if not rows.any():
@@ -174,6 +180,7 @@ def _without_large(block: ChangeBlock) -> tuple[ChangeBlock, tuple[LargeColumn, 
             problem = f"large object {name} has a before value, which lob messages cannot have"
             raise refused(block, int(np.argmax(befores)), problem, "Set lobs=inline")
         large.append(LargeColumn(name, column.type.decode(), column.format(state.values), rows))
+        # In the row, such a value is missing.
         after[i] = StateColumn(state.values, state.is_missing(len(block)) | rows)
     return replace(block, after=tuple(after)), tuple(large)
 
@@ -193,11 +200,13 @@ def _of_update(block: ChangeBlock, i: int, column: _Written) -> Iterator[Piece]:
     before, after, rows = block.before[i], block.after[i], len(block)
     _check_key(block, i, after)
     old, new = _states(before, rows), _states(after, rows)
+    # Rows with a before value but without an after value.
     alone = (old != NOTHING) & (new == NOTHING)
     if alone.any():
         problem = f"column {column.column.name} has a before value but no after value; a publication needs both"
         raise refused(block, int(np.argmax(alone)), problem, _HINT)
     opened = column.begin + column.type + b">"
+    # An after value without a before value: only the start tags are written before it.
     old[(old == NOTHING) & (new != NOTHING)] = OTHER
     first, last, name = BEFORE.encode(), AFTER.encode(), column.column.name
     forms = (
@@ -271,6 +280,7 @@ def _without_exponents(strings: pa.Array) -> pa.Array:
     expanded = []
     for row, text in zip(rows.tolist(), strings.take(pa.array(rows)).to_pylist(), strict=True):
         number = Decimal(text)
+        # Expanding a larger exponent could produce millions of digits.
         if abs(number.adjusted()) > _MOST_EXPONENT:
             problem = f"the number has an exponent above {_MOST_EXPONENT}, the largest in Db2"
             raise EncodeError(problem, where=Where(record=row, raw=text.encode()))
@@ -293,10 +303,6 @@ def refused(block: ChangeBlock, row: int, problem: str, hint: str = "") -> Encod
     return EncodeError(f"{problem} (operation at {place})", hint=hint).with_place(
         table=block.table.name
     )
-
-
-_LONGEST: Final = 6  # bytes of the longest reference, such as &quot;
-_SERVER: Final = 'dbServerType="QDB2" dbRelease="" dbInstance="" capRelease=""'
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,10 +377,13 @@ class ExtraMessages:
         after: dict[int, list[bytes]] = {}
         if self._after_held:
             after[0], self._after_held = self._after_held, []
+        # Large objects follow the message of their row, in the order of the operations.
         for own in sorted(self._large, key=lambda each: each.order):
             after.setdefault(int(message[own.order]), []).extend(own.bodies)
         self._large = []
         before = self._schemas(blocks, message)
+        # What belongs to the open message waits with it. But its table's schema must come before
+        # it.
         self._after_held = after.pop(complete, [])
         early = before.pop(complete, [])
         if not (after or before or early):
@@ -407,6 +416,7 @@ class ExtraMessages:
             return found
         for block in sorted(blocks, key=lambda each: int(each.order.min())):
             table = block.table
+            # The first time, and again if the definition has changed.
             if self._described.get(table.name) != table:
                 self._described[table.name] = table
                 own = self._schema(table)
@@ -430,11 +440,6 @@ def _written_message(text: str) -> str:
 
 def _one(body: bytes) -> pa.Array:
     return pa.array([body], pa.large_binary())
-
-
-NAMESPACE: Final = b'xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"'
-_DIGITS: Final = 20  # the most digits of a segment number
-_TIME: Final = 26
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,6 +528,7 @@ class XmlWriter:
         """
         count = len(numbers)
         kind = (ROW if self._single else TRANSACTION).encode()
+        # rowOp messages have no segment number.
         segment = (
             ()
             if self._single
@@ -588,7 +594,7 @@ class _Batch:
             number=0 if held is None else held.number,
             overhead=overhead,
         )
-        return self._taken(cut, measured, sizes, held)
+        return self._write_messages(cut, measured, sizes, held)
 
     def _measure(self, block: ChangeBlock) -> MeasuredRows:
         numbers = pc.cast(pa.array(self.number[block.order]), pa.string())
@@ -603,7 +609,7 @@ class _Batch:
             error.problem = f"{error.problem} (operation at {place})"
             raise error.with_place(table=block.table.name) from None
 
-    def _taken(
+    def _write_messages(
         self, cut: Cut, measured: list[MeasuredRows], sizes: Longs, held: _Open | None
     ) -> Messages:
         """Write all messages of the batch into one buffer.
@@ -622,6 +628,7 @@ class _Batch:
         envelope = self._envelope(cut.first)
         if held is not None:
             envelope = held.envelope.followed_by(envelope)
+        # Only the first message may have rows held back from the batch before.
         old = np.zeros(len(first), np.int64)
         old[: int(before)] = len(held.rows) if held else 0
         all_complete = writer._single or self._is_ended()  # noqa: SLF001
@@ -645,6 +652,7 @@ class _Batch:
         order = first.copy()
         order[: int(before)] = EARLIER
         complete = len(first) if all_complete else len(first) - 1
+        # Keep the rows of the last message: head and tail are written again when it is complete.
         if not all_complete:
             rows_end = int(bounds[-1]) - len(tail)
             kept = out[int(begin[-1]) : rows_end].copy()

@@ -29,15 +29,17 @@ from trailgate.model.tables import Definitions
 PARSER: Final = "xml"
 
 
+_LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}
+_MESSAGE_ID: Final = ValueSource(SourceKind.MESSAGE_ID)
+_WORDS: Final = {"txid": "*txid", "timestamp": "*ts"}
+_POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
+
+
 def xml_definitions(properties: Properties, files: DefinitionFiles) -> Definitions:
     """Read the tables. Raises OptionError if none are defined."""
     return PropertyReader(properties, PARSER).definitions(files)
 
 
-_LETTERS: Final = {"optype": "IUDT", "txind": "BMEW"}
-_MESSAGE_ID: Final = ValueSource(SourceKind.MESSAGE_ID)
-_WORDS: Final = {"txid": "*txid", "timestamp": "*ts"}
-_POSITIONS: Final = {"seqid": SourceKind.SEQ_ID, "txid": SourceKind.TX_ID}
 Chain = tuple[Rule, ...]
 
 
@@ -80,6 +82,7 @@ def xml_options(properties: Properties) -> XmlOptions:
     read = PropertyReader(properties, "xml")
     message_id = read.message_id()
     rules = read_rules(properties)
+    # jms.id=time: message ids are generated from positions.
     if message_id == TIME:
         rules = tuple(map(_by_position, rules))
     chains = tuple(_chains(rules, ()))
@@ -89,6 +92,7 @@ def xml_options(properties: Properties) -> XmlOptions:
     namespaces = _namespaces(properties)
     _check_prefixes(properties, rules, namespaces)
     txid = sources.common("txid", ValueSource(SourceKind.TX_ID), mixes=True)
+    # Without a transaction id, the sequence id identifies the transaction.
     if txid.kind is SourceKind.TX_ID and sources.read("seqid"):
         txid = ValueSource(SourceKind.SEQ_ID)
     return XmlOptions(
@@ -140,6 +144,7 @@ def _chains(rules: tuple[Rule, ...], above: Chain) -> Iterator[Chain]:
     """Yield the chain of each rule that finds operations: the rules around it, then the rule."""
     for rule in rules:
         chain = (*above, rule)
+        # Rules that only group others make no operations.
         if rule.type is RuleType.OPERATION and not rule.groups:
             yield chain
         yield from _chains(rule.subrules, chain)

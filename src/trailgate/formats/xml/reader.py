@@ -109,6 +109,8 @@ def _scan(scanner: Scanner, messages: MessageBatch, encoding: str) -> Scanned:
         numbers, bodies = utf8_numbers(messages, every, encoding)
         if len(numbers) == len(messages):
             return scanner.scan(batch_of(messages, numbers, bodies))
+    # Scan the original bytes. Messages that are refused may be in another encoding: convert only
+    # these.
     first = scanner.scan(messages)
     numbers, bodies = utf8_numbers(messages, first.refused, encoding)
     if not numbers:

@@ -65,6 +65,21 @@ from trailgate.storage.writing.target import (
 from trailgate.storage.writing.trail_location import Staged, TrailLocation
 from trailgate.storage.writing.trail_location import publish as publish_staged
 
+KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `Recognised`
+SUMMED: Final = (  # counts of RangeReport that are added up, under the same names in the summary
+    "messages",
+    "transactions",
+    "operations",
+    "quarantined",
+    "skipped_operations",
+    "repeated_operations",
+    "late_operations",
+    "duplicate_messages",
+)
+RANKED: Final = 20  # reasons listed in a summary
+NAMED: Final = 3  # reasons listed in an error message
+OTHER_REASONS: Final = "other reasons"
+
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions(WriteOptions):
@@ -207,47 +222,36 @@ def prepare(
     # The time is not part of the fingerprint: the same input with the same options is the same run.
     asked = (replace(capture, now=0), source, prefix, options)
     fingerprint = hashlib.sha256(repr(asked).encode()).hexdigest()
+    # A dry run has no run id and starts at the current time. Otherwise begin_run returns the start
+    # time of an interrupted run with the same fingerprint, so that its files get the same bytes.
     now, run, done, staging = time.time_ns() // 1000, "", None, location.backend.staging("staging")
     if not options.dry_run:
         staging, now = location.backend.begin_run(fingerprint, now)
         run = f"{fingerprint}-{now}"
         location.begin()
+        # The interrupted run had already published: only its staging folder is left to remove.
         if manifest is not None and manifest.last_run == run:
             done = CaptureSummary.of(manifest.summary)
     process = capture.rules.environment.group
     header = file_header(prefix, options.seq_digits, now, process)
     ids = None
-    if capture.options.gives_ids:
+    if capture.options.has_sequence_ids:
         last = None if manifest is None or options.again else manifest.last_id or None
         ordered, by_id = not options.unordered_ids, capture.options.by_id
         ids = IdRule(location.address, last, ordered, by_id)
     message_ids = None
+    # Only .jsonl files have headers, and thus message ids.
     if any(file.json for file in source.files):
         message_ids = MessageIdRule.of(
             capture.options, ordered=not options.unordered_ids, remembered=options.remembered_ids
         )
     capture = replace(capture, now=now, first_file=0 if manifest is None else manifest.sources)
+    # Ids of messages and transactions known by id depend on everything before, so such input is one
+    # range.
     apart = not capture.options.by_id and message_ids is None
     ranges = () if done else plan_ranges(source, options.split_bytes, apart=apart)
     staged = Target(location, staging, run, header, definitions, options)
     return CaptureJob(capture, source, staged, options, ranges, done, known, ids, message_ids)
-
-
-KNOWN: Final = ("skipped", "continued", "changed", "copied")  # counts of `Recognised`
-SUMMED: Final = (  # counts of RangeReport that are added up, under the same names in the summary
-    "messages",
-    "transactions",
-    "operations",
-    "quarantined",
-    "skipped_operations",
-    "repeated_operations",
-    "late_operations",
-    "duplicate_messages",
-)
-
-RANKED: Final = 20  # reasons listed in a summary
-NAMED: Final = 3  # reasons listed in an error message
-OTHER_REASONS: Final = "other reasons"
 
 
 def sum_reasons(reports: Iterable[RangeReport]) -> dict[str, int]:
@@ -268,6 +272,7 @@ def rank(reasons: Mapping[str, int]) -> dict[str, int]:
 def as_values(error: TrailgateError) -> dict[str, Any]:
     """Convert an error to plain values for JSON: its problem, its hint, and the known parts of its location."""
     place = {field.name: getattr(error.where, field.name) for field in fields(Where)}
+    # Raw bytes are not JSON: show them as text and as hex digits.
     raw = place.pop("raw")
     if raw is not None:
         text = place["text"] or raw.decode("utf-8", "backslashreplace")
@@ -297,6 +302,7 @@ def run_local(
             if progress is not None:
                 progress(len(reports), len(ranges))
             bad += report.quarantined
+            # The remaining ranges need not run: `publish` raises the error.
             if report.error is not None or _too_many(job, bad):
                 break
         return publish(job, reports)
@@ -327,6 +333,7 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     summary = _summary(job, ordered)
     if job.options.dry_run:
         return summary
+    # No new files: nothing to publish.
     if not job.ranges:
         job.target.discard()
         return summary
@@ -343,7 +350,7 @@ def publish(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
     return replace(summary, files=files, quarantine=quarantine)
 
 
-def _unmatched(job: CaptureJob) -> list[str]:
+def _unmatched_warnings(job: CaptureJob) -> list[str]:
     """Return a warning for each TABLE statement that matches no table.
 
     The messages count as captured even so, because other statements may have captured operations
@@ -352,7 +359,9 @@ def _unmatched(job: CaptureJob) -> list[str]:
     known = sorted({table.name for table in job.capture.definitions})
     if not known:
         return []
-    hint = " The messages count as captured: when the statement is right, --again captures them once more"
+    hint = (
+        " The messages count as captured: after correcting the statement, capture them with --again"
+    )
     return [one + hint for one in job.capture.rules.unmatched(known)]
 
 
@@ -367,7 +376,7 @@ def _summary(job: CaptureJob, reports: Sequence[RangeReport]) -> CaptureSummary:
         counts={table: counts[table] for table in sorted(counts)},
         dry_run=options.dry_run,
         definitions=None if options.trail_format.by_index else f"{prefix}.def",
-        notes=(*sorted(job.capture.warnings(notes)), *_unmatched(job)) if reports else (),
+        notes=(*sorted(job.capture.warnings(notes)), *_unmatched_warnings(job)) if reports else (),
         reasons=rank(sum_reasons(reports)),
         problems=tuple(as_values(error) for report in reports for error in report.errors),
         **sums,
@@ -404,12 +413,11 @@ def _check_chain(job: CaptureJob, reports: Sequence[RangeReport]) -> None:
         check_spans((report.ids for report in reports if report.ids is not None), job.source)
     reached: MessagePlace | None = None
     for report in reports:
+        # The range owns nothing: no run begins in it.
         if report.start is None:
             continue
         if reached is not None and report.start != reached:
-            problem = (
-                f"range {report.index} begins at {report.start}, the one before ended at {reached}"
-            )
+            problem = f"range {report.index} begins at {report.start}, but the one before ended at {reached}"
             raise StorageError(problem, hint="Were the files changed during the run?")
         reached = report.end
     if reached is not None and reached != job.source.end:
@@ -425,8 +433,8 @@ def _check_id_lengths(reports: Sequence[RangeReport]) -> None:
     if len(set(lengths)) > 1:
         other = next(length for length in lengths if length != lengths[0])
         raise TransactionError(
-            f"sequence ids of {lengths[0]} characters are followed by ones of {other}",
-            hint="The sequence id (seqid) must have a fixed length, so that text order is its order",
+            f"sequence ids of {lengths[0]} characters are followed by ids of {other}",
+            hint="The sequence id (seqid) must have a fixed length, because ids are compared as text",
         )
 
 

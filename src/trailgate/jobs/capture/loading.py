@@ -47,16 +47,19 @@ RESERVED: Final = frozenset(
 )
 
 
+OF_CONNECTION: Final = ("jms.", "java.naming.")
+
+
 def check_tokens(rules: CaptureRules) -> None:
     """Raise OptionError if a token's name is too long, or already has a meaning in trails."""
     for rule in rules.statements:
         for token in rule.tokens:
             if token.name in RESERVED or UNNAMED.fullmatch(token.name):
-                problem = f"the token {token.name} has the name of one of GoldenGate's own"
+                problem = f"the token {token.name} has the name of one of GoldenGate's own tokens"
                 raise rule.error(problem, "TOKENS", "Choose another name")
             if not 0 < len(token.name.encode()) <= MAX_NAME or "\0" in token.name:
                 problem = (
-                    f"the token's name {token.name[:40]!r} is not 1 to {MAX_NAME} bytes of text"
+                    f"the token's name {token.name[:40]!r} must have 1 to {MAX_NAME} bytes of text"
                 )
                 raise rule.error(problem, "TOKENS")
 
@@ -88,6 +91,7 @@ def infer_from(
     for messages in batches:
         tables.add(messages)
     inferred = tables.definitions()
+    # Tables of the existing trail that these messages do not describe.
     before = (table for table in known or () if inferred.get(table.name) is None)
     tables_with_keys = capture.rules.with_keys(inferred.merge(before))
     return replace(
@@ -95,7 +99,6 @@ def infer_from(
     )
 
 
-OF_CONNECTION: Final = ("jms.", "java.naming.")
 PathLike = str | os.PathLike[str]
 
 
@@ -168,8 +171,8 @@ def load(
     """Load a capture together with the notes on its files; see `load_capture`."""
     parameters = None
     if ignore_unsupported and extract is None:
-        problem = "ignore_unsupported is about an Extract parameter file, and none is given"
-        raise OptionError(problem, hint="Leave it out, or name the file by extract")
+        problem = "ignore_unsupported needs an Extract parameter file, but none is given"
+        raise OptionError(problem, hint="Omit it, or name the file with extract")
     base = None if base is None else absolute(base)
     if extract is not None:
         from trailgate.expressions.extract_files import parse_extract  # noqa: PLC0415  seldom needed
@@ -181,6 +184,7 @@ def load(
             read=reader_of(absolute(extract, base)),
             ignore_unsupported=ignore_unsupported,
         )
+        # An argument overrides the SOURCEDEFS parameter.
         definitions = definitions or parameters.sourcedefs
     if properties is None:
         if parameters is None:
@@ -197,6 +201,7 @@ def load(
         rules = replace(rules, environment=around)
         capture = Capture(options, rules.with_keys(tables), rules, now=time.time_ns() // 1000)
         capture.check()
+    # Errors of rules are located in the parameter file, not in the properties.
     except OptionError as error:
         raise error.with_place(source=None if extract is None else str(extract)) from None
     connection = tuple(
@@ -218,7 +223,10 @@ def _unused_owner(capture: Capture) -> Iterator[tuple[str, str]]:
         ("txname", capture.options.txname, "NAME", rules.transactions),
     ):
         if source is not None and not left_out and ("TRANSACTION", item) not in asked:
-            yield name, "it is in a trail only where TOKENS of an Extract parameter file ask for it"
+            yield (
+                name,
+                "it is written to a trail only if TOKENS of an Extract parameter file ask for it",
+            )
 
 
 def load_definitions(properties: PathLike) -> Definitions:
@@ -245,9 +253,10 @@ class _Files:
 
     def copybook(self, path: str, dialect: Dialect) -> list[Layout]:
         if self.instead is not None:
-            problem = f"the definitions are those of the copybook {path}, not {self.instead}"
-            raise OptionError(problem, hint="Leave the definitions file out")
+            problem = f"the definitions come from the copybook {path}, not from {self.instead}"
+            raise OptionError(problem, hint="Omit the definitions file")
         address = _existing_file(path, "copybook", self.base)
+        # COPY members are searched in the folder of the copybook.
         members, text = copy_members([folder_of(address)]), read_source(address)
         from trailgate.cobol.copybook.reader import read_copybook  # noqa: PLC0415  for copybooks
 
@@ -276,7 +285,7 @@ def _missing(path: PathLike, what: str, base: str | None) -> OptionError:
     place = absolute(path, base)
     hint = "" if place == str(path) else f"Looked for at {place}: relative paths are from "
     hint += "" if not hint else "the working folder" if base is None else "the base"
-    return OptionError(f"the {what} file is not there", where=Where(source=str(path)), hint=hint)
+    return OptionError(f"the {what} file does not exist", where=Where(source=str(path)), hint=hint)
 
 
 def _raw_body(body: Any, number: int) -> bytes:
@@ -298,8 +307,9 @@ def messages_from(bodies: Iterable[bytes | str], source: str = "messages") -> Me
 
     Raises OptionError if a body is neither text nor bytes.
     """
+    # A single string would be iterated character by character.
     if isinstance(bodies, str | bytes | Mapping) or not isinstance(bodies, Iterable):
-        raise OptionError(f"bodies must be a list of texts or bytes, not {type(bodies).__name__}")
+        raise OptionError(f"bodies must be a list of strings or bytes, not {type(bodies).__name__}")
     raw = [_raw_body(body, number) for number, body in enumerate(bodies, 1)]
     bounds = np.zeros(len(raw) + 1, np.int64)
     np.cumsum([len(body) for body in raw], out=bounds[1:])

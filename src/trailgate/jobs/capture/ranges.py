@@ -67,6 +67,9 @@ FIRST_PART: Final = 64  # messages parsed first if a bad one stops the run
 GROWTH: Final = 8  # factor from one part to the next
 
 
+SMALL: Final = 1 << 16  # bytes per read when single messages are read again
+
+
 @dataclass(frozen=True, slots=True)
 class OwnedBatch:
     """Messages that a range owns, and their operations.
@@ -128,16 +131,20 @@ class RangeReader:
         """
         for read, after in self._read():
             batch = read.messages
+            # If transactions never span messages, or this range owns no run, the first message
+            # after its end belongs to the next range.
             if after and not self._continues():
                 self.end = place_of(batch, 0)
                 return
             batch, problems = self._deduplicate(read)
             parsed = self._capture.parse(batch, self._state, problems)
             self._state, self.notes = parsed.state, self.notes | parsed.notes
+            # Skip messages up to the first that opens a transaction: they belong to the range
+            # before. After the end, stop at the first that opens one.
             begin = 0 if self._begun else _first(parsed.opens)
             stop = _first(parsed.opens) if after else len(batch)
             if self._begun or begin < stop:
-                yield from self._own_part(batch, parsed, begin, stop)
+                yield from self._owned_part(batch, parsed, begin, stop)
             if stop < len(batch):
                 self.end = place_of(batch, stop)
                 return
@@ -185,14 +192,17 @@ class RangeReader:
     def _inside(self, batch: MessageBatch) -> int:
         """Count the messages of a batch that begin before the range's end."""
         file, offset = self._own.end
+        # Positions are compared by file number first, then by offset.
         before = (batch.files < file) | ((batch.files == file) & (batch.offsets < offset))
         return int(before.sum())
 
-    def _own_part(
+    def _owned_part(
         self, batch: MessageBatch, parsed: Parsed, begin: int, stop: int
     ) -> Iterator[OwnedBatch]:
         """Yield messages [begin, stop) with their problems, or nothing if there are neither."""
         problems = {}
+        # Before this range's first run, an operation of an earlier message (-1) belongs to another
+        # range.
         first = -1 if self._begun else begin  # -1: an operation held back from an earlier batch
         for problem in parsed.problems:
             if begin <= problem.message < stop:
@@ -261,6 +271,8 @@ def encode_or_blame(
     isolation = Isolation(batch.rows)
     for rows in isolation:
         with isolation:
+            # The first attempt covers all rows, and succeeds for good batches. Only after an error
+            # does Isolation halve the rows.
             if len(rows) == batch.rows:
                 return encoding(batch), {}
             number = np.arange(batch.rows)
@@ -346,20 +358,20 @@ class RangeRun:
     def run(self, index: int) -> RangeReport:
         """Capture the range, and return its report. `index` is the range's number."""
         for batch in self._owned.batches():
-            error = self._take(batch)
+            error = self._process(batch)
             if error is not None:
                 self._close()
                 return RangeReport(index, error=error)
         return self._report(index)
 
-    def _take(self, batch: OwnedBatch) -> TrailgateError | None:
+    def _process(self, batch: OwnedBatch) -> TrailgateError | None:
         """Write the good units of a batch and quarantine the others.
 
         Return the error that stops the run, if any.
         """
         if self._ids is not None:
             try:
-                fresh = self._ids.fresh(batch, self._owned.last)
+                fresh = self._ids.select_new(batch, self._owned.last)
             except TransactionError as disorder:
                 return disorder
             if not fresh.all():
@@ -370,6 +382,7 @@ class RangeRun:
             place = self._owned.last if at < 0 else place_of(batch.messages, at)
             with_place(error, self._files, place)
         bad = {**batch.problems, **blamed}
+        # -1, the open unit, sorts first.
         if bad and self._stop:
             return bad[min(bad)]
         self._messages += len(batch.messages)
@@ -385,18 +398,20 @@ class RangeRun:
         assert encoded is not None
         written = EncodedOperations(encoded, operations)
         if len(unit):
-            self._keep(batch, written, message, unit)
+            self._write_units(batch, written, message, unit)
         else:
             self._write(written, 0, operations.rows)
         return None
 
-    def _keep(
+    def _write_units(
         self, batch: OwnedBatch, written: EncodedOperations, message: Longs, unit: Longs
     ) -> None:
         """Write operations.
 
         Units before the last one are complete and are committed; the last one may continue.
         """
+        # `last` is the first message of the last unit, and `cut` the first operation of these
+        # messages.
         last, cut = int(np.searchsorted(unit, unit[-1])), 0
         if unit[-1] > 0:
             cut = int(np.searchsorted(message, last))
@@ -449,6 +464,7 @@ class RangeRun:
     def _report(self, index: int) -> RangeReport:
         self._commit()
         reasons = Counter(map(reason_of, self._bad))
+        # The other quarantined messages are good, but in a unit with a bad one.
         if len(self._quarantined) > len(self._bad):
             reasons[WITH_OTHERS] = len(self._quarantined) - len(self._bad)
         return RangeReport(
@@ -495,9 +511,6 @@ def run_range(job: CaptureJob, index: int, part: MessageRange | None = None) -> 
         return RangeRun(job, owned, writer).run(index)
 
 
-SMALL: Final = 1 << 16  # bytes per read when single messages are read again
-
-
 def write_quarantine(path: Path, files: MessageFiles, reasons: Mapping[MessagePlace, str]) -> None:
     """Write the messages at these positions, with the reasons for quarantine, as JSON lines."""
     with writing(path), path.open("wb") as file:
@@ -517,6 +530,8 @@ def _read_again(
     while done < len(places):
         for batch, problems in read_messages(files, places[done], SMALL):
             raw = {problem.message: problem.error.where.raw for problem in problems}
+            # A read returns a batch from the first wanted message on. Take all wanted messages that
+            # it contains.
             index = {place_of(batch, i): i for i in range(len(batch))}
             before = done
             while done < len(places) and places[done] in index:

@@ -54,6 +54,24 @@ _NULL: Final = (
 _MISSING: Final = 2147483649
 
 
+# A source that restarts sends at most its recent transactions again, so this many are remembered.
+RECENT: Final = 1 << 20
+_MISMATCH_HINT: Final = (
+    "Two transactions with one id and different content are not a redelivery: do the ids come from the source, and are the messages complete? "
+    "--unordered-ids captures both as they are"
+)
+_GROWN_HINT: Final = "The first of the two may have been cut off when the source stopped. --unordered-ids captures both as they are"
+HINT: Final = (
+    "Sequence ids (seqid) must ascend from message to message: capture the messages in order, or repeated ones in a separate run, "
+    "which skips ids that the trail has. --unordered-ids captures them as they are"
+)
+
+# Bytes compared at each end of a file. Files up to twice this size are compared completely.
+END: Final = 64 << 10
+THREADS: Final = 8  # files opened at the same time: stores answer slowly
+NEWLINES: Final = b"\n\r"
+
+
 def content_numbers(batch: ChangeBatch) -> Longs:
     """Return a hash of each operation.
 
@@ -61,7 +79,7 @@ def content_numbers(batch: ChangeBatch) -> Longs:
     """
     found = np.zeros(batch.rows, np.int64)
     for block in batch.blocks:
-        found[block.order] = _of_block(block)
+        found[block.order] = _block_hashes(block)
     return found
 
 
@@ -92,8 +110,9 @@ def sums(numbers: Longs, starts: Longs, before: int) -> list[Sums]:
     return [*map(Sums, first.tolist(), every.tolist())]
 
 
-def _of_block(block: ChangeBlock) -> Longs:
+def _block_hashes(block: ChangeBlock) -> Longs:
     found = _strings(pa.array([block.table.name]), 1).repeat(len(block)) * 256 + block.op_type
+    # A polynomial hash over all columns; unsigned overflow is intended.
     for image in (block.before, block.after):
         for column in image:
             found = found * _FACTOR + _values(column, len(block))
@@ -118,15 +137,6 @@ def _strings(values: pa.Array, rows: int) -> Longs:
     found = np.empty(rows, np.int64)
     hash_strings(data, offsets, found)
     return found
-
-
-# A source that restarts sends at most its recent transactions again, so this many are remembered.
-RECENT: Final = 1 << 20
-_OTHER: Final = (
-    "Transactions of one id and different content are not one that was sent twice: are ids those of the source, and the messages whole? "
-    "--unordered-ids captures both as they are"
-)
-_HINT: Final = "The first of the two may have been cut off where the source stopped. --unordered-ids captures both as they are"
 
 
 class _Content(NamedTuple):
@@ -154,7 +164,7 @@ class Repeats:
     _again: bool = False  # the open one was captured before
     _content: _Content = _NOTHING  # of the open one
 
-    def fresh(self, csn: pa.Array, begins: Mask, numbers: Longs) -> Mask:
+    def select_new(self, csn: pa.Array, begins: Mask, numbers: Longs) -> Mask:
         """Return the mask of operations that were not captured before.
 
         `begins` marks the first operation of each transaction, `numbers` are the operations'
@@ -164,6 +174,8 @@ class Repeats:
         keep = np.ones(len(csn), bool)
         starts = np.flatnonzero(begins)
         bounds = np.append(starts, len(csn))
+        # The operations before the first start belong to the transaction open from the batch
+        # before.
         of_open, *others = sums(numbers, starts, self._content.size)
         self._add(int(bounds[0]), of_open, keep, 0)
         sizes: Longs = np.diff(bounds)
@@ -192,12 +204,14 @@ class Repeats:
         self.dropped += count
         known = self._known[self._open]
         if self._content.size > known.size:
-            problem = f"the transaction {self._open} comes again with {self._content.size} operations, and was captured with {known.size}"
-            raise TransactionError(problem, where=Where(record=begin), hint=_HINT)
+            problem = f"the transaction {self._open} is repeated with {self._content.size} operations, but was captured with {known.size}"
+            raise TransactionError(problem, where=Where(record=begin), hint=_GROWN_HINT)
+        # A redelivered transaction is compared by its first operation at once, and by the sum once
+        # it is complete. A shorter one so far may still be incomplete.
         if known.first != own_first or (
             known.size == self._content.size and known != self._content
         ):
-            raise self._other(begin)
+            raise self._mismatch(begin)
 
     def _end(self, begin: int) -> None:
         """Remember the transaction that was open.
@@ -205,22 +219,16 @@ class Repeats:
         Raises TransactionError if it repeats an earlier one with fewer operations.
         """
         if self._again and self._content.size < self._known[self._open].size:
-            raise self._other(max(begin - 1, 0))
+            raise self._mismatch(max(begin - 1, 0))
         if self._again or not self._content.size:
             return
         self._known[self._open] = self._content
         if len(self._known) > RECENT:
             self._known.popitem(last=False)
 
-    def _other(self, row: int) -> TransactionError:
-        problem = f"the transaction {self._open} comes again with other operations"
-        return TransactionError(problem, where=Where(record=row), hint=_OTHER)
-
-
-HINT: Final = (
-    "Sequence ids (seqid) must ascend from message to message: capture the messages in their order, or repeated ones in a run "
-    "of their own, which skips what the trail has. --unordered-ids captures them as they are"
-)
+    def _mismatch(self, row: int) -> TransactionError:
+        problem = f"the transaction {self._open} is repeated with other operations"
+        return TransactionError(problem, where=Where(record=row), hint=_MISMATCH_HINT)
 
 
 @dataclass(frozen=True)
@@ -284,7 +292,7 @@ class IdCheck:
             "late_operations": self.late,
         }
 
-    def fresh(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
+    def select_new(self, batch: OwnedBatch, before: MessagePlace) -> Mask:
         """Return the mask of operations that are new.
 
         Raises TransactionError if ids are out of order.
@@ -294,7 +302,7 @@ class IdCheck:
         csn = batch.operations.in_order("csn")
         fresh = self._is_unknown(csn)
         if self._rule.by_id and self._rule.ordered:
-            fresh &= self._once(batch, csn, before)
+            fresh &= self._select_unrepeated(batch, csn, before)
         rows = np.flatnonzero(fresh)
         if not len(rows):
             return fresh
@@ -304,6 +312,7 @@ class IdCheck:
             self._check_order(batch, csn, rows, before)
         highest = str(pc.max(csn))
         first, last = csn[0].as_py(), csn[-1].as_py()
+        # The first id's position is needed to report an order error across ranges.
         if self.span is None:
             place = _place(batch, int(batch.message[rows[0]]), before)
             self.span = IdSpan(first, last, highest, place)
@@ -312,11 +321,11 @@ class IdCheck:
             self.span = IdSpan(own.first, last, max(own.highest, highest), own.place)
         return fresh
 
-    def _once(self, batch: OwnedBatch, csn: pa.Array, before: MessagePlace) -> Mask:
+    def _select_unrepeated(self, batch: OwnedBatch, csn: pa.Array, before: MessagePlace) -> Mask:
         """Return the mask of operations whose transaction did not come earlier in this run."""
         begins = begins_of(batch.operations.tx_indicators())
         try:
-            return self._repeats.fresh(csn, begins, content_numbers(batch.operations))
+            return self._repeats.select_new(csn, begins, content_numbers(batch.operations))
         except TransactionError as error:
             row = error.where.record or 0
             raise with_place(
@@ -333,8 +342,11 @@ class IdCheck:
             return np.ones(len(csn), bool)
         width = self._rule.width(last)
         if self._rule.width(csn[0].as_py()) != width:
-            problem = f"the sequence id {csn[0].as_py()} has not the {width} characters of those in the trail ({last})"
+            own_width = self._rule.width(csn[0].as_py())
+            problem = f"the sequence id {csn[0].as_py()} has {own_width} characters, but those in the trail have {width} ({last})"
             raise TransactionError(problem, hint="--again captures without comparing them")
+        # Ids ascend, so ids above the trail's highest are new. Only lower ones need a look into the
+        # trail.
         low = _mask(pc.less_equal(csn, last))
         if not low.any():
             return ~low
@@ -395,12 +407,6 @@ def _mask(values: pa.Array) -> Mask:
     return found
 
 
-# Bytes compared at each end of a file. Files up to twice this size are compared completely.
-END: Final = 64 << 10
-THREADS: Final = 8  # files opened at the same time: stores answer slowly
-NEWLINES: Final = b"\n\r"
-
-
 @dataclass(frozen=True, slots=True)
 class Recognised:
     """The messages that are left to capture, and the files that the trail must remember.
@@ -436,10 +442,11 @@ def recognise(messages: MessageFiles, captured: Iterable[CapturedFile]) -> Recog
         if any(_is_same(file, own, one) for one in same_name):
             counts["skipped"] += 1
             continue
-        begin = _begin(messages, file, same_name)
+        begin = _captured_bytes(messages, file, same_name)
         left.append(replace(file, begin=begin) if begin else file)
         remembered.append(own)
         counts["continued"] += begin > 0
+        # A captured name with other content is a changed file, unless it has grown.
         counts["changed"] += not begin and bool(same_name)
         counts["copied"] += not same_name and (own.size, own.digest) in contents and own.size > 0
     kept = replace(messages, files=FileList(left))
@@ -456,6 +463,7 @@ def _describe(files: Sequence[MessageFile]) -> Iterable[CapturedFile]:
 def _description(file: MessageFile) -> CapturedFile:
     """Return what the trail remembers of a file."""
     modified = None
+    # Of larger files the middle is not compared, so the modification time must be the same too.
     if file.size > 2 * END:
         store, place = locate(file.path)
         modified = store.get_file_info(place).mtime_ns
@@ -464,17 +472,18 @@ def _description(file: MessageFile) -> CapturedFile:
 
 def _digest(file: MessageFile, size: int) -> str:
     """Hash the first and the last `END` bytes of a file's first `size` bytes."""
+    # The two ends [0, END) and [start, size) must not overlap in a short file.
     start = max(END, size - END)
     store, place = locate(file.path)
     if store is LOCAL and size <= END:  # a folder may have very many small files
-        return hashlib.sha256(_small(place, size)).hexdigest()
+        return hashlib.sha256(_read_small(place, size)).hexdigest()
     with OpenedFile(file.path, file.size, "messages") as opened:
         digest = hashlib.sha256(opened.read(0, min(END, size)))
         digest.update(opened.read(start, max(0, size - start)))
     return digest.hexdigest()
 
 
-def _small(path: str, size: int) -> bytes:
+def _read_small(path: str, size: int) -> bytes:
     """Read a small local file."""
     try:
         handle = os.open(path, os.O_RDONLY)
@@ -498,12 +507,14 @@ def _is_same(file: MessageFile, own: CapturedFile, known: CapturedFile) -> bool:
         raise StorageError(
             "a file of this name, size, first and last bytes was captured already, but this one was modified at another time",
             where=Where(source=file.path),
-            hint="Capture it alone with --again if its messages are others; else leave it out",
+            hint="If its messages are different, capture it alone with --again; otherwise leave it out",
         )
     return True
 
 
-def _begin(messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFile]) -> int:
+def _captured_bytes(
+    messages: MessageFiles, file: MessageFile, known: Sequence[CapturedFile]
+) -> int:
     """Return the number of bytes of a file that were captured already.
 
     Raises StorageError if the rest cannot be captured alone.

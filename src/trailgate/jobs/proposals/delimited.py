@@ -94,6 +94,7 @@ def propose_delimited(bodies: Sequence[bytes]) -> str:
 def _split(bodies: Sequence[bytes]) -> Split | None:
     """Split the messages by the delimiter that gives the most fields in every record."""
     line = b"\n"
+    # No line feed inside any message: the lines may end with CR or RS instead.
     if not any(b"\n" in body.rstrip(b"\r\n\x1e") for body in bodies):
         line_ends = [
             end for end in (b"\r", b"\x1e") if any(end in body.rstrip(b"\n") for body in bodies)
@@ -214,6 +215,8 @@ class _Delimited:
             return []
         shortest = min(len(names), *map(len, rest))
         columns = [[self.value(record[at]) for record in rest] for at in range(shortest)]
+        # A leading field with operation types in all other records: the first line is data if its
+        # value fits too.
         typed = [
             at
             for at, column_values in enumerate(columns[:LEADING])
@@ -240,6 +243,7 @@ class _Delimited:
         last = 0
         for at, values in enumerate(leading):
             role = self._role(values, dotted=dotted)
+            # The header ends at the first field without a role, once type and table are known.
             done = {"optype", "tablename"} <= set(self.roles)
             if not role and done:
                 break
@@ -376,10 +380,12 @@ class _Delimited:
             befores = [record[pairing.before(i)] for i in columns]
             afters = [record[pairing.after(i)] for i in columns]
             empty = [all(map(self.is_null, side)) for side in (befores, afters)]
+            # Inserts must have only after values, deletes only before values.
             if kind in "ID" and columns:
                 if empty != [kind == "I", kind == "D"]:
                     return False
                 seen = True
+            # In an update, at least half of the columns should be equal before and after.
             elif kind == "U" and len(columns) > 1 and not way.afterfirst:
                 alike = sum(a == b for a, b in zip(befores, afters, strict=True))
                 seen = seen or 2 * alike >= len(columns)

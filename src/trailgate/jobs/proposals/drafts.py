@@ -20,9 +20,9 @@ from trailgate.messages.properties import parse_properties
 from trailgate.model.tables import Definitions
 
 FILL_IN: Final = "TO FILL IN: "
-SCHEMA: Final = "MY"  # of tables whose message names none
+SCHEMA: Final = "MY"  # the schema of tables whose messages have none
 
-# The values of insert, update, delete and truncate, as they are written together.
+# Common sets of values for insert, update, delete and truncate.
 STYLES: Final = (
     ("I", "U", "D", "T"),
     ("INS", "UPD", "DEL", "TRUNC"),
@@ -134,6 +134,7 @@ def date_format(values: Sequence[str]) -> str:
     match = _DATE.fullmatch(values[0]) if values else None
     if match is None or not all(map(_DATE.fullmatch, values)):
         return ""
+    # Try the possible orders of day, month and year; the first that parses all values wins.
     for day in _days(match):
         form = day
         if match["between"]:
@@ -150,7 +151,7 @@ def date_format(values: Sequence[str]) -> str:
 
 
 def _days(match: re.Match[str]) -> Iterator[str]:
-    """Yield possible date formats, the most likely first. Before a slash the first number is a month."""
+    """Yield possible date formats, the most likely first: with slashes the month is likely to be first."""
     month = "MMM" if match["b"].isalpha() else "MM"
     year, sign = "YY" if len(match["c"]) < 4 else "YYYY", match["s"]
     if len(match["a"]) == 4:

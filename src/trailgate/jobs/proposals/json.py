@@ -63,6 +63,7 @@ def propose_json(bodies: Sequence[bytes]) -> str:
 
 def _documents(body: bytes, number: int) -> Iterator[Any]:
     """Yield the JSON documents of a message; for an array, each of its elements."""
+    # Numbers stay text, so that they keep all digits.
     decoder = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
     try:
         text = body.decode("utf-8-sig")
@@ -250,7 +251,7 @@ class _Operations:
 
         The usual name is preferred, then the first member whose name matches ``names``.
         """
-        good = [name for name, own in self.scalars.items() if fits(own)]
+        good = [name for name, values in self.scalars.items() if fits(values)]
         if usual in good:
             return usual
         return next((name for name in good if names.fullmatch(name.rpartition(".")[2])), "")
@@ -303,10 +304,10 @@ class _Operations:
 
     def _identifiers(self, member: re.Pattern[str]) -> list[str]:
         """Return the distinct values of the first member with such a name that has only identifiers."""
-        for name, own in self.scalars.items():
+        for name, values in self.scalars.items():
             fits = member.fullmatch(name.rpartition(".")[2]) and name != self.types
-            if fits and all(map(IDENTIFIER.fullmatch, own)):
-                return list(dict.fromkeys(own))
+            if fits and all(map(IDENTIFIER.fullmatch, values)):
+                return list(dict.fromkeys(values))
         return []
 
     def _put_sources(self, draft: Draft) -> None:
@@ -382,6 +383,7 @@ def _are_times(values: Sequence[str]) -> bool:
 
     These are texts of a known format, or milliseconds or microseconds since 1970.
     """
+    # 13 digits are milliseconds, 16 digits are microseconds.
     numbers = all(one.isdigit() and len(one) in (13, 16) for one in values)
     return numbers or bool(date_format(values))
 
@@ -415,7 +417,11 @@ def _scalars(members: Sequence[Member]) -> dict[str, list[str]]:
 def _flat_images(member: Member) -> tuple[Member, Member]:
     """Return the images of a flattened document."""
     before, after = (
-        {name.removeprefix(own): value for name, value in member.items() if name.startswith(own)}
-        for own in ("before.", "after.")
+        {
+            name.removeprefix(prefix): value
+            for name, value in member.items()
+            if name.startswith(prefix)
+        }
+        for prefix in ("before.", "after.")
     )
     return before, after

@@ -154,6 +154,7 @@ class _Messages:
 
     def _tops(self) -> list[Rule]:
         """Return the top rules: one for transactions, or those for operations if they are whole messages."""
+        # From the most to the least certain sign of an operation.
         operations_found = (
             self._typed(_OPERATIONS) or self._named() or self._typed(_ANY) or self._plain()
         )
@@ -335,6 +336,7 @@ class _Messages:
         for name in dict.fromkeys(child.name for one in group for child in one.children):
             below = [child for one in group for child in one.children if child.name == name]
             owner = {id(child): direct[id(child.parent)] for child in below}
+            # True if an operation has this child more than once.
             several = len({id(child.parent) for child in below}) < len(below)
             path = f"./{name}"
             if self._put_cells(rule, below, owner, path, ""):
@@ -370,8 +372,8 @@ class _Messages:
 
     def _put_one(self, rule: Rule, column: str, match: str, name: str, value: str) -> None:
         """Add the rule of one column."""
-        own = f"{rule.name.removeprefix('oprule_')}_{column}"
-        self._put_rule(rule, own, match, {"name": f'"{column}"', name: value})
+        rule_name = f"{rule.name.removeprefix('oprule_')}_{column}"
+        self._put_rule(rule, rule_name, match, {"name": f'"{column}"', name: value})
 
     def _nested(self, group: Group, path: str) -> Rule:
         """Return the rule of operations nested in operations, which belong to a separate table."""
@@ -406,14 +408,14 @@ class _Messages:
             return
         if not all(map(has_text_only, below)):
             for name in dict.fromkeys(child.name for child in below):
-                own = [child for child in below if child.name == name]
+                members = [child for child in below if child.name == name]
                 inner = f"{path}/{name}"
-                if all(map(has_text_only, own)):
+                if all(map(has_text_only, members)):
                     self._put_one(rule, name, inner, f"{image}value", "text()")
-                    for one in own:
+                    for one in members:
                         of[id(one)].add(name, one.text())
-                elif not self._put_cells(rule, own, of, inner, image):
-                    self._put_container(rule, own, of, inner)
+                elif not self._put_cells(rule, members, of, inner, image):
+                    self._put_container(rule, members, of, inner)
             return
         values = {"name": "name()", f"{image}value": "text()"}
         self._put_rule(rule, f"colrule_{group[0].name}", f"{path}/*", values)
@@ -428,9 +430,9 @@ class _Messages:
         name = next((one for one in sources if _is_name(one, group)), None)
         if name is None:
             return False
-        own = group[0].parent.name if image and group[0].parent is not None else ""
+        parent_name = group[0].parent.name if image and group[0].parent is not None else ""
         values = {"name": name.path, **_cell_values(group, name, image)}
-        self._put_rule(rule, f"colrule_{own}" if own else "colrule", path, values)
+        self._put_rule(rule, f"colrule_{parent_name}" if parent_name else "colrule", path, values)
         for element, column in zip(group, name.values, strict=True):
             owner[id(element)].add(column, max(_strings(element), key=len, default=""))
         return True
@@ -451,6 +453,7 @@ def _is_name(source: Source, group: Group) -> bool:
     """
     if not _NAMES.fullmatch(source.name) or not all(map(IDENTIFIER.fullmatch, source.values)):
         return False
+    # Each operation may use a column name only once.
     pairs = {
         (id(one.parent), value.upper()) for one, value in zip(group, source.values, strict=True)
     }

@@ -16,6 +16,10 @@ from trailgate.trail.format.tokens import FRAME, ByteOrder, find_tokens
 
 Path = tuple[int, ...]
 
+INDENT: Final = "  "
+ROW: Final = 16  # bytes of hex in a line
+NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
+
 
 class Role(Enum):
     """What bytes mean to `trailgate redact`, which replaces the data of records and nothing else."""
@@ -151,11 +155,6 @@ def shorten(raw: bytes, shown: int = 60) -> str:
     text = raw[: 4 * shown].decode("utf-8", "backslashreplace")
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
     return line if len(line) <= shown else f"{line[:shown]}..."
-
-
-INDENT: Final = "  "
-ROW: Final = 16  # bytes of hex in a line
-NOTE_AT: Final = 3 * ROW + 1  # column of notes beside hex
 
 
 class Line(NamedTuple):

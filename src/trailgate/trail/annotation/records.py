@@ -72,6 +72,41 @@ PRESENT, NULL = b"\0\0", b"\xff\xff"
 DATETIME: Final = re.compile(rb"\d{4}-\d{2}-\d{2}(:\d{2}:\d{2}:\d{2}(\.\d+)?)?")
 INTEGER_WIDTHS: Final = (2, 4, 8)
 
+ANY_NODE: Final = -1
+PIECE_WORDS: Final = (
+    "Column {}",
+    "Number of pieces = {}",
+    "Record number {}",
+    "Start offset {} bytes",
+    "{} bytes",
+)
+WORD: Final = 4
+SYSTEM_KEYS: Final = (0, 4, 8)  # bytes of a record's system key
+
+# The attributes that ``trail.records.metadata`` decodes, in their assumed order (trail format §12).
+ATTRIBUTES: Final = tuple(field.name for field in fields(Column))[1:]
+
+_Explain = Callable[[Area], Iterator[Part]]
+
+TRANS_INDS: Final = ("first", "middle", "last", "only record")  # of its transaction
+IMAGES: Final[Mapping[int, str]] = MappingProxyType({ord("A"): "A after", ord("B"): "B before"})
+FORMATS: Final[Mapping[int, str]] = MappingProxyType(
+    {ord("R"): "R from the log", ord("F"): "F fetched"}
+)
+PARTITION_BITS: Final = (
+    (FIELD_COMP, "index, length, value"),
+    (BY_TABLE, "table by index"),
+    (UNIFIED, "unified"),
+    (BY_PARTITION, "partition by index"),
+)
+PARTS: Final[Mapping[int, str]] = MappingProxyType(
+    {HEADER: "record header", DATA: "data", GGS_TOKENS: "GGS tokens", USER_TOKENS: "user tokens"}
+)
+# The names of GGS tokens in TrailAnalyzer's listings.
+LABELS: Final[Mapping[int, str]] = MappingProxyType(
+    {ORAROWID: "ROWID", LOGCSN: "Commit SCN", TRANID: "Transaction ID"}
+)
+
 
 def explain_value(area: Area, level: int) -> Iterator[Part]:
     """Yield the explanation of a value: its null indicator and the bytes after it."""
@@ -104,18 +139,6 @@ def _meaning(rest: bytes, length: int) -> str:
 
 def _value_text(raw: bytes) -> str:
     return "not text" if printable(raw) is None else shorten(raw)
-
-
-ANY_NODE: Final = -1
-PIECE_WORDS: Final = (
-    "Column {}",
-    "Number of pieces = {}",
-    "Record number {}",
-    "Start offset {} bytes",
-    "{} bytes",
-)
-WORD: Final = 4
-SYSTEM_KEYS: Final = (0, 4, 8)  # bytes of a record's system key
 
 
 def explain_data(area: Area, head: bytes) -> Iterator[Part]:
@@ -178,10 +201,6 @@ def _text(area: Area) -> Iterator[Part]:
         yield replace(part, label="Text", text=printable(part.raw), role=PartRole.UNKNOWN)
 
 
-# The attributes that ``trail.records.metadata`` decodes, in their assumed order (trail format §12).
-ATTRIBUTES: Final = tuple(field.name for field in fields(Column))[1:]
-
-
 def _table(area: Area) -> Iterator[Part]:
     """Yield the columns of a table definition, if the assumed layout fits exactly."""
     columns = find_columns(area.raw, area.order)
@@ -198,7 +217,6 @@ def _table(area: Area) -> Iterator[Part]:
         yield from area.part(remarks, end).bytes("remarks", level=1)
 
 
-_Explain = Callable[[Area], Iterator[Part]]
 # By IOType and OrigNode.
 _SPECIAL: Final[Mapping[tuple[int, int], _Explain]] = MappingProxyType(
     {
@@ -206,26 +224,6 @@ _SPECIAL: Final[Mapping[tuple[int, int], _Explain]] = MappingProxyType(
         (IO_DDL, ANY_NODE): _text,
         (IO_METADATA, int(MetadataKind.TABLE)): _table,
     }
-)
-
-
-TRANS_INDS: Final = ("first", "middle", "last", "only record")  # of its transaction
-IMAGES: Final[Mapping[int, str]] = MappingProxyType({ord("A"): "A after", ord("B"): "B before"})
-FORMATS: Final[Mapping[int, str]] = MappingProxyType(
-    {ord("R"): "R from the log", ord("F"): "F fetched"}
-)
-PARTITION_BITS: Final = (
-    (FIELD_COMP, "index, length, value"),
-    (BY_TABLE, "table by index"),
-    (UNIFIED, "unified"),
-    (BY_PARTITION, "partition by index"),
-)
-PARTS: Final[Mapping[int, str]] = MappingProxyType(
-    {HEADER: "record header", DATA: "data", GGS_TOKENS: "GGS tokens", USER_TOKENS: "user tokens"}
-)
-# The names of GGS tokens in TrailAnalyzer's listings.
-LABELS: Final[Mapping[int, str]] = MappingProxyType(
-    {ORAROWID: "ROWID", LOGCSN: "Commit SCN", TRANID: "Transaction ID"}
 )
 
 

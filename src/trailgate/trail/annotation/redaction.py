@@ -147,10 +147,10 @@ class Redaction:
         """Return a replacement of the same length that no other name has, if one can be found."""
         raw = _encode(name)
         if raw not in self._named:
-            taken = set(self._named.values())
+            used = set(self._named.values())
             tries = (self._mask_name(raw, number) for number in range(MOST_TRIES))
             self._named[raw] = next(
-                (one for one in tries if one not in taken), self._mask_name(raw, 0)
+                (one for one in tries if one not in used), self._mask_name(raw, 0)
             )
         return _decode(self._named[raw])
 

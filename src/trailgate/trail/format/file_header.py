@@ -34,6 +34,18 @@ from trailgate.trail.format.tokens import (
 
 CSN_BYTES: Final = 129  # u8 length of the text, then 128 bytes: text and zeros (trail format §4.1)
 
+# trail format §4.1: URIHistory nests tokens of its own id, each a string.
+HISTORY_ID: Final = 0x35
+
+LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
+SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
+
+ORACLE: Final = 7  # a vendor
+
+# The default sequence number is 0, the first file; a header without the field must not claim that.
+_ABSENT: Final = {0x30: {"seqno": None}}
+_FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
+
 
 class FieldCodec(NamedTuple):
     """The encoder and decoder of one field type. ``unset`` is the payload while the value is unknown."""
@@ -74,7 +86,9 @@ def _encode_string(value: str, order: ByteOrder) -> bytes:
 
 def _decode_string(payload: bytes, order: ByteOrder) -> str:
     if len(payload) < 2 or order.number(payload[:2]) != len(payload) - 2:
-        raise DecodeError(f"a string's length does not agree with its token of {len(payload)}")
+        raise DecodeError(
+            f"a string's length does not agree with its token of {len(payload)} bytes"
+        )
     return _text(payload[2:])
 
 
@@ -100,10 +114,6 @@ def _decode_csn(payload: bytes, _: ByteOrder) -> str:
     if length >= CSN_BYTES or any(payload[1 + length :]):
         raise DecodeError("a CSN's length does not agree with its text")
     return _text(payload[1 : 1 + length])
-
-
-# trail format §4.1: URIHistory nests tokens of its own id, each a string.
-HISTORY_ID: Final = 0x35
 
 
 def _encode_history(value: tuple[str, ...], order: ByteOrder) -> bytes:
@@ -148,13 +158,6 @@ CSN: Final = FieldCodec(_encode_csn, _decode_csn, bytes(CSN_BYTES))
 HISTORY: Final = FieldCodec(_encode_history, _decode_history)
 COUNTED: Final = FieldCodec(_encode_counted, _decode_counted)
 RAW: Final = FieldCodec(lambda value, _: bytes(value), lambda payload, _: payload)
-
-
-LOGBSN_LEVEL: Final = 4  # 12.x headers name it (trail format §4.1)
-SIGNATURE: Final = bytes.fromhex("47 47 0D 0A 54 4C 0A 0D")  # GG CR LF TL LF CR
-
-
-ORACLE: Final = 7  # a vendor
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,9 +352,6 @@ _OPTIONAL: Final = {
     group.code: {field.name for field in fields(group.kind) if field.default is None}
     for group in GROUPS
 }
-# The default sequence number is 0, the first file; a header without the field must not claim that.
-_ABSENT: Final = {0x30: {"seqno": None}}
-_FRAMES: Final = {order: Struct(f"{order.value}BBH") for order in ByteOrder}
 
 
 def encode_header(header: FileHeader) -> bytes:
@@ -374,6 +374,7 @@ def header_patches(header: FileHeader) -> list[tuple[int, bytes]]:
     number, size, first and last CSN, and first and last IO time. The header must keep its length,
     so a new file name must be as long as the old one.
     """
+    # Encode the fields again: their sizes give the offset of each in the encoded header.
     patches = []
     offset = 2 * FRAME  # after the frames of F and of group 30, which comes first
     for field in TRAIL_FIELDS:
@@ -433,6 +434,7 @@ def _outer_length(view: memoryview) -> tuple[int, ByteOrder]:
     head = bytes(view[:FRAME])
     if head and head[0] != FILE_HEADER:
         raise _bad(view, 0, "a file header must begin with 46 (F)", "Is this a trail file?")
+    # Some order must have a trailer. Without one, the header is unfinished if its stated length exceeds the data.
     unfinished = len(head) < FRAME
     # A length such as 03 03 is the same in both orders, so the order that fits the signature's
     # frame (u16 length 8: 00 08 or 08 00) is tried first.

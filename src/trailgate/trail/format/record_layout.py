@@ -73,6 +73,9 @@ MOVED_AT: Final = (
     NAME_AT - 10
 )  # one release has TransInd here, and AuditRBA after it (trail format §5)
 
+# trail format §6: unix_microseconds = value - 210866760000000000 (JD 2440587.5 * 86400 * 10^6)
+JULIAN_EPOCH: Final = 210_866_760_000_000_000
+
 
 def redo_address(audit_rba: int, audit_pos: int) -> str:
     """Format a change's address in Oracle's redo log: sequence, block and offset in hex (trail format §5.2).
@@ -81,10 +84,6 @@ def redo_address(audit_rba: int, audit_pos: int) -> str:
     """
     block, offset = divmod(audit_pos, REDO_BLOCK)
     return f"0x{audit_rba:06x}.{block:08x}.{offset:04x}"
-
-
-# trail format §6: unix_microseconds = value - 210866760000000000 (JD 2440587.5 * 86400 * 10^6)
-JULIAN_EPOCH: Final = 210_866_760_000_000_000
 
 
 def julian_from_unix(microseconds: int) -> int:

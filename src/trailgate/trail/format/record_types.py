@@ -24,6 +24,48 @@ import numpy.typing as npt
 from trailgate.errors import DecodeError, Where
 from trailgate.model.changes import DELETE, INSERT, KEY_UPDATE, TRUNCATE, UPDATE
 
+IO_DELETE, IO_INSERT, IO_FULL_UPDATE, IO_OFFSET_UPDATE, IO_UPDATE = 3, 5, 10, 11, 15
+IO_TRUNCATE, IO_KEY_UPDATE, IO_LARGE_OBJECT, IO_LONG_KEY_UPDATE = 100, 115, 116, 117
+IO_SEQUENCE, IO_UNIFIED_UPDATE, IO_UNIFIED_KEY_UPDATE = 132, 134, 135
+IO_RESTART_ABEND, IO_RESTART_OK, IO_DDL, IO_FRAGMENT, IO_METADATA = 150, 151, 160, 161, 170
+IO_COMMENT: Final = 205
+
+# Codes and names: first those of a printed record, in its order, then the codes that it lacks.
+FIELDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "C5": "marker_sequence",
+        "B7": "ddl_sequence",
+        "B2": "object_id",
+        "C21": "C21",
+        "B3": "owner",
+        "B4": "name",
+        "C12": "master_owner",
+        "C13": "master_name",
+        "B5": "object_type",
+        "B6": "ddl_type",
+        "B8": "history_table",
+        "B9": "login_user",
+        "C7": "version",
+        "C8": "compatibility",
+        "C9": "valid",
+        "C10": "instance_number",
+        "C11": "instance_name",
+        "C14": "object_table",
+        "C15": "ignored",
+        "C17": "nls_parameter",
+        "C18": "nls_value",
+        "C19": "nls_count",
+        "C20": "xml_type_table",
+        "G1": "history_statement",
+        "C1": "statement",
+    }
+)
+
+_BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
+# A quote ends a value only if another field or the end follows: statements contain quotes too.
+_END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
+_ESCAPED: Final = re.compile(r"\\([\\',=()])")
+
 
 class Role(IntEnum):
     """The role of a record for readers of operations."""
@@ -74,12 +116,6 @@ class RecordType(NamedTuple):
     layout: Layout = Layout.NONE
     also: tuple[str, ...] = ()  # other names in manuals
 
-
-IO_DELETE, IO_INSERT, IO_FULL_UPDATE, IO_OFFSET_UPDATE, IO_UPDATE = 3, 5, 10, 11, 15
-IO_TRUNCATE, IO_KEY_UPDATE, IO_LARGE_OBJECT, IO_LONG_KEY_UPDATE = 100, 115, 116, 117
-IO_SEQUENCE, IO_UNIFIED_UPDATE, IO_UNIFIED_KEY_UPDATE = 132, 134, 135
-IO_RESTART_ABEND, IO_RESTART_OK, IO_DDL, IO_FRAGMENT, IO_METADATA = 150, 151, 160, 161, 170
-IO_COMMENT: Final = 205
 
 _CHANGE, _NOTE = Role.CHANGE, Role.NOTE
 _WHOLE = Layout.WHOLE
@@ -185,43 +221,6 @@ def type_name(code: int) -> str:
     return row.name if row else "unknown"
 
 
-# Codes and names: first those of a printed record, in its order, then the codes that it lacks.
-FIELDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "C5": "marker_sequence",
-        "B7": "ddl_sequence",
-        "B2": "object_id",
-        "C21": "C21",
-        "B3": "owner",
-        "B4": "name",
-        "C12": "master_owner",
-        "C13": "master_name",
-        "B5": "object_type",
-        "B6": "ddl_type",
-        "B8": "history_table",
-        "B9": "login_user",
-        "C7": "version",
-        "C8": "compatibility",
-        "C9": "valid",
-        "C10": "instance_number",
-        "C11": "instance_name",
-        "C14": "object_table",
-        "C15": "ignored",
-        "C17": "nls_parameter",
-        "C18": "nls_value",
-        "C19": "nls_count",
-        "C20": "xml_type_table",
-        "G1": "history_statement",
-        "C1": "statement",
-    }
-)
-
-_BEGIN: Final = re.compile(r"[\s,]*([A-Z][0-9]{1,2})='")
-# A quote ends a value only if another field or the end follows: statements contain quotes too.
-_END: Final = re.compile(r"'(?=[\s,]*\x00*\Z|\s*,[\s,]*[A-Z][0-9]{1,2}=')")
-_ESCAPED: Final = re.compile(r"\\([\\',=()])")
-
-
 def read_ddl(text: bytes) -> dict[str, str]:
     """Parse the fields of a DDL record. An unknown code is its own name. Raises DecodeError."""
     try:
@@ -245,7 +244,7 @@ def read_ddl(text: bytes) -> dict[str, str]:
 
 
 def ddl_statement(text: bytes) -> str:
-    """Return the statement of a DDL record, or its complete text if that is not in fields."""
+    """Return the statement of a DDL record, or its complete text if it has no statement field."""
     try:
         fields = read_ddl(text)
     except DecodeError:

@@ -24,6 +24,25 @@ from trailgate.arrays import Octets
 from trailgate.columnar.rows import BIG_ENDIAN, LITTLE_ENDIAN, words
 from trailgate.errors import EncodeError, Where
 
+FRAME: Final = 4  # bytes before a payload
+MAX_LENGTH: Final = 0xFFFF  # a length is u16
+
+FILE_HEADER, RECORD, TRAILER = b"FGZ"
+HEADER, DATA, GGS_TOKENS, USER_TOKENS = b"HDTU"
+LOGCSN, TRANID, ORAROWID, ORATAG, DDL = b"L6RtD"
+
+NORMAL: Final = 0x00  # info of inner tokens and of the file header
+RECORD_INFO: Final = 0x01  # info of G and its Z (trail format §2)
+# 00: in a sample from before release 10. 03: marks a repaired record, according to one decoder.
+RECORD_INFOS: Final = frozenset((0x00, RECORD_INFO, 0x03))
+UNSET: Final = 0xFF  # info of a file header field whose value is not known yet
+
+MAX_BYTES: Final = 2000  # of all user tokens of a record (OGG-01397)
+MAX_NAME: Final = 256
+TX_OWNER: Final = "TX_OWNER"  # tokens that fill the columns tx_owner and tx_name (decision 0021)
+TX_NAME: Final = "TX_NAME"
+UNREAD: Final = "USER"  # the name shown for a payload that does not fit the assumed layout
+
 
 class ByteOrder(Enum):
     """The byte order of a trail. Big-endian is the default before 19c; later trails were seen little-endian."""
@@ -54,20 +73,6 @@ class ByteOrder(Enum):
     def raw(self, number: int, width: int) -> bytes:
         """Encode an unsigned number in ``width`` bytes."""
         return number.to_bytes(width, self.label)
-
-
-FRAME: Final = 4  # bytes before a payload
-MAX_LENGTH: Final = 0xFFFF  # a length is u16
-
-FILE_HEADER, RECORD, TRAILER = b"FGZ"
-HEADER, DATA, GGS_TOKENS, USER_TOKENS = b"HDTU"
-LOGCSN, TRANID, ORAROWID, ORATAG, DDL = b"L6RtD"
-
-NORMAL: Final = 0x00  # info of inner tokens and of the file header
-RECORD_INFO: Final = 0x01  # info of G and its Z (trail format §2)
-# 00: in a sample from before release 10. 03: marks a repaired record, according to one decoder.
-RECORD_INFOS: Final = frozenset((0x00, RECORD_INFO, 0x03))
-UNSET: Final = 0xFF  # info of a file header field whose value is not known yet
 
 
 class TokenRow(NamedTuple):
@@ -112,15 +117,9 @@ def outer_object(code: int, inner: bytes, info: int, order: ByteOrder = ByteOrde
     return bytes((code, info)) + length + inner + bytes((TRAILER, info)) + length
 
 
-MAX_BYTES: Final = 2000  # of all user tokens of a record (OGG-01397)
-MAX_NAME: Final = 256
-TX_OWNER: Final = "TX_OWNER"  # tokens that fill the columns tx_owner and tx_name (decision 0021)
-TX_NAME: Final = "TX_NAME"
-UNREAD: Final = "USER"  # the name shown for a payload that does not fit the assumed layout
-
-
 def read_user_tokens(payload: bytes) -> list[tuple[str, str]] | None:
     """Return the names and values of user tokens in order, or None if the assumed layout does not fit."""
+    # b"K\x0042\x00" splits into K, 42 and an empty last part, so the number of parts is odd.
     parts = payload.split(b"\0")
     if len(payload) > MAX_BYTES or len(parts) % 2 == 0 or parts.pop():
         return None
@@ -141,10 +140,10 @@ def user_token_bytes(pairs: Iterable[tuple[str, str]]) -> bytes:
         if "\0" in name + value:
             raise EncodeError("a user token cannot hold a NUL", where=where)
         if not 0 < len(name.encode()) <= MAX_NAME:
-            raise EncodeError(f"a user token's name has 1 to {MAX_NAME} bytes", where=where)
+            raise EncodeError(f"a user token's name must have 1 to {MAX_NAME} bytes", where=where)
         payload += name.encode() + b"\0" + value.encode() + b"\0"
     if len(payload) > MAX_BYTES:
-        problem = f"user tokens of {len(payload)} bytes: a record has at most {MAX_BYTES}"
+        problem = f"user tokens of {len(payload)} bytes: a record may have at most {MAX_BYTES}"
         raise EncodeError(problem)
     return payload
 

@@ -26,6 +26,8 @@ from trailgate.trail.records.metadata import TrailTable, TrailTables
 from trailgate.trail.records.record_view import RecordView, find_names
 from trailgate.trail.records.transactions import CLOSES, INDICATORS
 
+SHOWN = 64  # bytes of a record that an error shows
+
 
 @dataclass(frozen=True, slots=True)
 class RecordTables:
@@ -76,9 +78,6 @@ def same_names(
     return np.asarray((named == names[tables.codes[others]]) | (named == ""), bool)
 
 
-SHOWN = 64  # bytes of a record that an error shows
-
-
 @dataclass(frozen=True, slots=True)
 class Operations:
     """The operations in consecutive records. All rows are indexes of ``view``.
@@ -111,8 +110,8 @@ class Operations:
 def group(source: TrailBytes, view: RecordView, tables: RecordTables, *, more: bool) -> Operations:
     """Group records into operations. ``more`` means that other records may follow.
 
-    A last before image without its after image is not grouped. With ``more``, the last operation of
-    an open transaction is not grouped either, since its pieces may follow.
+    A before image at the end, without its after image, is not grouped. With ``more``, the last
+    operation of an open transaction is not grouped either, since its pieces may follow.
     """
     count = len(view)
     changes = np.arange(count) if view.only_changes else np.flatnonzero(view.role == Role.CHANGE)
@@ -196,12 +195,12 @@ def _owners(
     if not len(pieces):
         return owner
     if owner[pieces[0]] < 0:
-        problem = "a piece of a change is without the change it belongs to"
+        problem = "a piece does not follow the change it belongs to"
         raise _about(source, view, int(pieces[0]), problem)
     changes = np.flatnonzero(role == Role.CHANGE)
     good = same_names(tables, pieces, changes[np.searchsorted(changes, pieces) - 1])
     if not good.all():
-        problem = "a piece of a change is of another table than its change"
+        problem = "a piece is of another table than its change"
         raise _about(source, view, int(pieces[int(np.argmin(good))]), problem)
     return owner
 
@@ -241,10 +240,11 @@ def _any_between(marks: Mask, starts: Longs, stops: Longs) -> Mask:
 
 
 def join_fragments(source: TrailBytes, operations: Operations) -> tuple[TrailBytes, Operations]:
-    """Join the data of changes with their fragments at the end of the bytes. Returns both, updated.
+    """Join the data of changes with the data of their fragments, at the end of the bytes.
 
-    Raises DecodeError if no fragment follows a continued record, or if a fragment follows a record
-    that is not continued.
+    Returns the extended bytes, and the operations with the spans of the joined data. Raises
+    DecodeError if no fragment follows a continued record, or if a fragment follows a record that is
+    not continued.
     """
     is_continued = operations.view.continued[: operations.records] != 0
     fragments = operations.of_role(Role.FRAGMENT)

@@ -37,6 +37,8 @@ from trailgate.trail.values.codecs import codecs_of, unreadable
 from trailgate.trail.values.lenient import decode_leniently
 from trailgate.trail.values.text import fixed_width
 
+HINT: Final = "Such data can only be read if the definitions have all columns of the table, each of a fixed width"
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -121,9 +123,9 @@ def _in_states(
     missing[rows] = False
     slots = np.zeros(images.count, np.int64)
     slots[rows] = np.arange(len(rows))
-    taken = pa.array(slots, mask=missing)
+    indexes = pa.array(slots, mask=missing)
     return StateColumn(
-        values.take(taken), missing, None if problems is None else problems.take(taken)
+        values.take(indexes), missing, None if problems is None else problems.take(indexes)
     )
 
 
@@ -166,14 +168,10 @@ def both_images(
             raise source.error(problem, span, table=name)
         raise source.error("a key update's before image runs over its data area", span)
     starts = areas.starts + widths
+    # A width of 0 means one image: before and after are then the complete area.
     afters = starts.copy()
     afters[widths > 0] = splits[widths > 0]
     return Spans(starts, splits), Spans(afters, areas.ends)
-
-
-HINT: Final = (
-    "Such data are read where the definitions give all columns of the table, each of a fixed width"
-)
 
 
 def _type_width(column: Column) -> int:

@@ -28,6 +28,8 @@ from trailgate.trail.values.codec import Cells
 from trailgate.trail.values.codecs import LARGE, unreadable
 from trailgate.trail.values.lenient import decode_leniently
 
+_NONE: Final = np.zeros(0, np.int64)
+
 
 @dataclass(frozen=True, slots=True)
 class LargeObjects:
@@ -40,20 +42,22 @@ class LargeObjects:
     def __len__(self) -> int:
         return len(self.record)
 
-    def of(self, chosen: Mask | Longs) -> LargeObjects:
+    def select(self, chosen: Mask | Longs) -> LargeObjects:
         """Return a selection of the values."""
         spans = Spans(self.spans.starts[chosen], self.spans.ends[chosen])
         return LargeObjects(self.record[chosen], self.column[chosen], spans)
 
     def within(self, records: Longs) -> tuple[LargeObjects, Longs]:
         """Return the values of these records (ascending), and for each the index of its record among them."""
+        # The index at which each record would be inserted is the index of the record if it is among them.
         at = np.searchsorted(records, self.record)
         at = np.minimum(at, max(0, len(records) - 1))
-        mine = np.zeros(len(self), bool) if not len(records) else records[at] == self.record
-        return self.of(mine), at[mine]
+        is_of_records = (
+            np.zeros(len(self), bool) if not len(records) else records[at] == self.record
+        )
+        return self.select(is_of_records), at[is_of_records]
 
 
-_NONE: Final = np.zeros(0, np.int64)
 NO_OBJECTS: Final = LargeObjects(_NONE, _NONE, Spans(_NONE, _NONE))
 
 
@@ -107,6 +111,8 @@ def _read_heads(source: TrailBytes, operations: Operations, rows: Longs) -> _Pie
     record = last_change(operations, rows)
     rowless = operations.view.io_type[record] == IO_TRUNCATE
     _require(source, operations, (rows, ~rowless), "a truncate has no large objects")
+    # Sort by record, column and offset; pieces of the same offset by their number. lexsort's last key
+    # is the first to compare.
     order = np.lexsort((head[2], head[3], head[0], record))
     column, total, number, offset, size = (word[order] for word in head)
     return _Pieces(

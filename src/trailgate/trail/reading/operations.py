@@ -41,7 +41,7 @@ from trailgate.trail.values.cells import MAX_COLUMNS, columns_used, hold_cells, 
 
 SAMPLE: Final = 64  # data areas that are checked for columns
 HINT: Final = (
-    "Records are framed well, but their data are not columns: the trail may be encrypted (ENCRYPTTRAIL). "
+    "The frames of the records are right, but their data are not columns: the trail may be encrypted (ENCRYPTTRAIL). "
     "Trailgate cannot read an encrypted trail: have a pump write it without encryption"
 )
 
@@ -91,7 +91,7 @@ def read_blocks(
         user = named_tokens(source, view.user.take(slice(operations.records)))
         marks = mark_tokens(source, view, operations.records)
         if marks is not None:
-            user = marks if user is None else marks.and_then(user)
+            user = marks if user is None else marks.merge(user)
         maps = token_maps(source, view.tokens, operations.owner, len(operations), user)
         if user is not None:
             owners, names = (
@@ -137,7 +137,7 @@ def _read_block(
     if described.filled >= 0:
         area = operations.view.data
         span = (int(area.starts[described.filled]), int(area.ends[described.filled]))
-        problem = "a truncate has no data (trail format §10.5), this one has"
+        problem = "a truncate must not have data (trail format §10.5)"
         raise context.source.error(problem, span)
     if len(rows) < len(operations):
         index = pa.array(rows)

@@ -37,6 +37,9 @@ from trailgate.trail.records.record_view import RecordView, require_sound, view_
 from trailgate.trail.records.transactions import LAST, is_apart
 from trailgate.trail.values.codec import UTF_8, charset_named
 
+PEEK: Final = 64  # records checked at once when looking for the end of a batch
+MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has
+
 
 @dataclass(frozen=True, slots=True)
 class OperationRecords:
@@ -50,7 +53,7 @@ class OperationRecords:
     cut: int
     kept: Longs | None = None
 
-    def taken(self, records: int) -> int:
+    def count_consumed(self, records: int) -> int:
         """Return the number of consumed records, given the number of consumed operation records."""
         if self.kept is None:
             return records
@@ -73,6 +76,7 @@ def without_non_operations(
     # Roles from METADATA on change no rows.
     if view.only_changes or not (view.role >= Role.METADATA).any():
         return OperationRecords(view, tables, cut)
+    # Only metadata and RestartAbend records need a closer look; the other separate records are just dropped.
     dropped = is_apart(view)
     decisive = (view.role == Role.METADATA) | (view.role == Role.ABEND)
     for row in np.flatnonzero(decisive).tolist():
@@ -82,6 +86,7 @@ def without_non_operations(
         offset = int(view.offsets[row])
         record = decode_record(source.data, offset, order=source.order, base=source.base)
         known = tables.with_record(record)
+        # Earlier operations in this batch use the old meaning of the index: end the batch here.
         if _changes(tables, known, record) and (~dropped[:row]).any():
             cut = row
             break
@@ -112,14 +117,10 @@ def _check_closed(source: TrailBytes, view: RecordView, dropped: Mask, *, tx_ope
     if tx_open:
         start = int(view.offsets[len(dropped)])
         raise source.error(
-            "a restart record inside a transaction: what comes before it was abandoned",
+            "a restart record inside a transaction: the records before it were abandoned",
             (start, start + MIN_RECORD),
-            hint="Read the trail as a whole, which leaves out the abandoned part",
+            hint="Read the complete trail, which skips the abandoned part",
         )
-
-
-PEEK: Final = 64  # records checked at once when looking for the end of a batch
-MOST_RECORDS: Final = 1 << 15  # records per batch: at least as many as a chunk of a file has
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +282,7 @@ def _find(source: TrailBytes, finish: bool) -> RecordPlaces:
     try:
         return find_records(source.data, order=source.order, finish=finish)
     except DecodeError as error:
-        where = error.where
+        where = error.where  # relative to these bytes; report the offset in the file
         moved = Where(offset=source.base + (where.offset or 0), raw=where.raw)
         raise type(error)(error.problem, where=moved, hint=error.hint) from None
 
@@ -290,9 +291,9 @@ def _read_batch(
     source: TrailBytes, view: RecordView, state: ReaderState, *, more: bool
 ) -> _RecordBatch:
     view = view if state.wanted.undone else without_undone(view)
-    taken = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
-    is_cut = taken.cut < len(view)
-    view = taken.view
+    kept = without_non_operations(source, view, state.tables, tx_open=state.tx_open)
+    is_cut = kept.cut < len(view)
+    view = kept.view
     require_sound(source, view)
     view = without_system_keys(source, view)
     role = view.role
@@ -301,7 +302,7 @@ def _read_batch(
         # to those of this batch first.
         start = int(view.offsets[0])
         source, view = source.part(start, view.end), view.move(-start)
-    tables = find_tables(source, view, taken.tables)
+    tables = find_tables(source, view, kept.tables)
     operations = group(source, view, tables, more=more or is_cut)
     joined, operations = join_fragments(source, operations)
     joined, large = read_large_objects(joined, operations)
@@ -311,9 +312,9 @@ def _read_batch(
         last = operations.records - 1
         tx_open = bool(view.indicator[last] < LAST)
         state = replace(state, tx_id=tx_id.at(last), csn=csn.at(last), tx_open=tx_open)
-    state = replace(state, tables=taken.tables)
+    state = replace(state, tables=kept.tables)
     first = operations.first
     none = pa.nulls(0 if state.wanted.ids else len(first), pa.string())
     transactions = (tx_id.take(first), csn.take(first)) if state.wanted.ids else (none, none)
-    records = taken.taken(operations.records)
+    records = kept.count_consumed(operations.records)
     return _RecordBatch(records, joined, large, operations, transactions, state, is_cut)

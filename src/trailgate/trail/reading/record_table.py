@@ -86,6 +86,20 @@ _PLAIN: Final = (
 )  # fmt: skip
 _LETTERS: Final = ("image", "format")
 
+# The texts for a record's problems. The first row with one of the record's bits counts.
+_STRINGS: Final = (
+    (SHORT, "the record is too short for its header"),
+    (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
+    (HEADER_LENGTH, "the record header's length does not fit its record"),
+    (PART_OVER, "a part of the record exceeds it"),
+    (MISTYPED, "the partition byte is that of a data record, but the type is not"),
+    (SYSTEM_KEY_SIZE, "the system key does not have 4 or 8 bytes of the data"),
+    (DATA_LENGTH, "the data are not as long as the header states"),
+)
+
+_TIME_PROBLEM: Final = pa.array([None, "the time is not in the years 1 to 9999"])
+_TYPE_NAMES: Final = pa.array([type_name(code) for code in range(256)])
+
 
 @dataclass(frozen=True, slots=True)
 class RecordTable:
@@ -141,18 +155,6 @@ def _whole(view: RecordView, part: Spans) -> Spans:
     """Return a part's span for each record, empty if the part exceeds the record."""
     over = (view.problems & PART_OVER != 0) & (part.ends == view.offsets + view.lengths - FRAME)
     return Spans(part.starts, np.where(over, part.starts, part.ends)) if over.any() else part
-
-
-# The texts for a record's problems. The first row with one of the record's bits counts.
-_STRINGS: Final = (
-    (SHORT, "the record is too short for its header"),
-    (NO_HEADER | NO_INDICATOR, "the record does not begin with its header (48, then 45)"),
-    (HEADER_LENGTH, "the record header's length does not fit its record"),
-    (PART_OVER, "a part of the record runs over it"),
-    (MISTYPED, "the partition byte is that of a data record, but the type is not"),
-    (SYSTEM_KEY_SIZE, "the system key does not have 4 or 8 bytes of the data"),
-    (DATA_LENGTH, "the data are not as long as the header states"),
-)
 
 
 def _problems(view: RecordView) -> pa.Array:
@@ -251,5 +253,3 @@ def _letter(code: int) -> str:
 
 
 _LETTER: Final = pa.array([_letter(code) for code in range(256)])
-_TIME_PROBLEM: Final = pa.array([None, "the time is in no year from 1 to 9999"])
-_TYPE_NAMES: Final = pa.array([type_name(code) for code in range(256)])

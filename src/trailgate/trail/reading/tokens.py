@@ -40,6 +40,14 @@ from trailgate.trail.records.kernels import SYSTEM_KEY, SYSTEM_KEY_AT, UNDO, UND
 from trailgate.trail.records.record import tokens_between
 from trailgate.trail.records.record_view import RecordView
 
+UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
+NOTE: Final = IO_COMMENT  # a type of records that are not operations
+
+NAMES: Final = pa.array([token_name(code) for code in range(256)])
+
+_MAP: Final = pa.map_(pa.string(), pa.string())
+Pairs = list[tuple[str, str]]
+
 
 @dataclass(frozen=True, slots=True)
 class NamedTokens:
@@ -64,7 +72,7 @@ class NamedTokens:
         slots[operation[self.record[rows]][::-1]] = rows[::-1]
         return self.values.take(pa.array(slots, mask=slots < 0))
 
-    def and_then(self, other: NamedTokens) -> NamedTokens:
+    def merge(self, other: NamedTokens) -> NamedTokens:
         """Merge these tokens with others by record. Within a record, these come first."""
         return _merge(self, other)
 
@@ -129,6 +137,7 @@ def _unread(record: Longs, raw: pa.Array) -> NamedTokens:
 
 def _merge(one: NamedTokens, other: NamedTokens) -> NamedTokens:
     record = np.concatenate([one.record, other.record])
+    # Stable: of one record, the tokens of ``one`` stay before those of ``other``.
     order = np.argsort(record, kind="stable")
     index = pa.array(order)
     names = pa.concat_arrays([one.names, other.names]).take(index)
@@ -150,12 +159,8 @@ def _one_by_one(source: TrailBytes, rows: Longs, starts: Longs, ends: Longs) -> 
     return NamedTokens(np.array(record, np.int64), *kinds)
 
 
-UNDO_TOKEN, SYSTEM_KEY_TOKEN = "UNDOFLAG", "SYSKEY"
-NOTE: Final = IO_COMMENT  # a type of records that are not operations
-
-
 def without_undone(view: RecordView) -> RecordView:
-    """Return the records with backouts turned into notes: no operations, but still part of their transactions."""
+    """Turn backouts into notes, which are not operations but still belong to their transactions."""
     rows = view.with_marks(UNDO)
     if not len(rows):
         return view
@@ -250,9 +255,6 @@ def _overrun(source: TrailBytes, span: tuple[int, int]) -> DecodeError:
     return source.error("a token runs over the token area", span)
 
 
-NAMES: Final = pa.array([token_name(code) for code in range(256)])
-
-
 def _text_bytes() -> Longs:
     """Return by id how many payload bytes of a token are its text, or -1 if the token is not text."""
     table = np.full(256, -1, np.int64)
@@ -284,6 +286,7 @@ class CarriedStrings:
         chosen = dense(rows)
         spans, nulls = self.spans.take(chosen), self.nulls[chosen]
         strings = _strings(self.source, spans.starts, spans.ends, nulls)
+        # The number of chosen rows among the leading records.
         leading = int(np.searchsorted(rows, self.leading)) if self.leading else 0
         if not leading or self.before is None:
             return strings
@@ -354,6 +357,7 @@ def _values(source: TrailBytes, codes: Longs, spans: Spans) -> pa.Array:
     values = _strings(source, spans.starts, ends, None if known.all() else ~known)
     if known.all():
         return values
+    # Format the others in hex. slots is the index of each among these: known 1 0 1 0 -> slots . 0 . 1
     raw = gather(source.buffer, spans.starts[~known], ends[~known])
     slots = np.where(known, 0, np.cumsum(~known) - 1)
     return pc.coalesce(values, to_hex(raw, LOWER).take(pa.array(slots, mask=known)))
@@ -401,16 +405,13 @@ def _with_user(maps: _Maps, user: NamedTokens, operation: Longs) -> _Maps:
     keys = pa.concat_arrays([maps.keys, names])
     items = pa.concat_arrays([maps.items, user.values.take(pa.array(rows))])
     # Keep each key of a map once: the first pair with the same operation and key.
+    # A key's code is below len(keys), so owner * (len(keys) + 1) + code is unique per owner and key.
     codes = keys.dictionary_encode().indices.to_numpy().astype(np.int64)
     _, first = np.unique(owner * (len(keys) + 1) + codes, return_index=True)
     first.sort()
     order = first[np.argsort(owner[first], kind="stable")]
     index = pa.array(order)
     return _Maps(owner[order], keys.take(index), items.take(index))
-
-
-_MAP: Final = pa.map_(pa.string(), pa.string())
-Pairs = list[tuple[str, str]]
 
 
 def token_columns(

@@ -17,7 +17,7 @@ from trailgate.trail.records.framing import length_at
 from trailgate.trail.records.record import LONGEST, Read, find_good
 
 UNFINISHED: Final = "the file ends inside a record"
-MISNUMBERED: Final = "the header states file number {}, and the name {}: another file of the trail was copied or renamed to this name"
+MISNUMBERED: Final = "the header states file number {}, but the name {}: another file of the trail was copied or renamed to this name"
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ INDICATOR_AT, IO_TYPE_AT = (
 )  # in a record
 FOLLOWERS: Final = 3  # records that must follow before an offset counts as the start of a record
 
+SPARE = 8  # bytes after appended data, so that a word read at the last byte stays within the data
+
 
 @dataclass(frozen=True, slots=True)
 class RecordPlaces:
@@ -71,6 +73,7 @@ def find_sound(data: Octets, order: ByteOrder) -> tuple[RecordPlaces, DecodeErro
 
 
 def _find(data: Octets, start: int, order: ByteOrder) -> RecordPlaces:
+    # No record is shorter than MIN_RECORD, so there cannot be more.
     room = max(0, len(data) - start) // MIN_RECORD
     offsets, lengths = np.empty(room, np.int64), np.empty(room, np.int64)
     big = order is ByteOrder.BIG
@@ -170,9 +173,6 @@ def _bad_frame(data: Octets, offset: int, problem: str) -> DecodeError:
     return DecodeError(problem, where=Where(offset=offset, raw=raw), hint=hint)
 
 
-SPARE = 8  # bytes after appended data, so that a word read at the last byte stays within the data
-
-
 def dense(rows: Longs) -> Longs | slice:
     """Return rows 0, 1, ... n-1 as a slice, and all other ascending rows unchanged. A slice copies nothing."""
     return slice(len(rows)) if len(rows) and rows[-1] == len(rows) - 1 else rows
@@ -208,14 +208,15 @@ class Origins:
     starts: Longs
     origins: Longs
 
-    def of(self, place: int) -> int:
+    def original_offset(self, offset: int) -> int:
         """Return the offset in the original data for an offset in the extended data."""
-        run = int(np.searchsorted(self.starts, place, "right")) - 1
-        if run < 0:
-            return place
-        return int(self.origins[run]) + place - int(self.starts[run])
+        # The last run that begins at or before the offset.
+        run = int(np.searchsorted(self.starts, offset, "right")) - 1
+        if run < 0:  # before all runs: part of the original data
+            return offset
+        return int(self.origins[run]) + offset - int(self.starts[run])
 
-    def and_then(self, other: Origins) -> Origins:
+    def append(self, other: Origins) -> Origins:
         """Return these runs followed by the runs of ``other``."""
         return Origins(
             np.concatenate([self.starts, other.starts]),
@@ -253,7 +254,7 @@ class TrailBytes:
         """Return a DecodeError about the bytes [start, end) of the data, with their offset in the file."""
         start, end = span
         raw = self.data[start : max(start, end)].tobytes()
-        where = Where(offset=self.base + self.origins.of(start), table=table, raw=raw)
+        where = Where(offset=self.base + self.origins.original_offset(start), table=table, raw=raw)
         return DecodeError(problem, where=where, hint=hint)
 
     def append(self, raw: bytes, sizes: Longs, origins: Longs) -> tuple[TrailBytes, Longs]:
@@ -265,7 +266,7 @@ class TrailBytes:
         ends = len(self.data) + np.cumsum(sizes)
         starts = ends - sizes
         data = np.concatenate([self.data, np.frombuffer(raw + bytes(SPARE), np.uint8)])
-        known = self.origins.and_then(Origins(starts, origins))
+        known = self.origins.append(Origins(starts, origins))
         return replace(self, buffer=pa.py_buffer(data), data=data, origins=known), starts
 
     def part(self, start: int, end: int) -> TrailBytes:
@@ -280,13 +281,13 @@ class TrailBytes:
     def extend(self, spans: Spans) -> tuple[TrailBytes, Longs]:
         """Append copies of some spans. Returns the extended bytes and the offset of each copy."""
         ends = len(self.data) + np.cumsum(spans.sizes)
-        places = ends - spans.sizes
+        copies = ends - spans.sizes
         data = np.zeros(int(ends[-1]) + SPARE, np.uint8)
         data[: len(self.data)] = self.data
-        for place, start, end in zip(places, spans.starts, spans.ends, strict=True):
-            data[place : place + end - start] = self.data[start:end]
-        origins = self.origins.and_then(Origins(places, spans.starts))
-        return replace(self, buffer=pa.py_buffer(data), data=data, origins=origins), places
+        for copy, start, end in zip(copies, spans.starts, spans.ends, strict=True):
+            data[copy : copy + end - start] = self.data[start:end]
+        origins = self.origins.append(Origins(copies, spans.starts))
+        return replace(self, buffer=pa.py_buffer(data), data=data, origins=origins), copies
 
 
 def trail_bytes(data: pa.Buffer | bytes | Octets, base: int, order: ByteOrder) -> TrailBytes:

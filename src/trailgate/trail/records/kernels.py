@@ -238,7 +238,7 @@ def _marks(data: Octets, at: int, kind: int, data_length: int) -> int:
 
 @inner
 def _read_fields(data: Octets, at: int, big: bool, r: int, small: Octets, longs: Longs) -> None:
-    """Write the header fields of record ``r``, which is at least as long as the shortest complete record."""
+    """Write the header fields of record ``r``, which is long enough to have all of them."""
     count = len(small) // SMALL_COLUMNS
     small[IO_TYPE * count + r] = data[at + 14]
     small[IMAGE_CODE * count + r] = data[at + 11]
@@ -461,6 +461,8 @@ def find_token(
 
     ``faults`` marks the areas that tokens do not fill exactly. Returns their number.
     """
+    # Example: looking for 36 in the area 4C 00 00 01 31 | 36 00 00 02 32 33 finds [9, 11). A length beyond the
+    # area ends the walk, and so does a frame that does not fit: ``stop`` is then set beyond the limit.
     faulty = 0
     for r in range(len(area_starts)):
         offset, limit = area_starts[r], area_ends[r]

@@ -27,6 +27,46 @@ from trailgate.trail.records.record import TrailRecord
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
+FIRST_INDEX: Final = 1  # table indexes count from one (trail format §12)
+METADATA_LEVEL: Final = 5  # 12.2, the first level with these records (trail format §4.6)
+
+# Assumed (trail format §12): 34 bytes, then for each column its name with a u16 length, 23 u16 attributes in the
+# order in which Logdump prints them, and remarks with a u16 length. This agrees with two printed sizes. In the first
+# 34 bytes, the order of the three values that Logdump prints first is assumed too; they are written but never read.
+TDR_HEAD: Final = 34
+TDR_VERSION: Final = 11
+_ATTRIBUTES: Final = (
+    ("data_type", "u2"),
+    ("external_length", "u2"),
+    ("fetch_offset", "u2"),
+    ("scale", "i2"),
+    ("level", "u2"),
+    ("nullable", "u2"),
+    ("bump_if_odd", "u2"),
+    ("internal_length", "u2"),
+    ("binary_length", "u2"),
+    ("table_length", "u2"),
+    ("most_significant", "u2"),
+    ("least_significant", "u2"),
+    ("high_precision", "u2"),
+    ("low_precision", "u2"),
+    ("elementary", "u2"),
+    ("occurs", "u2"),
+    ("key", "u2"),
+    ("sub_type", "u2"),
+    ("native_type", "i2"),
+    ("character_set", "i2"),
+    ("character_length", "u2"),
+    ("lob_type", "u2"),
+    ("partial_type", "u2"),
+)
+_FLAGS: Final = ("nullable", "key")
+MAX_SCALE: Final = 38  # a greater value is not a scale: the bytes fit the layout by accident
+
+# Assumed: a version, then strings with a u16 length, with the values that Logdump prints for a DDR, in its order. The
+# printed record's 81 bytes are not public. We write these data for other tools and never read them (trail format §12).
+DDR_VERSION: Final = 1
+
 
 class GrowingMap(Mapping[Key, Value]):
     """An immutable mapping. ``with_item`` returns a longer one in constant time.
@@ -67,10 +107,6 @@ class GrowingMap(Mapping[Key, Value]):
 
     def __reduce__(self) -> tuple[object, ...]:
         return GrowingMap, (dict(self),)
-
-
-FIRST_INDEX: Final = 1  # table indexes count from one (trail format §12)
-METADATA_LEVEL: Final = 5  # 12.2, the first level with these records (trail format §4.6)
 
 
 class MetadataKind(IntEnum):
@@ -146,39 +182,6 @@ class TrailTables:
 
 NO_TABLES: Final = TrailTables()
 
-# Assumed (trail format §12): 34 bytes, then for each column its name with a u16 length, 23 u16 attributes in the
-# order in which Logdump prints them, and remarks with a u16 length. This agrees with two printed sizes. In the first
-# 34 bytes, the order of the three values that Logdump prints first is assumed too; they are written but never read.
-TDR_HEAD: Final = 34
-TDR_VERSION: Final = 11
-_ATTRIBUTES: Final = (
-    ("data_type", "u2"),
-    ("external_length", "u2"),
-    ("fetch_offset", "u2"),
-    ("scale", "i2"),
-    ("level", "u2"),
-    ("nullable", "u2"),
-    ("bump_if_odd", "u2"),
-    ("internal_length", "u2"),
-    ("binary_length", "u2"),
-    ("table_length", "u2"),
-    ("most_significant", "u2"),
-    ("least_significant", "u2"),
-    ("high_precision", "u2"),
-    ("low_precision", "u2"),
-    ("elementary", "u2"),
-    ("occurs", "u2"),
-    ("key", "u2"),
-    ("sub_type", "u2"),
-    ("native_type", "i2"),
-    ("character_set", "i2"),
-    ("character_length", "u2"),
-    ("lob_type", "u2"),
-    ("partial_type", "u2"),
-)
-_FLAGS: Final = ("nullable", "key")
-MAX_SCALE: Final = 38  # a greater value is not a scale: the bytes fit the layout by accident
-
 
 def _layout(order: ByteOrder) -> np.dtype[np.void]:
     return np.dtype([(name, order.value + kind) for name, kind in _ATTRIBUTES])
@@ -229,6 +232,7 @@ def _column(raw: bytes, values: np.void) -> Column | None:
     except UnicodeDecodeError:
         return None
     values_by_name = {key: int(values[key]) for key, _ in _ATTRIBUTES}
+    # The layout is only assumed, so accept a column only if all checkable values make sense.
     flags = all(values_by_name[key] in (0, 1) for key in _FLAGS)
     flags = flags and abs(values_by_name["scale"]) <= MAX_SCALE
     if not name.isprintable() or not name or values_by_name["data_type"] not in TYPES or not flags:
@@ -261,15 +265,10 @@ def _attributes(column: Column, order: ByteOrder) -> bytes:
         value, limits = int(getattr(column, name)), np.iinfo(kind)
         if not limits.min <= value <= limits.max:
             problem = f"{name.replace('_', ' ')} {value} does not fit in a table definition record"
-            hint = "Write a trail of format release 12.1 or below, which has none"
+            hint = "Write a trail of format release 12.1 or earlier, which has no such records"
             raise EncodeError(problem, hint=hint)
         values[name] = value
     return values.tobytes()
-
-
-# Assumed: a version, then strings with a u16 length, with the values that Logdump prints for a DDR, in its order. The
-# printed record's 81 bytes are not public. We write these data for other tools and never read them (trail format §12).
-DDR_VERSION: Final = 1
 
 
 def database_data(database: Database, order: ByteOrder) -> bytes:

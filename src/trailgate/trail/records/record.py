@@ -51,6 +51,28 @@ from trailgate.trail.records.framing import find_order, length_at
 
 NO_NODE: Final = 0xFF  # OrigNode of data records
 
+_FIELDS: Final = (
+    "partition",
+    "undo",
+    "image",
+    "io_type",
+    "node",
+    "audit_pos",
+    "audit_rba",
+    "trans_ind",
+    "format",
+    "syskey_length",
+    "incomplete",
+    "continued",
+    "record_count",
+)
+
+# Reads up to ``length`` bytes at ``offset`` of a file; fewer at its end.
+Read = Callable[[int, int], Octets]
+
+LONGEST: Final = 64 << 10  # no object of a trail is longer: lengths are u16
+SEARCHED: Final = 1 << 20  # bytes searched at once
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -114,39 +136,22 @@ class TrailRecord:
         return None
 
 
-_FIELDS: Final = (
-    "partition",
-    "undo",
-    "image",
-    "io_type",
-    "node",
-    "audit_pos",
-    "audit_rba",
-    "trans_ind",
-    "format",
-    "syskey_length",
-    "incomplete",
-    "continued",
-    "record_count",
-)
-
-
 def decode_record(
-    data: Any, place: int = 0, *, order: ByteOrder = ByteOrder.BIG, base: int = 0
+    data: Any, offset: int = 0, *, order: ByteOrder = ByteOrder.BIG, base: int = 0
 ) -> TrailRecord:
-    """Decode the record at offset ``place`` of ``data``, which begins at offset ``base`` of the file.
+    """Decode the record at ``offset`` of ``data``, which begins at offset ``base`` of the file.
 
     Raises TruncatedError if the data end inside the record. Raises DecodeError, with the offset in
     the file, if a part of it is wrong.
     """
     raw = octets(data)
-    length = length_at(raw, place, order)
+    length = length_at(raw, offset, order)
     if length is None:
-        where = Where(offset=base + place, raw=raw[place : place + 64].tobytes())
+        where = Where(offset=base + offset, raw=raw[offset : offset + 64].tobytes())
         raise TruncatedError("the input ends inside a record", where=where)
-    parts = tokens_between(raw, (place + FRAME, place + length - FRAME), order, base)
+    parts = tokens_between(raw, (offset + FRAME, offset + length - FRAME), order, base)
     if not parts or parts[0][0].code != HEADER:
-        raise _bad("a record must begin with its header (48)", raw, (place, place + length), base)
+        raise _bad("a record must begin with its header (48)", raw, (offset, offset + length), base)
     head, at = parts[0]
     record = _header(head.payload, order, (raw, at, base))
     others: list[Token] = []
@@ -165,9 +170,9 @@ def decode_record(
         record,
         **values,
         others=tuple(others),
-        info=int(raw[place + 1]),
+        info=int(raw[offset + 1]),
         order=order,
-        offset=base + place,
+        offset=base + offset,
         length=length,
     )
 
@@ -275,28 +280,21 @@ def _bad(problem: str, raw: Octets, span: tuple[int, int], base: int) -> DecodeE
     return DecodeError(problem, where=Where(offset=base + start, raw=raw[start:end].tobytes()))
 
 
-# Reads up to ``length`` bytes at ``offset`` of a file; fewer at its end.
-Read = Callable[[int, int], Octets]
-
-LONGEST: Final = 64 << 10  # no object of a trail is longer: lengths are u16
-SEARCHED: Final = 1 << 20  # bytes searched at once
-
-
-def find_good(read: Read, place: int, size: int, order: ByteOrder) -> int:
-    """Return the offset of the next good record at or after ``place``, or ``size`` if there is none.
+def find_good(read: Read, offset: int, size: int, order: ByteOrder) -> int:
+    """Return the offset of the next good record at or after ``offset``, or ``size`` if there is none.
 
     Searches the file in portions, which ``read(offset, length)`` returns.
     """
-    while place < size:
+    while offset < size:
         # Two records more, so that one that begins at the end of the portion and its successor
         # are complete.
-        data = read(place, SEARCHED + 2 * LONGEST)
+        data = read(offset, SEARCHED + 2 * LONGEST)
         if not len(data):
             break
-        found = next_good(data, order, SEARCHED)
-        if found >= 0:
-            return place + found
-        place += SEARCHED
+        match = next_good(data, order, SEARCHED)
+        if match >= 0:
+            return offset + match
+        offset += SEARCHED
     return size
 
 

@@ -64,7 +64,7 @@ class Piece(NamedTuple):
 
 
 def has_columns(io_type: int, partition: int) -> bool:
-    """Return whether, by type and partition byte, the data of a record are columns."""
+    """Return whether a record's type and partition byte mean that its data are columns."""
     row = RECORD_TYPES.get(io_type)
     return row is not None and row.role is Role.CHANGE and bool(partition & FIELD_COMP)
 

@@ -16,6 +16,9 @@ from typing import Final, NamedTuple
 
 UNREADABLE: Final = SHORT | NO_HEADER | HEADER_LENGTH | NO_INDICATOR  # no other field is checked
 
+_OTHER_DATA: Final = "the data token does not agree with the header"
+_MORE: Final = "a record holds more than header, data and tokens"
+
 
 class Problem(NamedTuple):
     """One problem: its bit, the error message of strict readers, and a hint."""
@@ -25,8 +28,6 @@ class Problem(NamedTuple):
     hint: str = ""
 
 
-_OTHER_DATA: Final = "the data token does not agree with the header"
-_MORE: Final = "a record holds more than header, data and tokens"
 ROWS: Final = (
     Problem(SHORT, "a record is too short for its header"),
     Problem(NO_HEADER, "a record must begin with its header (48)"),
@@ -44,7 +45,7 @@ ROWS: Final = (
         "Its type is damaged: it was a data record; trailgate logdump shows its bytes",
     ),
     Problem(IMAGE, "the image must be A or B"),
-    Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict"),
+    Problem(IMAGE_OF_TYPE, "the record's type and its image (A or B) contradict each other"),
     # No public dump shows the layout of data without this bit.
     Problem(LAYOUT, "the data are not index, length and value (partition byte)"),
     Problem(SYSTEM_KEY_SIZE, "a system key must have 4 or 8 bytes of the data"),

@@ -34,6 +34,9 @@ from trailgate.trail.records import kernels
 from trailgate.trail.records.framing import RecordPlaces, Spans, TrailBytes
 from trailgate.trail.records.record_problems import MISTYPED, REFUSED, UNREADABLE, first_problem
 
+_CHANGE: Final = int(Role.CHANGE)
+FEW_NAMES: Final = 10  # bits: the hash table of names has 1024 slots at first
+
 
 def _types() -> Octets:
     table = np.zeros(256, np.uint8)
@@ -49,15 +52,13 @@ def _types() -> Octets:
 
 
 _TYPES: Final = _types()
-_CHANGE: Final = int(Role.CHANGE)
-FEW_NAMES: Final = 10  # bits: the hash table of names has 1024 slots at first
 
 
 @dataclass(frozen=True)
 class RecordView:
     """Records in columns, one slot per record. All positions are offsets in the data.
 
-    An ``UNREADABLE`` record (see ``problems``) has no known parts and no name, and one that is too
+    An ``UNREADABLE`` record (see ``problems``) has no known parts and no name. A record that is too
     short has no fields either. A missing part has an empty span. ``indicator`` is TransInd, which
     one release stores elsewhere (trail format §5). ``end`` is the offset at which the last record
     ends.
@@ -192,13 +193,14 @@ def _restore(raw: Octets, layout: np.dtype[np.void]) -> Structs:
     return heads
 
 
-def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
+def view_records(source: TrailBytes, spans: RecordPlaces) -> RecordView:
     """Parse the records at these offsets, without raising for damaged ones."""
-    count = len(places.offsets)
+    count = len(spans.offsets)
+    # The kernel writes all columns into two arrays. Each row of the reshaped arrays is one column.
     small = np.empty(kernels.SMALL_COLUMNS * count, np.uint8)
     longs = np.empty(kernels.LONG_COLUMNS * count, np.int64)
     faulty = kernels.read_records(
-        source.data, places.offsets, places.lengths, source.big, _TYPES, small, longs
+        source.data, spans.offsets, spans.lengths, source.big, _TYPES, small, longs
     )
     if faulty == kernels.OUTSIDE:
         raise DecodeError(f"a record lies outside the {len(source.data)} bytes read")
@@ -207,12 +209,12 @@ def view_records(source: TrailBytes, places: RecordPlaces) -> RecordView:
     column = longs.reshape(kernels.LONG_COLUMNS, count)
     column[kernels.IO_TIME] -= JULIAN_EPOCH
     role = ROLE_OF[io_type]
-    if faulty:
+    if faulty:  # the type of these records is unknown or damaged
         role[column[kernels.PROBLEMS] & (UNREADABLE | MISTYPED) != 0] = Role.REFUSED
     return RecordView(
-        offsets=places.offsets,
-        lengths=places.lengths,
-        end=places.end,
+        offsets=spans.offsets,
+        lengths=spans.lengths,
+        end=spans.end,
         io_type=io_type,
         role=role,
         image=image,
@@ -234,7 +236,7 @@ def require_sound(source: TrailBytes, view: RecordView) -> None:
     """Raise DecodeError for the first record with a problem, if there is one."""
     if not view.has_problems:
         return
-    row = int(np.argmax(view.problems != 0))
+    row = int(np.argmax(view.problems != 0))  # the first one
     problem = first_problem(int(view.problems[row]))
     code = int(view.io_type[row])
     text = problem.text

@@ -124,6 +124,7 @@ class VaryingCells:
             self.target.index,
             self.counted,
             self.target.order is ByteOrder.BIG,
+            # A wide copy overwrites up to SPARE bytes after the value.
             following >= SPARE,
         )
 
@@ -188,6 +189,7 @@ class FilledCells:
             self.filling,
             self.null_filling,
             self.colon,
+            # A wide copy writes a multiple of 32 bytes: with a width of 40, up to 24 bytes after the cell.
             following >= -len(self.filling) % SPARE,
         )
 

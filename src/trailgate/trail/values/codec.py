@@ -35,6 +35,13 @@ CELL_HEAD: Final = 4  # column index and length, before each value
 MAX_CELL: Final = 0xFFFF  # a value's length is u16
 VARIABLE_HEAD: Final = 4  # null indicator and u16 length, before a value of varying length
 
+UTF_8: Final = "utf-8"
+UTF_16: Final = "utf-16-be"
+# Assumed: the number of UTF-16BE. A header has it as DbNCharset (trail format §4.3) if Logdump prints UTF-16BE for the
+# database's national character set.
+UTF_16_NUMBER: Final = 1
+NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture properties §9.3)
+
 
 @dataclass(frozen=True, slots=True)
 class Cells:
@@ -93,7 +100,7 @@ class RecordValues:
     rows: Longs  # one per record
     missing: Mask | None = None  # one per value
 
-    def held(self) -> RecordValues:
+    def for_records(self) -> RecordValues:
         """Return only the values that records take, in the order of the records."""
         if len(self.rows) == len(self.values):
             return self
@@ -101,7 +108,7 @@ class RecordValues:
         rows = np.arange(len(self.rows))
         return RecordValues(self.values.take(pa.array(self.rows)), rows, missing)
 
-    def first(self, bad: Mask) -> int | None:
+    def first_bad_row(self, bad: Mask) -> int | None:
         """Return the row of the first record whose value is marked in ``bad``, or None."""
         bad_records = bad[self.rows]
         return int(self.rows[int(np.argmax(bad_records))]) if bad_records.any() else None
@@ -134,14 +141,6 @@ class ValueCodec(NamedTuple):
     decode: Callable[[Cells], pa.Array]
     encode: Callable[[TargetColumn, RecordValues], CellWriter]
     check: Callable[[Cells], object]
-
-
-UTF_8: Final = "utf-8"
-UTF_16: Final = "utf-16-be"
-# Assumed: the number of UTF-16BE. A header has it as DbNCharset (trail format §4.3) if Logdump prints UTF-16BE for the
-# database's national character set.
-UTF_16_NUMBER: Final = 1
-NATIONAL_TYPES: Final = frozenset({2, 66})  # NCHAR, NVARCHAR (capture properties §9.3)
 
 
 class Charset(NamedTuple):

@@ -27,6 +27,8 @@ def decode_leniently(
     count = len(cells.starts)
     problems: list[str | None] = [None] * count
     parts: list[pa.Array | None] = []  # None for a bad value
+    # Example: 8 values of which number 5 is bad. Sizes 8 and 4 at 0: failure, then success; sizes 4, 2 and 1
+    # at 4: failure, failure, success; size 2, then 1 at 5: the bad value; 1 and 1 at 6 and 7.
     at, size = 0, count
     while at < count:
         size = min(size, count - at)

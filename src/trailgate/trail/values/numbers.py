@@ -26,14 +26,14 @@ Integers = npt.NDArray[np.int64] | npt.NDArray[np.uint64]
 NULL_INTEGER_IS_ZEROS: Final = True
 
 
-def _kind(column: Column) -> str:
+def _numpy_type(column: Column) -> str:
     return ("u" if column.family is Family.UNSIGNED else "i") + str(column.type_row.width)
 
 
 def decode_integer(cells: Cells) -> pa.Array:
     """Decode integers as the column's Arrow type: int64, uint64, or a decimal of its scale."""
-    kind = _kind(cells.column)
-    width = int(kind[1:])
+    numpy_type = _numpy_type(cells.column)
+    width = int(numpy_type[1:])
     count = len(cells.starts)
     nulls, words = np.empty(count, bool), np.empty(count, np.int64)
     null_count, bad = read_kernels.read_integers(
@@ -41,42 +41,43 @@ def decode_integer(cells: Cells) -> pa.Array:
         cells.starts,
         cells.lengths,
         width,
-        kind[0] == "i",
+        numpy_type[0] == "i",
         nulls,
         words,
     )
     if bad >= 0:
         raise width_error(cells, width, bad)
     missing = nulls if null_count else None
-    return from_words(words.view(kind[0] + "8"), cells.column.arrow_type, missing)
+    return from_words(words.view(numpy_type[0] + "8"), cells.column.arrow_type, missing)
 
 
 def check_integer(cells: Cells) -> None:
     """Raise DecodeError for an integer that does not have the column's width."""
-    null_cells(cells, int(_kind(cells.column)[1:]))
+    null_cells(cells, int(_numpy_type(cells.column)[1:]))
 
 
-def from_words(words: Integers, kind: pa.DataType, nulls: Mask | None) -> pa.Array:
+def from_words(words: Integers, arrow_type: pa.DataType, nulls: Mask | None) -> pa.Array:
     """Return 64-bit words as Arrow integers, or as unscaled values of decimal128."""
     bitmap = None
     if nulls is not None:
         bitmap = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
-    if not pa.types.is_decimal(kind):
-        return pa.Array.from_buffers(kind, len(words), [bitmap, pa.py_buffer(words)])
+    if not pa.types.is_decimal(arrow_type):
+        return pa.Array.from_buffers(arrow_type, len(words), [bitmap, pa.py_buffer(words)])
+    # A decimal128 is two little-endian words, the low one first.
     pairs = np.zeros((len(words), 2), np.int64)
     pairs[:, 0] = words.view(np.int64)
     if words.dtype == np.int64:
         pairs[:, 1] = words >> 63  # extend the sign into the high word: 0 or -1
-    return pa.Array.from_buffers(kind, len(words), [bitmap, pa.py_buffer(pairs)])
+    return pa.Array.from_buffers(arrow_type, len(words), [bitmap, pa.py_buffer(pairs)])
 
 
 def encode_integer(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode integers as big-endian words. Raises EncodeError if one is out of range."""
-    kind = _kind(target.column)
-    width = int(kind[1:])
+    numpy_type = _numpy_type(target.column)
+    width = int(numpy_type[1:])
     words = _to_words(target, column_values)
     if width < 8:
-        limits = np.iinfo(kind)
+        limits = np.iinfo(numpy_type)
         _check_range(target, column_values, (words < limits.min) | (words > limits.max))
     return WordCells(target, column_values, words.view(np.uint64), width)
 
@@ -117,9 +118,11 @@ def _fill(values: pa.Array) -> pa.Array:
 def _to_words(target: TargetColumn, column_values: RecordValues) -> Integers:
     """Return integers and unscaled decimals as 64-bit words, NULL as 0. Raises EncodeError if one is wider."""
     signed = target.column.family is Family.INTEGER
-    kind, values = np.int64 if signed else np.uint64, column_values.values
+    numpy_type, values = np.int64 if signed else np.uint64, column_values.values
     if not pa.types.is_decimal(values.type):
-        words: Integers = _fill(values).to_numpy(zero_copy_only=False).astype(kind, copy=False)
+        words: Integers = (
+            _fill(values).to_numpy(zero_copy_only=False).astype(numpy_type, copy=False)
+        )
         return words
     data = np.frombuffer(values.buffers()[1], np.int64)
     pairs = data[2 * values.offset : 2 * (values.offset + len(values))].reshape(-1, 2)
@@ -135,7 +138,7 @@ def _to_words(target: TargetColumn, column_values: RecordValues) -> Integers:
 
 
 def _check_range(target: TargetColumn, column_values: RecordValues, bad: Mask) -> None:
-    row = column_values.first(bad)
+    row = column_values.first_bad_row(bad)
     if row is not None:
         value, name = column_values.values[row].as_py(), target.column.type_row.name
         raise target.error(f"{value} is out of the range of {name}", str(value))

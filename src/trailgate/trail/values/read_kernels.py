@@ -77,6 +77,7 @@ def place_alike(
 
     Returns False if an area differs or is damaged; ``count_cells`` then finds out which.
     """
+    # Example: columns 0 and 2 in each of three areas: values 0 to 2 are those of column 0, 3 to 5 of column 2.
     count = len(starts)
     for r in range(count):
         offset, end = starts[r], ends[r]
@@ -130,18 +131,18 @@ def place_cells(
 
 
 @inner
-def _holds_cells(data: Octets, place: int, end: int, big: bool, columns: int) -> bool:
-    """Return whether at most ``columns`` cells with indexes below ``columns`` fill [place, end) exactly."""
+def _holds_cells(data: Octets, offset: int, end: int, big: bool, columns: int) -> bool:
+    """Return whether at most ``columns`` cells with indexes below ``columns`` fill [offset, end) exactly."""
     cells = 0
-    while place < end:
-        if place + CELL_HEAD + INDICATOR_BYTES > end or cells == columns:
+    while offset < end:
+        if offset + CELL_HEAD + INDICATOR_BYTES > end or cells == columns:
             return False
-        length = _half(data, place + 2, big)
-        if _half(data, place, big) >= columns or length < INDICATOR_BYTES:
+        length = _half(data, offset + 2, big)
+        if _half(data, offset, big) >= columns or length < INDICATOR_BYTES:
             return False
-        place += CELL_HEAD + length
+        offset += CELL_HEAD + length
         cells += 1
-    return place <= end
+    return offset <= end
 
 
 @kernel(writes=("good",))
@@ -164,7 +165,7 @@ def count_columns(data: Octets, starts: Longs, ends: Longs, big: bool, most: int
 
     An area counts only up to its first damage, or up to its first index of ``most`` or higher.
     """
-    found = 0
+    columns = 0
     for r in range(len(starts)):
         offset, end = starts[r], min(ends[r], len(data))
         cells = 0
@@ -172,10 +173,10 @@ def count_columns(data: Octets, starts: Longs, ends: Longs, big: bool, most: int
             column = _half(data, offset, big)
             if column >= most:
                 break
-            found = max(found, column + 1)
+            columns = max(columns, column + 1)
             offset += CELL_HEAD + _half(data, offset + 2, big)
             cells += 1
-    return found
+    return columns
 
 
 @kernel(writes=("widths", "borders"))

@@ -34,6 +34,8 @@ from trailgate.trail.values.codec import (
     encoded_strings,
 )
 
+UNKNOWN_NATIONAL = "the definitions do not state the character set of this national text: sub data type 1 is UTF-16BE"
+
 
 def decode_variable(cells: Cells) -> pa.Array:
     """Decode strings of varying length: indicator, u16 length, bytes. NULL is FF FF 00 00 or a bare FF FF."""
@@ -133,6 +135,7 @@ def _strings(
     try:
         return gather_cells(cells, starts, nulls, offsets, text=True)
     except DecodeError as error:
+        # gather reports the offset of the value; find its row for the error.
         bad = starts == error.where.offset
         raise cells.error(error.problem, int(np.argmax(bad))) from None
 
@@ -142,9 +145,6 @@ def _charset(cells: Cells) -> str:
     if charset is None:
         raise cells.error(UNKNOWN_NATIONAL, 0)
     return charset
-
-
-UNKNOWN_NATIONAL = "the definitions do not state the character set of this national text: sub data type 1 is UTF-16BE"
 
 
 def encode_variable(target: TargetColumn, column_values: RecordValues) -> CellWriter:
@@ -160,13 +160,13 @@ def encode_fixed(target: TargetColumn, column_values: RecordValues) -> CellWrite
 
 def encode_national(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode strings of varying length in the character set that their column's definition states."""
-    return encode_variable(target, _in_charset(target, column_values.held(), None))
+    return encode_variable(target, _in_charset(target, column_values.for_records(), None))
 
 
 def encode_fixed_national(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode blank-padded strings in the character set that their column's definition states."""
     return encode_fixed_bytes_of(
-        target, _in_charset(target, column_values.held(), fixed_width(target.column))
+        target, _in_charset(target, column_values.for_records(), fixed_width(target.column))
     )
 
 
@@ -190,7 +190,7 @@ def encode_fixed_bytes_of(target: TargetColumn, column_values: RecordValues) -> 
     """Encode bytes of exactly the column's width. Raises EncodeError for others."""
     width = fixed_width(target.column)
     bad = pc.not_equal(pc.binary_length(column_values.values), width).fill_null(False)
-    row = column_values.first(bad.to_numpy(zero_copy_only=False))
+    row = column_values.first_bad_row(bad.to_numpy(zero_copy_only=False))
     if row is not None:
         value = column_values.values[row].as_py()
         raise target.error(f"{width} bytes were expected, not {len(value)}", value)
@@ -228,12 +228,12 @@ def decode_large_bytes(cells: Cells) -> pa.Array:
 
 def encode_variable_bytes(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode hex digits as bytes of varying length."""
-    return encode_variable(target, _bytes_of(target, column_values.held()))
+    return encode_variable(target, _bytes_of(target, column_values.for_records()))
 
 
 def encode_fixed_bytes(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode hex digits as bytes of the column's width."""
-    return encode_fixed_bytes_of(target, _bytes_of(target, column_values.held()))
+    return encode_fixed_bytes_of(target, _bytes_of(target, column_values.for_records()))
 
 
 def _bytes_of(target: TargetColumn, column_values: RecordValues) -> RecordValues:

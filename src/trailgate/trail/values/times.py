@@ -35,6 +35,9 @@ from trailgate.trail.values.write_kernels import BETWEEN
 
 NULL_TEXT: Final = "1900-01-01:00:00:00.000000000"  # cut to the column's length
 
+ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
+ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
+
 
 def decode_datetime(cells: Cells) -> pa.Array:
     """Decode date times as ISO strings of the column's length. NULL is FF FF and any text, or a bare FF FF."""
@@ -64,10 +67,6 @@ def encode_datetime(target: TargetColumn, column_values: RecordValues) -> CellWr
     cells = FilledCells(target, column_values, filling=filling, null_filling=filling, colon=BETWEEN)
     cells.check_times()
     return cells
-
-
-ZONED: Final = r"^\d{4}-\d{2}-\d{2}:\d{2}:\d{2}:\d{2}[\x20-\x7e]*$"
-ZONE_AT: Final = 21  # bytes of the null indicator and a date time to the second
 
 
 def decode_zoned(cells: Cells) -> pa.Array:
@@ -104,11 +103,11 @@ def _ascii(cells: Cells, nulls: Mask) -> pa.Array:
 
 def encode_zoned(target: TargetColumn, column_values: RecordValues) -> CellWriter:
     """Encode date times that are followed by a zone, without padding. NULL is a bare FF FF."""
-    column_values = column_values.held()
+    column_values = column_values.for_records()
     values = column_values.values
     form = pc.match_substring_regex(values, ZONED.replace(":", " ", 1)).fill_null(True)
     long = pc.greater(pc.binary_length(values), target.column.external_length).fill_null(False)
-    row = column_values.first(pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False))
+    row = column_values.first_bad_row(pc.or_(pc.invert(form), long).to_numpy(zero_copy_only=False))
     if row is not None:
         raise target.error("not a date time with a zone, or too long", values[row].as_py())
     strings = pc.replace_substring(values, " ", ":", max_replacements=1)

@@ -163,6 +163,7 @@ def write_words(
         if width == 8:
             store8(body, at, ordered_word(word, True))
         else:
+            # The most significant byte first: with width 2, 0x1234 is written as 12 34.
             for byte in range(width):
                 body[at + byte] = (word >> np.uint64(8 * (width - 1 - byte))) & np.uint64(0xFF)
         places[record] = at + width
@@ -227,13 +228,13 @@ def four_bytes(head: Octets) -> np.uint64:
 
 @inner
 def ordered_half(number: int, big: bool) -> int:
-    """Return a u16 such that storing it in a little-endian word writes it in the trail's byte order."""
+    """Return the u16 that a little-endian store writes in the trail's byte order: if ``big``, 0x0102 becomes 0x0201."""
     return (number & 0xFF) << 8 | number >> 8 if big else number
 
 
 @inner
 def ordered_word(word: np.uint64, big: bool) -> np.uint64:
-    """Return a u64 such that storing it in a little-endian word writes it in the trail's byte order."""
+    """Return the u64 that a little-endian store writes in the trail's byte order: reversed if ``big``."""
     if not big:
         return word
     low = np.uint64(0x00FF00FF00FF00FF)

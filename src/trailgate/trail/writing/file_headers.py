@@ -32,6 +32,8 @@ from trailgate.trail.writing.trail_format import RELEASES, TrailFormat
 
 DATABASE_INDEX: Final = 1  # a file has one database definition
 
+TRAIL_GROUP: Final = 0x30
+
 
 def header_of(header: FileHeader, trail_format: TrailFormat) -> FileHeader:
     """Return the header with the release, level and byte order of its trail's format."""
@@ -65,7 +67,7 @@ def metadata_records(
     """Return the metadata records of the database and of all tables. Raises EncodeError if one does not fit."""
     order = trail_format.order
     if len(definitions) > MAX_LENGTH - FIRST_INDEX:
-        raise EncodeError(f"{len(definitions)} tables are more than an index can name")
+        raise EncodeError(f"{len(definitions)} tables are too many for a table index of two bytes")
     model = TrailRecord(IO_METADATA, io_time=time, order=order)
     database = database_data(definitions.database, order)
     records = [
@@ -92,9 +94,6 @@ def _indexes(first: int, second: int, trail_format: TrailFormat) -> int:
     """Return the value of AuditRBA that holds two indexes (trail format §5.3)."""
     order = trail_format.order
     return order.number(order.raw(first, 2) + order.raw(second, 2))
-
-
-TRAIL_GROUP: Final = 0x30
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ MIDDLE: Final = 1  # TransInd
 
 
 def _at(field: str) -> int:
-    places: Any = RECORD_HEADS[ByteOrder.BIG].fields
-    return int(places[field][1])
+    layout: Any = RECORD_HEADS[ByteOrder.BIG].fields
+    return int(layout[field][1])
 
 
 LENGTH_AT, DATA_LENGTH_AT, TYPE_AT = _at("g_length"), _at("data_length"), _at("io_type")

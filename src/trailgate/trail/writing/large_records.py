@@ -60,6 +60,11 @@ from trailgate.trail.writing.record_writer import (
 STEP: Final = 64  # rows that are written at once
 YES: Final = 1
 
+# Assumed: a value of a large-object column (by lob_type in its definition) stays in its record up to the length of
+# Oracle's longest VARCHAR2. One printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
+INLINE_BYTES: Final = 4000
+WIDEST: Final = 2  # bytes that one byte of UTF-8 takes at most in another character set (UTF-16)
+
 
 class FragmentWriter:
     """Writes records that are too long, each with its fragments. ``sizes`` are their sizes."""
@@ -82,27 +87,31 @@ def _records(group: RecordGroup) -> Iterator[bytes]:
     """Yield the bytes of each record with its fragments."""
     before, image = before_writer(group), image_writer(group)
     befores = [None] * len(group.rows) if before is None else _write_separately(before)
-    wholes = [
+    complete_records = [
         _complete_record(group, record, *images)
         for record, images in enumerate(zip(befores, _write_separately(image), strict=True))
     ]
-    tokens, rooms = _token_areas(group, wholes)
+    tokens, rooms = _token_areas(group, complete_records)
     areas = zip(_write_separately(tokens), tokens.ggs_sizes.tolist(), rooms.tolist(), strict=True)
-    for record, (whole, (area, ggs_size, room)) in enumerate(zip(wholes, areas, strict=True)):
+    for record, (complete_record, (area, ggs_size, room)) in enumerate(
+        zip(complete_records, areas, strict=True)
+    ):
         user_at = FRAME + ggs_size if ggs_size else 0
         others = [Token(GGS_TOKENS, area[FRAME:user_at])] if ggs_size else []
         others += [Token(USER_TOKENS, area[user_at + FRAME :])] if area[user_at:] else []
-        cut = [*_cut(replace(whole, others=tuple(others)), room)]
+        cut = [*_cut(replace(complete_record, others=tuple(others)), room)]
         yield b"".join(map(encode_record, _bound(cut, group.trans_ind[record : record + 1])))
 
 
-def _token_areas(group: RecordGroup, wholes: Sequence[TrailRecord]) -> tuple[TokenAreas, Longs]:
+def _token_areas(
+    group: RecordGroup, complete_records: Sequence[TrailRecord]
+) -> tuple[TokenAreas, Longs]:
     """Return the tokens of the first record of each row, and the number of data bytes that fit into it.
 
     The tokens may contain the length of their record's data. Space is reserved for the longest number,
     so that a shorter one never changes how the data are divided.
     """
-    lengths = np.array([len(record.data or b"") for record in wholes], np.int64)
+    lengths = np.array([len(record.data or b"") for record in complete_records], np.int64)
     widest = TokenAreas(group, np.minimum(lengths, MAX_LENGTH))
     rooms = MAX_LENGTH - head_size(group) - 2 * FRAME - widest.sizes
     if rooms.min(initial=1) <= 0:
@@ -173,12 +182,6 @@ def _bound(records: list[TrailRecord], trans_ind: Octets) -> list[TrailRecord]:
     return [first, *records[1:-1], last]
 
 
-# Assumed: a value of a large-object column (by lob_type in its definition) stays in its record up to the length of
-# Oracle's longest VARCHAR2. One printed LONG of 513 bytes is in its record, one of 7,070 is not (trail format §11).
-INLINE_BYTES: Final = 4000
-WIDEST: Final = 2  # bytes that one byte of UTF-8 takes at most in another character set (UTF-16)
-
-
 def _text_bytes(column: Column, values: pa.Array) -> pa.Array:
     charset = charset_of(column, UTF_8)
     if charset is None or charset == UTF_8:
@@ -211,6 +214,7 @@ def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
 
     The before values of a key update stay in its record, which has both images.
     """
+    # Only deletes and updates have a before image in a record of its own.
     parted = (block.op_type == DELETE) | (block.op_type == UPDATE)
     before, after = list(block.before), list(block.after)
     large_columns = []
@@ -232,6 +236,7 @@ def part_large(block: ChangeBlock) -> tuple[ChangeBlock, list[LargeColumn]]:
 def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Array | None:
     """Return a column's values as bytes of large objects, or None if none of them can be large."""
     limit = _limits(block.table)[index]
+    # If even the longest value cannot exceed the limit in any character set, none needs to be encoded.
     if state.values is None or limit is None or most_bytes(state.values) * WIDEST <= limit:
         return None
     column = block.table.columns[index]
@@ -244,7 +249,7 @@ def _possibly_large(block: ChangeBlock, index: int, state: StateColumn) -> pa.Ar
 
 @lru_cache(TABLES)
 def _limits(table: Table) -> tuple[int | None, ...]:
-    """Return for each column the size in bytes above which a value is a large object, or None if none is."""
+    """Return for each column the size in bytes above which a value is a large object, or None if it has none."""
     return tuple(_limit(column) if _may_be_large(column) else None for column in table.columns)
 
 
@@ -272,6 +277,7 @@ def _null_where(state: StateColumn, large: Mask) -> StateColumn:
     valid = values.is_valid().to_numpy(zero_copy_only=False) & ~large
     bitmap = pa.py_buffer(np.packbits(valid, bitorder="little"))
     _, offsets, data = values.buffers()
+    # The new array begins at row 0, so skip the offsets (4 bytes each) of the rows before it.
     shared = [bitmap, offsets.slice(4 * values.offset), data]
     return replace(state, values=pa.Array.from_buffers(values.type, len(values), shared))
 
@@ -304,7 +310,7 @@ class PieceWriter:
             self.values.append(selected)
 
     def records_before(self) -> RecordGroup:
-        """Return the group's records with their transactions left open if pieces follow."""
+        """Return the group's records for writing: a record with pieces after it must not end its transaction."""
         indicators = self.group.trans_ind
         split = np.where(self.sizes > 0, without_end(indicators), indicators)
         return replace(self.group, trans_ind=split)
@@ -312,6 +318,8 @@ class PieceWriter:
     def write(self, body: Octets, places: Longs) -> None:
         """Write the pieces. ``places`` are the ends of their records and become the ends of their pieces."""
         group, order = self.group, self.group.reference.order
+        # The pieces of a record are written column by column. Only the last column's pieces may end
+        # the transaction, so find the last column of each record.
         last_column = np.zeros(len(group.rows), np.int64)
         for number, selected in enumerate(self.values):
             last_column[selected.records] = number

@@ -53,6 +53,8 @@ from trailgate.trail.records.metadata import FIRST_INDEX
 from trailgate.trail.writing.tokens import OperationTokens
 from trailgate.trail.writing.trail_format import TrailFormat
 
+FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
+
 
 def compact(block: ChangeBlock) -> ChangeBlock:
     """Mark the unchanged columns of updates as missing. Keys stay in the before image."""
@@ -71,7 +73,7 @@ def compact(block: ChangeBlock) -> ChangeBlock:
 def _same(before: StateColumn, after: StateColumn) -> Mask:
     """Return a mask of the rows in which both images have the column with the same value or NULL."""
     if before.values is None or after.values is None:
-        return np.zeros(1, bool)
+        return np.zeros(1, bool)  # one item, which numpy broadcasts to all rows
     equal = pc.equal(before.values, after.values).fill_null(False)
     null = pc.and_(before.values.is_null(), after.values.is_null())
     same: Mask = pc.or_(equal, null).to_numpy(zero_copy_only=False)
@@ -87,9 +89,6 @@ def _without(column: StateColumn, rows: Mask) -> StateColumn:
     values = column.values
     assert values is not None
     return StateColumn(pc.if_else(pa.array(rows), pa.scalar(None, values.type), values), missing)
-
-
-FIRST, MIDDLE, LAST, ONLY = range(4)  # TransInd
 
 
 @dataclass(frozen=True, slots=True)

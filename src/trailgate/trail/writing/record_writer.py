@@ -44,6 +44,11 @@ from trailgate.trail.writing.record_groups import Images, RecordGroup
 from trailgate.trail.writing.token_kernels import add_token_sizes, write_area_frames, write_tokens
 from trailgate.trail.writing.tokens import check_size
 
+# Assumed: AuditPos and AuditRBA are 0 for a source without a redo log, as in DDL records of MySQL
+# (trail format §5.2).
+AUDIT_POS: Final = 0
+AUDIT_RBA: Final = 0
+
 
 class _CarriedToken(NamedTuple):
     """A token whose values are a column of the operations. ``shown`` marks the records that have it."""
@@ -89,12 +94,6 @@ class TokenAreas:
         if tokens is not None:
             write_area_frames(body, places, USER_TOKENS, self.user_sizes, big)
             tokens.write_user(body, places, rows, self.lengths)
-
-
-# Assumed: AuditPos and AuditRBA are 0 for a source without a redo log, as in DDL records of MySQL
-# (trail format §5.2).
-AUDIT_POS: Final = 0
-AUDIT_RBA: Final = 0
 
 
 class ImageWriter:
@@ -164,6 +163,8 @@ class RecordWriter:
         if self.before is not None:
             write_lengths(body, places, self.before.sizes, big)
             self.before.write(body, places)
+        # After the image come at least the smallest token areas and the trailer. SPARE is the most
+        # that matters for wide copies.
         self.image.write(body, places, int(self.tokens.sizes.min(initial=SPARE)) + FRAME)
         self.tokens.write(body, places)
         write_trailers(body, places, self.sizes, big)

@@ -78,11 +78,11 @@ def add_entry_sizes(
 ) -> int:
     """Add the sizes of the tokens in each row's map. Return the first bad record, or -1.
 
-    ``lengths`` are the lengths of the records' data, the values of length tokens.
-
-    A record is bad if its user tokens contain a NUL, have an empty or too long name, or are too
-    long in total.
+    ``lengths`` are the lengths of the records' data, the values of length tokens. A record is bad
+    if its user tokens contain a NUL, have an empty or too long name, or are too long in total.
     """
+    # Example: the entries ORATAG: 01, JOB: nightly add FRAME + 1 to the GGS tokens (two hex digits are one byte)
+    # and 3 + 1 + 7 + 1 to the user tokens.
     for record in range(len(rows)):
         row = rows[record]
         for entry in range(entries[row], entries[row + 1]):
@@ -142,7 +142,10 @@ def write_user_entries(
     value_data: Octets,
     lengths: Longs,
 ) -> None:
-    """Write the user tokens of each row's map: name, NUL, value, NUL; that of a length token is of ``lengths``."""
+    """Write the user tokens of each row's map: name, NUL, value, NUL.
+
+    The value of a length token is the record's length in ``lengths``.
+    """
     for record in range(len(rows)):
         row, at = rows[record], places[record]
         for entry in range(entries[row], entries[row + 1]):
@@ -178,11 +181,11 @@ def _digits(number: int) -> int:
 
 @inner
 def _write_number(body: Octets, at: int, number: int) -> int:
-    """Write a number's digits and a NUL; return their end."""
+    """Write a number's digits and a NUL. Return the offset after them."""
     end = at + _digits(number)
     body[end] = 0
-    for place in range(end - 1, at - 1, -1):
-        body[place] = ZERO + number % 10
+    for digit_at in range(end - 1, at - 1, -1):
+        body[digit_at] = ZERO + number % 10
         number //= 10
     return int(end + 1)
 

@@ -94,7 +94,10 @@ class OperationTokens:
         self.values = TextBytes.of(values)
 
     def measure(self, rows: Longs, lengths: Longs, ggs_sizes: Longs, user_sizes: Longs) -> None:
-        """Add the sizes of the GGS and user tokens of each row. ``lengths`` are the lengths of the records' data."""
+        """Add the sizes of the GGS and user tokens of each row.
+
+        ``lengths`` are the lengths of the records' data.
+        """
         bad = add_entry_sizes(
             rows,
             self.entries.starts,
@@ -169,26 +172,26 @@ def _code(name: str) -> int:
 
 
 def _is_length(codes: Longs, entries: _Entries) -> Mask:
-    """Return the user tokens whose value is the length of their record's data."""
+    """Return a mask of the user tokens whose value is the length of their record's data."""
     same = pc.equal(entries.values, RECORD_LENGTH).fill_null(False)
-    found: Mask = same.to_numpy(zero_copy_only=False) & (codes == USER_TOKEN)
-    return found
+    is_length: Mask = same.to_numpy(zero_copy_only=False) & (codes == USER_TOKEN)
+    return is_length
 
 
 def _payloads(block: ChangeBlock, codes: Longs, entries: _Entries) -> pa.Array:
     """Return the payload of each entry's token."""
-    places, parts = [], []
+    rows_by_code, parts = [], []
     for code in sorted(np.unique(codes).tolist(), key=lambda code: code < 0):
         at = np.flatnonzero(codes == code)
         index = pa.array(at)
         chosen = entries.names.take(index), entries.values.take(index)
-        places.append(at)
+        rows_by_code.append(at)
         parts.append(_payloads_of(block, code, *chosen))
     if len(parts) == 1:
         return parts[0]
     if not parts:
         return pa.array([], pa.binary())
-    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(places))))
+    return pa.concat_arrays(parts).take(pa.array(np.argsort(np.concatenate(rows_by_code))))
 
 
 def _payloads_of(block: ChangeBlock, code: int, names: pa.Array, values: pa.Array) -> pa.Array:

@@ -25,6 +25,14 @@ Kind = TypeVar("Kind", bound=Enum)
 HEADER_LEVEL: Final = 1  # 10.0, the first level with a file header (trail format §4.6)
 NEWER_LEVEL: Final = 4  # 12.1: little-endian trails, unified updates
 
+DEFAULT_RELEASE: Final = "11.2"
+
+# Assumed: a restart record has one token, the name of the group. The first record of a printed trail
+# has 58 bytes, which leaves room for one token of three bytes, such as "EX1".
+# Assumed: the id of that token. Its name GROUPNAME is public, but the byte is not; no dump shows it.
+GROUP_NAME: Final = ord("g")
+NO_RECORDS, NO_SYSTEM = 0, 0  # RecCount and OrigNode of restart records
+
 
 class Release(NamedTuple):
     """A release that FORMAT RELEASE may name, and its format level."""
@@ -56,7 +64,6 @@ RELEASES: Final[Mapping[str, Release]] = MappingProxyType(
         )
     }
 )
-DEFAULT_RELEASE: Final = "11.2"
 
 
 class UpdateFormat(Enum):
@@ -83,8 +90,8 @@ class TrailFormat:
     def __post_init__(self) -> None:
         levels = [row.level for row in RELEASES.values()]
         if self.level not in levels:
-            raise OptionError(f"level {self.level} is not among {levels[0]} to {levels[-1]}")
-        hint = "Name format release 12.1 or a later one"
+            raise OptionError(f"level {self.level} is not one of {levels[0]} to {levels[-1]}")
+        hint = "Use format release 12.1 or later"
         if self.level < NEWER_LEVEL and self.order is ByteOrder.LITTLE:
             problem = f"a trail of format release {self.release} is big-endian"
             raise OptionError(problem, hint=hint)
@@ -129,7 +136,7 @@ def _release(name: str) -> Release:
         return RELEASES[name.strip()]
     except KeyError:
         problem = f"the format of release {name} is not public"
-        raise OptionError(problem, hint=f"Known are {', '.join(RELEASES)}") from None
+        raise OptionError(problem, hint=f"Known: {', '.join(RELEASES)}") from None
 
 
 def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | None:
@@ -139,13 +146,6 @@ def _chosen(what: str, known: Mapping[str, Kind], text: str | None) -> Kind | No
         return known[text.strip().lower()]
     except KeyError:
         raise OptionError(f"the {what} is {' or '.join(known)}, not {text!r}") from None
-
-
-# Assumed: a restart record has one token, the name of the group. The first record of a printed trail
-# has 58 bytes, which leaves room for one token of three bytes, such as "EX1".
-# Assumed: the id of that token. Its name GROUPNAME is public, but the byte is not; no dump shows it.
-GROUP_NAME: Final = ord("g")
-NO_RECORDS, NO_SYSTEM = 0, 0  # RecCount and OrigNode of restart records
 
 
 def restart_record(

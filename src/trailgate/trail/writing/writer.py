@@ -73,14 +73,14 @@ def encode(
     # Each operation has two slots, for its first and its second record. Example: sizes 90 (update,
     # before), 95 (update, after), 80 (insert), 0 become the offsets 0, 90, 185, 265, 265; the operations
     # begin at every other one: 0, 185, and end at 265.
-    places = np.zeros(2 * batch.rows + 1, np.int64)
+    offsets = np.zeros(2 * batch.rows + 1, np.int64)
     for writer in writers:
-        places[writer.order + 1] = writer.sizes
-    np.cumsum(places, out=places)
-    body = pa.allocate_buffer(int(places[-1]) + SPARE)
+        offsets[writer.order + 1] = writer.sizes
+    np.cumsum(offsets, out=offsets)
+    body = pa.allocate_buffer(int(offsets[-1]) + SPARE)
     for writer in writers:
-        writer.write(octets(body), places[writer.order])
-    return Encoded(body.slice(0, int(places[-1])), places[::2].copy())
+        writer.write(octets(body), offsets[writer.order])
+    return Encoded(body.slice(0, int(offsets[-1])), offsets[::2].copy())
 
 
 class _Writer:

@@ -64,7 +64,9 @@ def word_ids(
     pool: Octets,
     used: Longs,
 ) -> int:
-    """Number the distinct words in a field of records. Return the number of words, or `NO_ROOM`.
+    """Assign numbers to the distinct words in a field of records.
+
+    Return the number of words, or `NO_ROOM`.
 
     `ids` gets each record's word number, or `NO_WORD` if the record has none. `firsts` gets the
     first record with each word. `NO_ROOM` is returned if there are too many words, or one is empty.
@@ -77,6 +79,7 @@ def word_ids(
         if size < 0:
             ids[row] = NO_WORD
             continue
+        # The hash reads the first byte, so an empty word cannot be numbered.
         if size == 0:
             return NO_ROOM
         number = find_name(text, start, size, table, keys, info, pool)
@@ -107,7 +110,7 @@ def place_cells(
 
     Return the number of cells that cannot be placed.
 
-    Row r of the output are the cells `bounds[rows[r]]` to before `bounds[rows[r] + 1]`. `words` is
+    Row r of the output consists of the cells `bounds[rows[r]]` to before `bounds[rows[r] + 1]`. `words` is
     empty, or the word number of each cell; `columns` maps word numbers to columns, -1 for none. The
     images are `first` to before `last`; 0 is before, 1 is after. All output lengths must be
     `MISSING` initially.
@@ -120,6 +123,7 @@ def place_cells(
         for cell in range(bounds[rows[row]], bounds[rows[row] + 1]):
             record = cell * width
             own = np.int64(records[record + RULE]) * PLAN
+            # The column that the rule names, or else the column that the cell names.
             column = plan[own + COLUMN]
             if column < 0 and len(words) and words[cell] >= 0:
                 column = columns[words[cell]]
@@ -155,6 +159,7 @@ def place_value(
         start, length = records[record + plan[own]], records[record + plan[own] + 1]
     if length == ABSENT_CELL:
         length = np.int32(plan[own + 3])
+    # The NULL mark of this cell was found.
     if plan[own + 1] >= 0 and records[record + plan[own + 1] + 1] >= 0:
         length = np.int32(NULL)
     if length == MISSING or (plan[own + 2] >= 0 and records[record + plan[own + 2] + 1] >= 0):

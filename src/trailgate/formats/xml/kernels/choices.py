@@ -229,6 +229,7 @@ def tag_end(text: Octets, at: int, end: int) -> int:
 
     In a tag, a `>` inside quotes does not count. An instruction ends at `?>`, quotes or not.
     """
+    # `<?`
     instruction = text[at + 1] == 0x3F
     quote = 0
     at += 2

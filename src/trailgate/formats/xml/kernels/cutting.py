@@ -107,11 +107,14 @@ def cut(
                 return NEEDS_MORE
             return DONE if depth == 0 and now[CUT_BEGUN] and at >= end else REFUSED
         tag, byte, closed = at, text[at + 1], 0
+        # `</`
         if byte == 0x2F:
             at = after_end_tag(text, at, end, depth, frames, keys, info, pool)
             closed = 1
+        # `<!`: a comment or a CDATA section.
         elif byte == 0x21:
             at, _ = after_marked(text, at, end, depth, frames, pieces, 0)
+        # `<?`
         elif byte == 0x3F:
             at = instruction_end(text, at, end, table, keys, info, pool, used)
         else:
@@ -144,6 +147,7 @@ def cut(
         if closed:
             scoped = without_prefixes(scopes, scoped, depth, info)
             depth -= 1
+            # The outermost match has ended: this is a cut.
             if now[CUT_INSIDE] == depth + 1:
                 now[CUT_INSIDE] = 0
                 write_cut(at, depth, frames, now, cuts)

@@ -81,21 +81,6 @@ DOCUMENT: Final = -2
 SCOPE: Final = 3
 
 
-class What(IntEnum):
-    """The types of actions."""
-
-    RECORD = 0  # opens a record; FIELD is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
-    EXISTS = 1
-    NAME = 2
-    POSITION = 3
-    LITERAL = 4  # FIRST: where it is among the literals, SECOND: its length
-    POINT = 5  # FIRST: the instance of the anchor, SECOND: its level
-    TEXT = 6
-    CONTENT = 7
-    EXACT_TEXT = 8
-    CLOSE = 9
-
-
 # A choice: the offset of its groups of predicates, their number, and its first outcome. There is one
 # outcome for each combination of the groups' values. A group: what is compared, the attribute or counter,
 # the offset and number of its values, and the offset and number of its needs. A value is the bounds of a
@@ -191,11 +176,24 @@ CUT_WRITTEN: Final = 5
 # and the size of its name.
 CUT: Final = 2
 OPENED: Final = 3
-
-
 NO_NAME: Final = -1
 NO_ROOM: Final = -2
 EVERY: Final = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+class What(IntEnum):
+    """The types of actions."""
+
+    RECORD = 0  # opens a record; FIELD is the instance of its owner, FIRST the rule, SECOND whether it is a transaction's
+    EXISTS = 1
+    NAME = 2
+    POSITION = 3
+    LITERAL = 4  # FIRST: where it is among the literals, SECOND: its length
+    POINT = 5  # FIRST: the instance of the anchor, SECOND: its level
+    TEXT = 6
+    CONTENT = 7
+    EXACT_TEXT = 8
+    CLOSE = 9
 
 
 @inner
@@ -264,6 +262,7 @@ def insert_name(
     if (number + 1) * INFO > len(info) or pooled + size > len(pool):
         return NO_ROOM
     first, last = load8(text, at), np.uint64(0)
+    # The same keys as in `find_name`.
     if size < 8:
         first &= EVERY >> np.uint64(64 - 8 * size)
     else:
@@ -304,6 +303,7 @@ def add_name(
     number = insert_name(text, at, size, place, table, keys, info, pool, used)
     if number < 0 or colon == 0:
         return number
+    # For "p:id" the words "p" and "id" are added too, and the new name refers to both.
     prefix = find_name(text, at, colon, table, keys, info, pool)
     if prefix < 0:
         prefix = insert_name(text, at, colon, -1 - prefix, table, keys, info, pool, used)

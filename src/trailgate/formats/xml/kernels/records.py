@@ -108,6 +108,7 @@ def store(
         if ordered and size >= 0:
             records[record + ordered] = begin
         return
+    # An element that began earlier ended later (it is around the other): its value counts.
     if ordered and size >= 0 and begin < records[record + ordered]:
         records[place], records[place + 1] = start, size
         records[record + ordered] = begin
@@ -158,6 +159,7 @@ def open_record(
         for field in range(LINE):
             records[line + field] = -1
     records[record + RULE] = actions[row + FIRST]
+    # A transaction's record is its own transaction; others take that of their owner.
     transaction = number if actions[row + SECOND] else -1
     if actions[row + FIELD] >= 0:
         level = row_of(depth, actions[row + LEVEL])
@@ -233,6 +235,7 @@ def start_element(
         elif what == POSITION:
             if side + DIGITS > len(text):
                 return FULL
+            # The parent counts its children.
             position = frames[(depth - 1) * FRAME + CHILDREN] if depth else 0
             start = side
             side = put_number(text, position, side)
@@ -273,6 +276,7 @@ def store_attributes(
         start = attributes[each * ATTRIBUTES + VALUE_START]
         end = attributes[each * ATTRIBUTES + VALUE_END]
         if attributes[each * ATTRIBUTES + TO_DECODE]:
+            # Decoding never makes a value longer, so this room is enough.
             if side + end - start > len(text):
                 return FULL
             end = decoded(text, start, end, OF_ATTRIBUTE, side)
@@ -311,6 +315,7 @@ def end_element(
         return side
     begin = frames[frame + TAG_START]
     start, end = frames[frame + TEXT_START], frames[frame + TEXT_END]
+    # The text before blanks are removed.
     exact, exact_end = start, end
     if kind == PLAIN:
         while start < end and is_blank(text[start]):

@@ -86,6 +86,7 @@ def survey(text: Octets, start: int, end: int) -> int:
         controls |= control_marks64(text, at)
         high |= high_marks64(text, at)
     if rest:
+        # Ignore the bytes of the last window that are after `end`.
         within = EVERY >> np.uint64(WINDOW - rest)
         controls |= control_marks64(text, end - rest) & within
         high |= high_marks64(text, end - rest) & within
@@ -204,20 +205,24 @@ def scan(
             tag = at
             byte = text[at + 1]
             closed = 0
+            # `</`
             if byte == 0x2F:
                 at = after_end_tag(text, at, end, depth, frames, keys, info, pool)
                 if at < 0:
                     return message, at
                 closed = 1
+            # `<!`: a comment or a CDATA section. A document type is refused.
             elif byte == 0x21:
                 at, piece_count = after_marked(text, at, end, depth, frames, pieces, piece_count)
                 if at < 0:
                     return message, at
+            # `<?`
             elif byte == 0x3F:
                 at = instruction_end(text, at, end, table, keys, info, pool, used)
                 if at < 0:
                     return message, at
             else:
+                # A second root element.
                 if depth == 0 and begun:
                     return message, REFUSED
                 begun = True
@@ -245,6 +250,7 @@ def scan(
                 depth += 1
                 open_frame(depth, name, state, at, bounds, frames, counters, counted)
                 frames[depth * FRAME + TAG_START] = tag
+                # The state has actions.
                 if bounds[state * PHASES + PHASES] > bounds[state * PHASES]:
                     start, size = local_name(tag + 1, name, info)
                     side = start_element(
@@ -301,6 +307,7 @@ def after_declaration(
     ones.
     """
     at = start
+    # `<?xml` and a blank.
     if end - at < 6 or load8(text, at) & FIVE != DECLARATION_BEGINS or not is_blank(text[at + 5]):
         return at
     at += 6
@@ -327,6 +334,7 @@ def open_frame(
     """Initialize the frame of an element whose start tag ends at `at`."""
     frame = depth * FRAME
     frames[frame], frames[frame + STATE] = name, state
+    # Text is collected only if the state has actions at the end tag.
     needed = bounds[state * PHASES + 4] > bounds[state * PHASES + 3]
     frames[frame + TEXT] = NOTHING if needed else UNREAD
     frames[frame + CHILDREN] = 0
@@ -337,7 +345,7 @@ def open_frame(
 
 @inner
 def local_name(at: int, name: int, info: Longs) -> tuple[int, int]:
-    """Return the offset and size of a name's part after the prefix."""
+    """Return the offset and size of a name without its prefix."""
     prefix, size = info[name * INFO + PREFIX], info[name * INFO + SIZE]
     if prefix < 0:
         return at, size
@@ -401,7 +409,7 @@ def start_tag(
 
 @inner
 def is_bound(prefix: int, info: Longs) -> bool:
-    """Return whether an element may have this prefix; -1 is no prefix."""
+    """Return whether an element may have this prefix; -1 means none."""
     return prefix < 0 or (prefix != XMLNS and info[prefix * INFO + BOUND] > 0)
 
 
@@ -430,6 +438,7 @@ def after_end_tag(
     else:
         last = load8(text, at + size - 8)
     alike = keys[2 * name] == first and keys[2 * name + 1] == last
+    # The bytes between the first and the last eight.
     if size > 16:
         pooled = info[name * INFO + POOLED]
         for byte in range(8, size - 8):

@@ -88,6 +88,7 @@ def text_end(text: Octets, at: int, end: int) -> tuple[int, int]:
         elif byte == CARRIAGE:
             decode = 1
             at += 1
+        # `>` after `]]`.
         elif at - begin >= 2 and text[at - 1] == BRACKET and text[at - 2] == BRACKET:
             return REFUSED, 0
         else:
@@ -126,6 +127,7 @@ def value_end(text: Octets, at: int, end: int) -> tuple[int, int]:
             if size == 0:
                 return REFUSED, 0
             at += size
+        # `<` is not allowed in a value.
         elif text[at] == 0x3C:
             return REFUSED, 0
         else:
@@ -138,6 +140,7 @@ def reference(text: Octets, at: int, end: int) -> tuple[int, int]:
     """Return the length and the character of a reference that begins at an `&`; length 0 if it is not one."""
     if at + 3 >= end:
         return 0, 0
+    # `&#`
     if text[at + 1] == 0x23:
         return number_reference(text, at, end)
     word = load8(text, at + 1)
@@ -177,6 +180,7 @@ def number_reference(text: Octets, at: int, end: int) -> tuple[int, int]:
             break
         point = min(point * (16 if hexadecimal else 10) + digit, 0x110000)
         place += 1
+    # No digits, or no semicolon after them.
     if place == first or place >= end or text[place] != 0x3B:
         return 0, 0
     if not (
@@ -204,10 +208,12 @@ def decoded(text: Octets, at: int, end: int, how: int, to: int) -> int:
             to = put_character(text, point, to)
             at += size
             continue
+        # CR LF and a single CR become LF (XML 1.0, end-of-line handling).
         if byte == CARRIAGE:
             if at + 1 < end and text[at + 1] == LINE:
                 at += 1
             byte = np.uint8(LINE)
+        # Line ends and tabs in attributes become blanks (XML 1.0, attribute-value normalization).
         if how == OF_ATTRIBUTE and byte < 0x20:
             byte = np.uint8(0x20)
         text[to] = byte
@@ -272,6 +278,7 @@ def note_text(
         return count
     if (count + 2) * PIECE > len(pieces):
         return FULL
+    # A second piece: turn the single span into the first piece of a list.
     if frames[frame + TEXT] == PLAIN or frames[frame + TEXT] == SECTION:
         first, last = frames[frame + TEXT_START], frames[frame + TEXT_END]
         in_section = 1 if frames[frame + TEXT] == SECTION else 0
@@ -317,6 +324,7 @@ def joined_pieces(
         if to + last - first > len(text):
             return FULL, 0, 0
         section = pieces[row + IN_SECTION]
+        # Leading blanks end at the first CDATA section, and trailing ones begin after the last.
         if section and blanks_end < 0:
             blanks_end = to
         to = decoded(text, first, last, OF_SECTION if section else OF_ELEMENT, to)

@@ -124,10 +124,13 @@ def read_attributes(
             # The message ends here. Only a ">" as its last byte completes the tag.
             closing = at < end and text[at] == 0x3E
             return at + 1 if closing else REFUSED, count, 0, prefixed
+        # `>`
         if text[at] == 0x3E:
             return at + 1, count, 0, prefixed
+        # `/>`
         if text[at] == 0x2F:
             return at + 2 if text[at + 1] == 0x3E else REFUSED, count, 1, prefixed
+        # Attributes must be separated by blanks.
         if blank == at or (count + 1) * ATTRIBUTES > len(attributes):
             return REFUSED, 0, 0, False
         ends = name_end(text, at, end)
@@ -138,6 +141,7 @@ def read_attributes(
             return REFUSED, 0, 0, False
         info[number * INFO + SEEN] = serial
         at = after_blanks(text, ends, end)
+        # `=`
         if at >= end or text[at] != 0x3D:
             return REFUSED, 0, 0, False
         at = after_blanks(text, at + 1, end)
@@ -263,6 +267,7 @@ def is_one_attribute(each: int, attributes: Longs, info: Longs) -> bool:
 @inner
 def without_prefixes(scopes: Longs, scoped: int, depth: int, info: Longs) -> int:
     """Unbind the prefixes that an element declares. Return the number of prefixes left."""
+    # Declarations are a stack: restore each prefix's previous binding.
     while scoped and scopes[SCOPE * (scoped - 1)] == depth:
         scoped -= 1
         info[scopes[SCOPE * scoped + 1] * INFO + BOUND] = scopes[SCOPE * scoped + 2]
@@ -299,6 +304,7 @@ def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int
             prefix = info[number * INFO + PREFIX]
             if space and (prefix < 0 or rule_namespace(prefix, info) != space):
                 continue
+            # An attribute without a prefix wins at once.
             if prefix < 0:
                 return each
             if prefixed < 0:
@@ -310,6 +316,7 @@ def attribute_of(letter: int, count: int, attributes: Longs, info: Longs) -> int
 def comment_end(text: Octets, at: int, end: int) -> int:
     """Return the offset after a comment that begins at `<!--`, or `REFUSED`."""
     place = at + 4
+    # Find the first `--`; it must be followed by `>`.
     while place + 2 < end and not (text[place] == 0x2D and text[place + 1] == 0x2D):
         place += 1
     if place + 2 >= end or text[place + 2] != 0x3E:
@@ -338,6 +345,7 @@ def instruction_end(
     number = name_at(text, at + 2, place, table, keys, info, pool, used)
     if number < 0:
         return number
+    # A target must not have a prefix, and <?xml?> is allowed only at the start of the document.
     if info[number * INFO + PREFIX] >= 0 or (
         place - at == 5
         and text[at + 2] | 32 == 0x78
@@ -358,6 +366,7 @@ def section_end(text: Octets, at: int, end: int) -> tuple[int, int]:
     decode = 0
     while at + 2 < end:
         byte = text[at]
+        # `]]>`
         if byte == 0x5D and text[at + 1] == 0x5D and text[at + 2] == 0x3E:
             return at, decode
         if byte == 0x0D:
@@ -380,9 +389,11 @@ def after_marked(
 ) -> tuple[int, int]:
     """Return the offset after a CDATA section or comment, or `REFUSED`, and the number of text pieces in use."""
     if load8(text, at + 1) != SECTION_BEGINS or depth == 0:
+        # `<!--`
         if text[at + 2] == 0x2D and text[at + 3] == 0x2D:
             return comment_end(text, at, end), count
         return REFUSED, 0
+    # After `<![CDATA[`.
     start = at + 9
     at, decode = section_end(text, start, end)
     if at < 0:
